@@ -1,0 +1,1 @@
+"""The corpus: measurements that others have published, as rows with their source."""

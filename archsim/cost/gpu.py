@@ -1,0 +1,98 @@
+"""Time of a kernel on a GPU: six bounds, one function each, over columns of kernels and rows of devices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.cost import traffic
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_cta
+from archsim.device.device import Gpu
+from archsim.lower.kernel import Kernels
+
+
+def gpu_cost(kernels: Kernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration) -> Cost:
+    """All bounds of every variant on every device at core clock `clock` [Hz]."""
+    resident = resident_ctas(kernels, device)
+    _, _, ctas = traffic.grid(kernels)
+    k = kernels.k * padded_depth(kernels.zeros, constants["conv.strided_data"])
+    depth_k = traffic.depth(kernels, k)
+    slots = device.sm.count * resident
+    reads, writes = traffic.memory_bytes(kernels, slots, device.l2.size)
+    moved = reads + writes
+    cached = np.where(kernels.matrix > 0, ctas * traffic.loaded_bytes(kernels, depth_k) + writes,
+                      kernels.a_bytes + kernels.b_bytes + kernels.c_bytes)  # fmt: skip
+    work = cta_work(kernels, depth_k, ctas, constants)
+    rate = issue_rate(kernels, device, precision, constants)
+    bounds = {
+        "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants),
+        "dram": memory_bound(moved, device),
+        "l2": cache_bound(cached, device, clock, constants),
+        "latency": latency_bound(kernels, device, moved, ctas, slots, constants),
+    }
+    overhead = np.broadcast_to(np.asarray(device.launch.latency, dtype=float), moved.shape)
+    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
+
+
+def padded_depth(zeros: Array, exponent: float) -> Array:
+    """Growth of the inner dimension of a strided data gradient, relative to the zero-padded product.
+
+    The padded product has `zeros` = stride^2 times the useful work; a library that skips part of the zeros has an
+    `exponent` below 1 (0: it skips all of them).
+    """
+    return np.asarray(zeros ** (exponent - 1.0))
+
+
+def cta_work(kernels: Kernels, depth_k: Array, ctas: Array, constants: Calibration) -> Array:
+    """Multiply-accumulates that one CTA issues, its prologue and epilogue included as `gemm.prologue` steps of k."""
+    tiled = kernels.tile_m * kernels.tile_n * kernels.work * (depth_k + constants["gemm.prologue"])
+    return np.where(kernels.matrix > 0, tiled, 0.5 * kernels.flop / ctas)
+
+
+def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:
+    """Multiply-accumulates per clock that an SM sustains in the inner loop, [D, V].
+
+    The pipe's rate x the share of issue slots that this micro-architecture can use x the efficiency of the kernel family
+    / (1 + kappa (1/tile_m + 1/tile_n)): a tile loads (m + n) values from shared memory for m n multiply-accumulates.
+    """
+    family = constants.gather(kernels.constants)[kernels.efficiency]
+    reuse = 1.0 + kernels.matrix * constants["gemm.kappa"] * (1 / kernels.tile_m + 1 / kernels.tile_n)
+    issue = constants[f"issue.{device.identity.architecture}"]
+    return np.asarray(device.pipe(precision) * issue * family / reuse)
+
+
+def compute_bound(
+    kernels: Kernels, device: Gpu, work: Array, rate: Array, ctas: Array, resident: Array, clock: Array | float,
+    constants: Calibration,
+) -> Array:  # fmt: skip
+    """Time of the busiest SM [s]: its CTAs, wave by wave, at the sustained rate.
+
+    By Little's law `gemm.saturation` warps keep the pipes busy; a CTA with fewer runs slower alone.
+    """
+    fill = constants["gemm.saturation"] / warps_per_cta(kernels)
+    return np.asarray(work * issue_slots(ctas, resident, device.sm.count, fill) / (rate * clock))
+
+
+def memory_bound(moved: Array, device: Gpu) -> Array:
+    """Bytes over the achievable memory bandwidth [s]."""
+    return np.asarray(moved / (device.memory.bandwidth * device.memory.achievable))
+
+
+def cache_bound(cached: Array, device: Gpu, clock: Array | float, constants: Calibration) -> Array:
+    """Bytes over the achievable L2 bandwidth [s]."""
+    return np.asarray(cached / (device.l2.bandwidth * clock * constants["l2.efficiency"]))
+
+
+def latency_bound(
+    kernels: Kernels, device: Gpu, moved: Array, ctas: Array, slots: Array, constants: Calibration
+) -> Array:
+    """Little's law: bytes moved / (bytes in flight / memory latency) [s].
+
+    A thread of a stream keeps `stream.loads` values in flight, a CTA of a product the next two steps of its tile. Narrow
+    values therefore put fewer bytes in flight.
+    """
+    step = (kernels.tile_m + kernels.tile_n) * kernels.tile_k * kernels.operand * constants["gemm.stages"]
+    per_cta = np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand)
+    in_flight = np.minimum(ctas, slots) * per_cta
+    return np.asarray((moved / in_flight + 1.0) * device.memory.latency)

@@ -1,0 +1,61 @@
+"""The roofline: what no implementation of these kernels on this device can beat (Williams et al. 2009)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.cost.cpu import last_level
+from archsim.cost.plan import PlanCost
+from archsim.device.device import Device, Gpu
+from archsim.lower.kernel import Kernels
+
+
+def units(device: Device, threads: Array | float) -> Array | float:
+    """Multiprocessors, or the cores that the threads can occupy."""
+    return device.sm.count if isinstance(device, Gpu) else np.minimum(device.core.count, threads)
+
+
+def roofline_cost(
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration
+) -> PlanCost:
+    """max(FLOP / peak, bytes / peak bandwidth) for each plan, by its algorithm of the fewest multiplications.
+
+    A cache-full of inputs may be there already and a cache-full of results may stay, so that much of either is free.
+    """
+    peak = 2.0 * units(device, threads) * device.pipe(precision) * clock
+    flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
+    per_option = np.add.reduceat(flop, kernels.option_start)
+    least = np.minimum.reduceat(per_option, kernels.plan_start)
+    option = np.array([i for i in _first_best(per_option, least, kernels)], dtype=np.intp)
+    cache = device.l2.size if isinstance(device, Gpu) else last_level(device)
+    moved = np.maximum(0.0, kernels.read_bytes - cache) + np.maximum(0.0, kernels.write_bytes - cache)
+    compute, dram = np.atleast_2d(least / peak), np.atleast_2d(moved / device.memory.bandwidth)
+    compute, dram = np.broadcast_arrays(compute, dram)
+    time = np.maximum(compute, dram)
+    full = np.broadcast_to(option, time.shape)
+    wide = np.zeros((time.shape[0], len(kernels.kernels)))
+    first = kernels.option_start[option]
+    wide[:, first] = time
+    bound = np.zeros(wide.shape, dtype=np.intp)
+    bound[:, first] = dram > compute
+    nothing = np.zeros_like(time)
+    return PlanCost(
+        time_s=time,
+        bound_s={"compute": np.where(compute >= dram, time, 0.0), "dram": np.where(dram > compute, time, 0.0)},
+        flop=np.broadcast_to(least, time.shape),
+        dram_bytes=np.broadcast_to(np.atleast_2d(moved), time.shape),
+        launches=nothing,
+        workspace=nothing,
+        option=full,
+        kernel_time_s=wide,
+        kernel_bound=bound,
+        bound_names=("compute", "dram"),
+    )
+
+
+def _first_best(per_option: Array, least: Array, kernels: Kernels) -> list[int]:
+    ends = [*kernels.plan_start[1:], len(per_option)]
+    pairs = zip(kernels.plan_start, ends, least, strict=True)
+    return [int(start + np.flatnonzero(per_option[start:end] == best)[0]) for start, end, best in pairs]

@@ -1,0 +1,49 @@
+"""Bytes that a tiled product moves: from L2 into the SMs, and from memory into L2."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.lower.kernel import Kernels
+
+RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
+
+
+def grid(kernels: Kernels) -> tuple[Array, Array, Array]:
+    """Tiles along m and n, and CTAs of one launch, [V]. A stream has one CTA for each `threads` items."""
+    across_m, across_n = np.ceil(kernels.m / kernels.tile_m), np.ceil(kernels.n / kernels.tile_n)
+    tiled = across_m * across_n * kernels.count * kernels.split
+    streamed = np.ceil(kernels.items / kernels.threads)
+    return across_m, across_n, np.where(kernels.matrix > 0, tiled, streamed)
+
+
+def depth(kernels: Kernels, k: Array) -> Array:
+    """Steps of the inner loop of one CTA, padded to whole steps of its tile, in units of k, [V]."""
+    return np.asarray(np.ceil(k / kernels.split / kernels.tile_k) * kernels.tile_k)
+
+
+def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
+    """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded."""
+    rows = np.minimum(kernels.tile_m, kernels.m) + np.minimum(kernels.tile_n, kernels.n)
+    return np.asarray(rows * depth_k * kernels.operand)
+
+
+def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:
+    """Bytes read from and written to memory by one launch, [D, V].
+
+    CTAs that run at the same time (`slots`) cover a patch of tiles as square as the tiles allow, so that A is read once
+    for each column of patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3), unless the operand stays in
+    the cache. Splitting k writes and reads one partial result per split.
+    """
+    across_m, across_n, _ = grid(kernels)
+    side = np.sqrt(slots * kernels.tile_n / kernels.tile_m)
+    patch_m = np.clip(np.floor(side), 1.0, across_m)
+    patch_n = np.clip(np.floor(slots / patch_m), 1.0, across_n)
+    kept = RESIDENT_SHARE * cache_bytes
+    again_a = np.where((kernels.matrix > 0) & (kernels.a_bytes > kept), np.ceil(across_n / patch_n), 1.0)
+    again_b = np.where((kernels.matrix > 0) & (kernels.b_bytes > kept), np.ceil(across_m / patch_m), 1.0)
+    warm_b = np.where(kernels.b_bytes > kept, 1.0, 0.0)  # the op before has just written it
+    partial = np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes
+    reads = kernels.a_bytes * again_a + kernels.b_bytes * again_b * warm_b + partial
+    return np.asarray(reads), np.asarray(kernels.c_bytes + partial + 0 * slots)

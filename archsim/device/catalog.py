@@ -1,0 +1,58 @@
+"""Finding a device by name, alias or path."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from archsim.device.spec import Spec, load
+from archsim.errors import InputError, UnknownName
+from archsim.files import data_folder
+
+FOLDER = "hwspecs"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The identifiers of the shipped devices, sorted."""
+    return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
+
+
+def find(name_or_path: str) -> Spec:
+    """The spec of a shipped device (by id or alias) or of a file.
+
+    Raises UnknownName with the nearest names, MissingFile, or InputError for a file that is no spec.
+    """
+    if name_or_path in names():
+        return _shipped(name_or_path)
+    if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
+        return load(Path(name_or_path), find)
+    wanted = _plain(name_or_path)
+    matches = sorted({device for alias, device in _aliases() if alias == wanted})
+    if len(matches) == 1:
+        return _shipped(matches[0])
+    if matches:
+        raise UnknownName("device", name_or_path, [], hint=f"it could be {' or '.join(matches)}")
+    raise UnknownName("device", name_or_path, names(), hint="`archsim list hw` prints all; a path to a .toml works too")
+
+
+def _plain(name: str) -> str:
+    """A name without case, spaces and punctuation, so that `GTX-1080` finds gtx_1080."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+@cache
+def _shipped(name: str) -> Spec:
+    spec = load(data_folder(FOLDER).joinpath(f"{name}.toml"), find)
+    if spec.identity.id != name:
+        raise InputError(spec.path, f"id: is {spec.identity.id!r}, must be {name!r} as the file is called")
+    return spec
+
+
+@cache
+def _aliases() -> tuple[tuple[str, str], ...]:
+    """Every alias and full name of every shipped device, with the device's id."""
+    specs = [_shipped(name) for name in names()]
+    pairs = [(alias, spec.identity.id) for spec in specs for alias in (*spec.identity.aliases, spec.identity.name, spec.identity.id)]
+    return tuple((_plain(alias), device) for alias, device in pairs)

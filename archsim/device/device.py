@@ -1,0 +1,162 @@
+"""A device: its parts in SI units, and what follows from them (peaks are derived, never stored)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar
+
+from archsim.device.part import (
+    Chip,
+    Core,
+    CpuCache,
+    CpuClock,
+    GpuCache,
+    GpuClock,
+    Launch,
+    Link,
+    Market,
+    Memory,
+    Power,
+    Rate,
+    Sm,
+)
+from archsim.errors import Unsupported
+
+if TYPE_CHECKING:
+    from archsim.device.part import Number
+
+PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who a device is; the words of the spec file before its tables."""
+
+    id: str
+    name: str
+    vendor: str
+    architecture: str
+    year: int
+    default_stack: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A graphics processor: `sm.count` multiprocessors over an L2 and a memory."""
+
+    kind: ClassVar[str] = "gpu"
+    identity: Identity
+    sm: Sm
+    rate: Rate
+    clock: GpuClock
+    l1: GpuCache
+    l2: GpuCache
+    memory: Memory
+    launch: Launch
+    power: Power
+    chip: Chip
+    link: Link | None = None
+    market: Market | None = None
+
+    @property
+    def default_clock(self) -> Number:
+        """The core clock [Hz] that an estimate assumes when the user names none."""
+        return self.clock.sustained
+
+    def pipe(self, precision: str) -> Number:
+        """The fastest multiply-accumulate rate [FMA/clk/SM] for operands of `precision`.
+
+        Narrow storage without an arithmetic unit of its own runs on the fp32 pipe (half storage, single arithmetic).
+        Raises Unsupported for fp8 and int8 where no unit takes them.
+        """
+        candidates = {
+            "fp64": (self.rate.fp64,),
+            "fp32": (self.rate.fp32,),
+            "tf32": (self.rate.tensor_tf32,),
+            "fp16": (self.rate.tensor_fp16, self.rate.fp16, self.rate.fp32),
+            "bf16": (self.rate.tensor_bf16, self.rate.fp32),
+            "fp8": (self.rate.tensor_fp8,),
+            "int8": (self.rate.tensor_int8, self.rate.int8),
+        }.get(precision)
+        if candidates is None:
+            raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
+        return _fastest([rate for rate in candidates if rate is not None], self.identity.id, precision)
+
+    def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
+        """Peak arithmetic [FLOP/s] at `clock` [Hz] (rated boost if not named): 2 x SMs x FMA/clk/SM x clock."""
+        return 2.0 * self.sm.count * self.pipe(precision) * (self.clock.boost if clock is None else clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """A processor, or the processors of one machine: `core.count` cores over private and shared caches and a memory."""
+
+    kind: ClassVar[str] = "cpu"
+    identity: Identity
+    core: Core
+    clock: CpuClock
+    l1: CpuCache
+    l2: CpuCache
+    l3: CpuCache | None = None
+    memory: Memory
+    power: Power
+    chip: Chip
+    market: Market | None = None
+
+    @property
+    def default_clock(self) -> Number:
+        """The core clock [Hz] of dense SIMD code on all cores."""
+        wide = self.clock.simd512
+        return self.clock.simd if wide is None else wide
+
+    def pipe(self, precision: str) -> Number:
+        """Multiply-accumulates per clock and core: lanes x ports; formats narrower than fp32 are widened first.
+
+        Raises Unsupported for the tensor formats tf32, fp8 and int8.
+        """
+        if precision not in ("fp64", "fp32", "fp16", "bf16"):
+            raise Unsupported(f"{self.identity.id} has no modelled unit for {precision}")
+        lane_bits = 64 if precision == "fp64" else 32
+        return self.core.simd / lane_bits * self.core.fma_ports
+
+    def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
+        """Peak arithmetic [FLOP/s] at `clock` [Hz] (the all-core SIMD clock if not named)."""
+        return 2.0 * self.core.count * self.pipe(precision) * (self.default_clock if clock is None else clock)
+
+
+Device = Gpu | Cpu
+
+
+def _fastest(rates: list[Number], device: str, precision: str) -> Number:
+    if not rates:
+        raise Unsupported(f"{device} has no unit for {precision}; it takes fp32 and what `archsim show hw` lists")
+    best = rates[0]
+    for rate in rates[1:]:
+        if isinstance(best, float | int) and isinstance(rate, float | int):
+            best = max(best, rate)
+        else:
+            import numpy as np
+
+            best = np.maximum(best, rate)
+    return best
+
+
+PARTS: dict[str, dict[str, type]] = {
+    "gpu": {
+        "sm": Sm, "rate": Rate, "clock": GpuClock, "l1": GpuCache, "l2": GpuCache, "memory": Memory, "launch": Launch,
+        "power": Power, "chip": Chip, "link": Link, "market": Market,
+    },
+    "cpu": {
+        "core": Core, "clock": CpuClock, "l1": CpuCache, "l2": CpuCache, "l3": CpuCache, "memory": Memory, "power": Power,
+        "chip": Chip, "market": Market,
+    },
+}  # fmt: skip
+OPTIONAL_PARTS = {"link", "market", "l3"}
+CLASSES: dict[str, type[Gpu] | type[Cpu]] = {"gpu": Gpu, "cpu": Cpu}
+
+
+def parts_of(device: Device) -> list[tuple[str, object]]:
+    """The parts a device has, in the order of the spec file."""
+    named = [(f.name, getattr(device, f.name)) for f in fields(device)]
+    return [(name, part) for name, part in named if name in PARTS[device.kind] and part is not None]

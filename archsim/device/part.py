@@ -1,0 +1,223 @@
+"""The parts that devices are made of, and the declaration of every spec field: unit, meaning, range.
+
+A part is a frozen dataclass; its field names are the keys of the spec file (`memory.bandwidth`), its values are in SI
+base units (B, B/s, Hz, s, W) or counts per clock. A numeric field is a float, or an array of shape [D, 1] that holds
+D variants of the device at once: everything computed from it then has devices along the axis before the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from archsim.quantity import COUNT, TEXT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Number = float | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What a spec field means: `unit` ("text" for words), `doc`, allowed range, whether it only informs."""
+
+    unit: str
+    doc: str
+    low: float = 0.0
+    high: float = float("inf")
+    above: bool = True  # True: the value must be > low; False: >= low
+    whole: bool = False
+    informational: bool = False  # no model reads it; it is there to be shown
+
+    def problem(self, value: float) -> str | None:
+        """Why `value` (base unit) is outside the range of this field, or None."""
+        if value < self.low or (self.above and value == self.low):
+            return f"must be {'more than' if self.above else 'at least'} {self.low:g} {self.label}".rstrip()
+        if value > self.high:
+            return f"must be at most {self.high:g} {self.label}".rstrip()
+        if self.whole and value != int(value):
+            return "must be a whole number"
+        return None
+
+    @property
+    def label(self) -> str:
+        """The unit as people read it; empty for counts."""
+        return "" if self.unit in (COUNT, TEXT) else self.unit
+
+
+def spec(unit: str, doc: str, *, optional: bool = False, **limits: Any) -> Any:
+    """Declare a dataclass field that is a key of the spec file."""
+    meaning = {"unit": Unit(unit=unit, doc=doc, **limits)}
+    return field(default=None, metadata=meaning) if optional else field(metadata=meaning)
+
+
+def whole(doc: str, **limits: Any) -> Any:
+    """Declare a whole number of at least one."""
+    return spec(COUNT, doc, whole=True, low=1, above=False, **limits)
+
+
+def fraction(doc: str, **limits: Any) -> Any:
+    """Declare a number in (0, 1]."""
+    return spec(COUNT, doc, high=1.0, **limits)
+
+
+def declared(part: type) -> dict[str, tuple[Unit, bool]]:
+    """The keys of a part: name -> (meaning, required)."""
+    return {f.name: (f.metadata["unit"], f.default is MISSING) for f in fields(part)}
+
+
+# ---------------------------------------------------------------------------------------------- both kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Main memory. `bandwidth` is the data-sheet peak of all channels; `achievable` what a copy kernel reaches of it."""
+
+    type: str = spec(TEXT, "memory technology (GDDR5, HBM2, LPDDR4, DDR4, ...)")
+    bandwidth: Number = spec("B/s", "peak bandwidth of all channels")
+    achievable: Number = fraction("share of the peak bandwidth that a long stream reaches")
+    latency: Number = spec("s", "load-to-use latency of a miss in every cache")
+    capacity: Number = spec("B", "size of the memory")
+    bus: Number | None = spec("bit", "bus width", optional=True, informational=True)
+    data_rate: Number | None = spec("bit/s", "transfer rate of one pin", optional=True, informational=True)
+    channels: Number | None = spec(COUNT, "channels over all sockets", optional=True, informational=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """The electrical envelope. `tdp` is the board, module or package limit named in `boundary`."""
+
+    tdp: Number = spec("W", "thermal design power or default power limit")
+    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, above=False)
+    boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """The silicon."""
+
+    node: Number = spec("m", "process node")
+    area: Number | None = spec("mm2", "die area", optional=True, informational=True)
+    transistors: Number | None = spec(COUNT, "transistors on the die", optional=True, informational=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """When and for how much it was sold."""
+
+    price: Number | None = spec("USD", "price at launch", optional=True, informational=True)
+    launch: str | None = spec(TEXT, "month of launch, YYYY-MM", optional=True, informational=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The connection between host memory and device memory."""
+
+    type: str = spec(TEXT, "PCIe generation and width, NVLink, ...", informational=True)
+    bandwidth: Number = spec("B/s", "peak, one direction")
+    achievable: Number = fraction("share of the peak that a pinned copy reaches")
+
+
+# ---------------------------------------------------------------------------------------------- GPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sm:
+    """The streaming multiprocessors (SM, SMX, SMM)."""
+
+    count: Number = whole("streaming multiprocessors that are enabled")
+    schedulers: Number = whole("warp schedulers per SM")
+    warps: Number = whole("resident warps per SM, at most")
+    ctas: Number = whole("resident thread blocks (CTAs) per SM, at most")
+    registers: Number = spec("B", "register file per SM")
+    shared_memory: Number = spec("B", "shared memory per SM, largest configuration")
+    shared_memory_cta: Number = spec("B", "shared memory that one CTA may take")
+    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM")
+    shared_latency: Number | None = spec("clk", "shared-memory load latency", optional=True, informational=True)
+    alu_latency: Number = spec("clk", "latency of a dependent fp32 operation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Multiply-accumulates per clock and SM, by pipe; a pipe that the chip does not have is left out."""
+
+    fp32: Number = spec("FMA/clk", "scalar single precision")
+    fp64: Number | None = spec("FMA/clk", "scalar double precision", optional=True)
+    fp16: Number | None = spec("FMA/clk", "half precision outside tensor cores (packed)", optional=True)
+    int8: Number | None = spec("FMA/clk", "8-bit dot product (dp4a)", optional=True)
+    tensor_fp16: Number | None = spec("FMA/clk", "tensor cores, fp16 (dense)", optional=True)
+    tensor_bf16: Number | None = spec("FMA/clk", "tensor cores, bf16 (dense)", optional=True)
+    tensor_tf32: Number | None = spec("FMA/clk", "tensor cores, tf32 (dense)", optional=True)
+    tensor_fp8: Number | None = spec("FMA/clk", "tensor cores, fp8 (dense)", optional=True)
+    tensor_int8: Number | None = spec("FMA/clk", "tensor cores, int8 (dense)", optional=True)
+    special: Number = spec("OP/clk", "special functions (exp, rsqrt, ...)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuClock:
+    """Core clocks. `sustained` is what an estimate assumes when no clock is named."""
+
+    base: Number = spec("Hz", "guaranteed core clock")
+    boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
+    sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuCache:
+    """One cache level of a GPU; an L1 is per SM, the L2 is the chip's."""
+
+    size: Number = spec("B", "capacity")
+    line: Number = spec("B", "cache line")
+    sector: Number = spec("B", "transfer granule inside a line")
+    bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)")
+    latency: Number = spec("clk", "load-to-use latency of a hit")
+    ways: Number | None = spec(COUNT, "associativity", optional=True, informational=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What starting a kernel costs on the device side."""
+
+    latency: Number = spec("s", "gap between two dependent kernels of one stream")
+
+
+# ---------------------------------------------------------------------------------------------- CPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """The cores of all sockets together, and the SIMD units of one."""
+
+    count: Number = whole("physical cores over all sockets")
+    threads: Number = whole("hardware threads over all sockets")
+    sockets: Number = whole("sockets")
+    simd: Number = spec("bit", "width of a SIMD register")
+    fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)")
+    fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
+    registers: Number = whole("SIMD registers the instruction set names")
+    miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuClock:
+    """Core clocks; the SIMD ones apply when every core runs dense code of that width."""
+
+    base: Number = spec("Hz", "rated base clock")
+    boost: Number = spec("Hz", "one active core")
+    all_core: Number = spec("Hz", "all cores active, scalar code")
+    simd: Number = spec("Hz", "all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
+    simd512: Number | None = spec("Hz", "all cores active, dense 512-bit code", optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuCache:
+    """One cache level of a CPU; `size` is of one instance, which `shared_by` cores share."""
+
+    size: Number = spec("B", "capacity of one instance")
+    ways: Number = whole("associativity")
+    line: Number = spec("B", "cache line")
+    latency: Number = spec("clk", "load-to-use latency of a hit")
+    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level")
+    shared_by: Number = whole("cores that share one instance")

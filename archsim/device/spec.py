@@ -1,0 +1,264 @@
+"""The spec file: one device in TOML, every value with unit, source and kind; all problems reported at once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
+from archsim.device.form import EntryForm, HeaderForm, StatedForm
+from archsim.device.part import Unit, declared
+from archsim.errors import InputError, UnknownName, nearest
+from archsim.files import read_text
+from archsim.form import problems_of
+from archsim.quantity import COUNT, TEXT, parse, show
+
+SCHEMA = 1
+SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
+DOTS_LIMIT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One value of a spec: `value` in the base unit (or a word), as `written`, with its source.
+
+    `kind` is datasheet, measured, derived or assumed; `set` marks a value that the user changed for a what-if.
+    """
+
+    key: str
+    value: float | str
+    written: str
+    source: str
+    kind: str
+    note: str = ""
+    clock: str = ""  # stated peaks only: the clock (base, boost, ...) at which the vendor states it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """A device with the provenance of every number."""
+
+    path: str
+    kind: str
+    identity: Identity
+    entries: Mapping[str, Entry]
+    stated: Mapping[str, Entry]
+
+    @cached_property
+    def device(self) -> Device:
+        """The device as the models see it."""
+        parts: dict[str, dict[str, Any]] = {}
+        for key, entry in self.entries.items():
+            part, _, name = key.partition(".")
+            parts.setdefault(part, {})[name] = entry.value
+        classes = PARTS[self.kind]
+        return CLASSES[self.kind](identity=self.identity, **{part: classes[part](**values) for part, values in parts.items()})
+
+    @property
+    def assumed(self) -> list[Entry]:
+        """The values that nobody published, in file order."""
+        return [entry for entry in self.entries.values() if entry.kind == "assumed"]
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of what the models see: every key and value, not the words about them."""
+        body = "\n".join(f"{key}={entry.value!r}" for key, entry in sorted(self.entries.items()))
+        return hashlib.sha256(f"{self.identity.id}\n{body}".encode()).hexdigest()[:16]
+
+    def with_settings(self, settings: Mapping[str, str]) -> Spec:
+        """This spec with some values replaced: `{"memory.bandwidth": "51.2 GB/s"}`.
+
+        Raises UnknownName for a key that the device kind does not have, InputError for a value that does not fit it.
+        """
+        changed, problems = dict(self.entries), []
+        for key, written in settings.items():
+            unit = unit_of(self.kind, key)
+            value, problem = _quantity(written, unit)
+            if problem is not None:
+                problems.append(f"{key}: {problem}")
+            else:
+                changed[key] = Entry(key=key, value=value, written=written, source="set by the user", kind="set")
+        problems = problems or _relations(self.kind, changed)
+        if problems:
+            raise InputError("--set", problems)
+        return replace(self, entries=changed)
+
+
+def keys(kind: str) -> Iterator[tuple[str, Unit, bool]]:
+    """Every key of a spec of this kind: (dotted key, meaning, required inside its table)."""
+    for part, cls in PARTS[kind].items():
+        for name, (unit, required) in declared(cls).items():
+            yield f"{part}.{name}", unit, required
+
+
+def unit_of(kind: str, key: str) -> Unit:
+    """The meaning of one dotted key; UnknownName with the nearest keys when there is none."""
+    known = {name: unit for name, unit, _ in keys(kind)}
+    if key not in known:
+        raise UnknownName(f"{kind} key", key, list(known), hint="`archsim show hw NAME` prints every key")
+    return known[key]
+
+
+def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
+    """Read one spec file. `parent(name)` gives the spec named by `inherits`.
+
+    Raises InputError with every problem of the file, each beginning with its key.
+    """
+    document = _document(place)
+    path = str(place)
+    header_words = {key: value for key, value in document.items() if not isinstance(value, dict)}
+    header, problems = problems_of(HeaderForm, header_words, "")
+    if header is None:
+        raise InputError(path, problems)
+    base = parent(header.inherits) if header.inherits else None
+    kind = header.kind or (base.kind if base else "")
+    if kind not in PARTS:
+        raise InputError(path, "kind: is missing; write kind = \"gpu\" or kind = \"cpu\"")
+    sources = document.pop("sources", {})
+    stated_table = document.pop("stated", {})
+    found = dict(base.entries) if base else {}
+    for table, content in ((name, value) for name, value in document.items() if isinstance(value, dict)):
+        problems += _read_table(kind, table, content, sources, found)
+    stated = dict(base.stated) if base else {}
+    problems += _read_stated(stated_table, sources, stated)
+    problems += _missing(kind, found) or _relations(kind, found)
+    identity, lacking = _identity(header, base)
+    problems += lacking
+    if problems:
+        raise InputError(path, problems)
+    ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
+    assert identity is not None
+    return Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated)
+
+
+def _document(place: Path | Traversable) -> dict[str, Any]:
+    text = read_text(place, SIZE_LIMIT)
+    path = str(place)
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.split(r"[=#\"']", line, maxsplit=1)[0].count(".") > DOTS_LIMIT:
+            raise InputError(path, f"line {number}: a key with more than {DOTS_LIMIT} dots")
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(path, f"is not valid TOML: {error}") from None
+    if document.get("schema") != SCHEMA:
+        raise InputError(path, f"schema: must be {SCHEMA}, is {document.get('schema', 'missing')!r}")
+    return document
+
+
+def _identity(header: HeaderForm, base: Spec | None) -> tuple[Identity | None, list[str]]:
+    words = {
+        name: getattr(header, name) or (getattr(base.identity, name) if base else None)
+        for name in ("vendor", "architecture", "year", "default_stack")
+    }
+    lacking = [f"{name}: is missing" for name, value in words.items() if not value]
+    if lacking:
+        return None, lacking
+    return Identity(id=header.id, name=header.name, aliases=tuple(header.aliases), **words), []
+
+
+def _read_table(kind: str, table: str, content: dict[str, Any], sources: Any, found: dict[str, Entry]) -> list[str]:
+    if table not in PARTS[kind]:
+        near = nearest(table, PARTS[kind]) or list(PARTS[kind])
+        return [f"[{table}]: no such table in a {kind} spec; nearest: {', '.join(near)}"]
+    problems, known = [], declared(PARTS[kind][table])
+    for name, raw in content.items():
+        key = f"{table}.{name}"
+        if name not in known:
+            problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
+            continue
+        entry, wrong = _entry(key, raw, known[name][0], sources, EntryForm)
+        problems += wrong
+        if entry is not None:
+            found[key] = entry
+    return problems
+
+
+def _read_stated(table: Any, sources: Any, stated: dict[str, Entry]) -> list[str]:
+    problems = []
+    for name, raw in table.items() if isinstance(table, dict) else ():
+        unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
+        entry, wrong = _entry(f"stated.{name}", raw, unit, sources, StatedForm)
+        problems += wrong
+        if entry is not None:
+            stated[name] = entry
+    return problems
+
+
+def _entry(
+    key: str, raw: Any, unit: Unit, sources: Any, form: type[EntryForm]
+) -> tuple[Entry | None, list[str]]:
+    if not isinstance(raw, dict):
+        return None, [f'{key}: is a bare value; write {{ value = "...", source = "...", kind = "datasheet" }}']
+    parsed, problems = problems_of(form, raw, f"{key}.")
+    if parsed is None:
+        return None, problems
+    value, problem = _quantity(parsed.value, unit)
+    if problem is not None:
+        return None, [f"{key}: {problem}"]
+    if parsed.kind == "assumed" and not parsed.note:
+        return None, [f"{key}: an assumed value needs a note that says why"]
+    source = sources.get(parsed.source, parsed.source) if isinstance(sources, dict) else parsed.source
+    if not isinstance(source, str):
+        return None, [f"sources.{parsed.source}: must be text"]
+    written = str(parsed.value)
+    clock = getattr(parsed, "clock", "")
+    entry = Entry(key=key, value=value, written=written, source=source, kind=parsed.kind, note=parsed.note, clock=clock)
+    return entry, []
+
+
+def _quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None]:
+    """A written value in the base unit, or the reason why it is none."""
+    if unit.unit == TEXT:
+        return str(written), None if isinstance(written, str) and written.strip() else "must be text"
+    if not isinstance(written, str) and unit.unit != COUNT:
+        return 0.0, f"the bare number {written!r} lacks its unit; write it like \"{_like(written, unit)}\""
+    try:
+        value = parse(str(written), unit.unit)
+    except ValueError as error:
+        return 0.0, str(error)
+    problem = unit.problem(value)
+    return value, None if problem is None else f"{written} {problem}"
+
+
+def _like(written: float, unit: Unit) -> str:
+    return show(float(written), unit.unit) if written else f"1 {unit.unit}"
+
+
+def _missing(kind: str, found: Mapping[str, Entry]) -> list[str]:
+    present = {key.partition(".")[0] for key in found}
+    absent = [part for part in PARTS[kind] if part not in present and part not in OPTIONAL_PARTS]
+    problems = [f"[{part}]: the table is missing" for part in absent]
+    for key, unit, required in keys(kind):
+        if required and key not in found and key.partition(".")[0] in present:
+            problems.append(f"{key}: is missing ({unit.doc})")
+    return problems
+
+
+# Pairs (small, large): the first value may not exceed the second.
+_ORDER = {
+    "gpu": [
+        ("clock.base", "clock.boost"), ("sm.shared_memory_cta", "sm.shared_memory"), ("l1.sector", "l1.line"),
+        ("l2.sector", "l2.line"), ("l1.line", "l1.size"), ("l2.line", "l2.size"), ("power.idle", "power.tdp"),
+    ],
+    "cpu": [
+        ("core.sockets", "core.count"), ("core.count", "core.threads"), ("clock.base", "clock.boost"),
+        ("clock.all_core", "clock.boost"), ("clock.simd", "clock.boost"), ("power.idle", "power.tdp"),
+    ],
+}  # fmt: skip
+
+
+def _relations(kind: str, found: Mapping[str, Entry]) -> list[str]:
+    problems = []
+    for small, large in _ORDER[kind]:
+        low, high = found.get(small), found.get(large)
+        if low and high and isinstance(low.value, float) and isinstance(high.value, float) and low.value > high.value:
+            problems.append(f"{small}: {low.written} is more than {large} ({high.written})")
+    return problems

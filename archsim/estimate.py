@@ -1,0 +1,253 @@
+"""The pipe from names to an answer: latency, throughput, power, energy and memory, beside what others have measured."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import archsim
+from archsim.corpus.measurement import Measurement, citations, rows_of
+from archsim.cost.constants import Calibration
+from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.errors import ArchsimError
+from archsim.footprint import USABLE, Footprint, footprint
+from archsim.query import Query, ask
+from archsim.run import Run, run
+
+SCHEMA = "archsim-estimate/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelEstimate:
+    """One kernel of the algorithm that was chosen for an op."""
+
+    name: str
+    algorithm: str
+    time_s: float
+    bound: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpEstimate:
+    """One op. `time_s` is what it adds to the latency, waiting for the host included; `bound` is what limits it."""
+
+    name: str
+    kind: str
+    phase: str
+    time_s: float
+    bound: str
+    flop: float
+    dram_bytes: float
+    energy_j: float
+    kernels: tuple[KernelEstimate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A published measurement of the same cell, with the prediction for exactly its settings."""
+
+    metric: str
+    measured: float
+    predicted: float
+    error: float  # predicted / measured - 1 as a time; for power and energy of the value itself
+    source: str
+    stack: str
+    clock_hz: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The answer to one query; attributes bear the names of the JSON keys."""
+
+    network: str
+    hardware: str
+    stack: str
+    task: str
+    batch: int
+    precision: str
+    threads: int | None
+    devices: int
+    fidelity: str
+    clock_hz: float
+    latency_s: float
+    latency_interval_s: tuple[float, float]
+    interval_level: float
+    throughput_per_s: float
+    power_w: float
+    energy_j: float
+    throughput_per_w: float
+    memory: Footprint
+    memory_capacity_bytes: float
+    flop: float
+    dram_bytes: float
+    breakdown_s: Mapping[str, float]
+    ops: tuple[OpEstimate, ...]
+    references: tuple[Reference, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    assumed_values: tuple[str, ...]
+    provenance: Mapping[str, str]
+
+    @property
+    def memory_bytes(self) -> float:
+        """Device memory that the run takes [B]."""
+        return self.memory.total
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is within the usable part of the device's memory."""
+        return self.memory.total <= USABLE * self.memory_capacity_bytes
+
+    def _repr_html_(self) -> str:
+        from archsim.report.notebook import snippet
+
+        return snippet(self)
+
+
+def estimate(net: str, hw: str, **choices: object) -> Estimate:
+    """Predict a network on a device.
+
+    `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
+    calibration. Raises what `ask` raises.
+    """
+    query = ask(net, hw, **choices)  # type: ignore[arg-type]
+    return answer(query, references=not choices.get("settings"))
+
+
+def answer(query: Query, references: bool = True) -> Estimate:
+    """The estimate of a query; measurements beside it, unless the device is a what-if."""
+    result = run(query)
+    ops = _ops(query, result)
+    latency = float(result.latency_s[0])
+    # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
+    latency = math.fsum(op.time_s for op in ops) if ops else latency
+    energy = math.fsum(op.energy_j for op in ops)
+    half, level = _half_width(query), query.calibration.interval_level
+    workspace = max((float(result.cost.workspace[0, i]) for i in set(result.lowered.plan_of.tolist()) if i >= 0), default=0.0)
+    memory = footprint(query.trace, PRECISION_BYTES[query.precision], workspace, query.stack.reserved)
+    device = query.spec.device
+    power = energy / latency
+    return Estimate(
+        network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
+        precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
+        clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,
+        latency_interval_s=(latency * math.exp(-half), latency * math.exp(half)), interval_level=level,
+        throughput_per_s=query.batch / latency, power_w=power, energy_j=power * latency,
+        throughput_per_w=query.batch / latency / power, memory=memory,
+        memory_capacity_bytes=float(device.memory.capacity), flop=float(query.trace.flop),
+        dram_bytes=math.fsum(op.dram_bytes for op in ops), breakdown_s=_breakdown(result), ops=ops,
+        references=_references(query) if references else (), warnings=_warnings(query, memory),
+        assumptions=query.notes, assumed_values=tuple(entry.key for entry in query.spec.assumed),
+        provenance={
+            "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+            "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+        },
+    )  # fmt: skip
+
+
+def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
+    times, waits = result.timeline.op_time_s[0], result.timeline.wait_s[0]
+    bounds = {name: values[0] for name, values in result.cost.bound_s.items()}
+    rows = []
+    for i, (op, plan) in enumerate(zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)):
+        split = {name: float(values[plan]) for name, values in bounds.items()} if plan >= 0 else {}
+        split["host"] = float(waits[i])
+        largest = max(split, key=lambda name: split[name])
+        rows.append(
+            OpEstimate(
+                name=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]),
+                bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
+                dram_bytes=float(result.dram_bytes[0, i]), energy_j=float(result.energy_j[0, i]),
+                kernels=_kernels(result, plan),
+            )  # fmt: skip
+        )
+    return tuple(rows)
+
+
+def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
+    if plan < 0:
+        return ()
+    columns, cost = result.lowered.kernels, result.cost
+    chosen = int(cost.option[0, plan])
+    first = int(columns.option_start[chosen])
+    option = columns.options[chosen]
+    return tuple(
+        KernelEstimate(
+            name=kernel.name, algorithm=option.algorithm, time_s=float(cost.kernel_time_s[0, first + i]),
+            bound=cost.bound_names[int(cost.kernel_bound[0, first + i])],
+        )
+        for i, kernel in enumerate(option.kernels)
+        if cost.kernel_time_s[0, first + i] > 0
+    )  # fmt: skip
+
+
+def _breakdown(result: Run) -> dict[str, float]:
+    index = result.lowered.plan_of
+    live = index[index >= 0]
+    split = {name: math.fsum(values[0, live].tolist()) for name, values in result.cost.bound_s.items()}
+    split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
+    return split
+
+
+def _half_width(query: Query) -> float:
+    widths = query.calibration.interval_half_width
+    known = query.fidelity.name == "analytical" and query.stack.id != "ideal"
+    return widths[query.spec.kind if known else "extrapolated"]
+
+
+def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
+    found = []
+    device = query.spec.device
+    capacity = float(device.memory.capacity)
+    if memory.total > USABLE * capacity:
+        found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    if query.fidelity.name == "roofline":
+        found.append("roofline is a lower bound of the time, not a prediction")
+    clock = float(np.ravel(query.clock)[0])
+    if clock > 1.25 * float(device.clock.boost):
+        found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
+    return tuple(found)
+
+
+def _references(query: Query) -> tuple[Reference, ...]:
+    """Published rows of the same network, device, task, batch and precision, each predicted with its own settings."""
+    found: list[Reference] = []
+    for row in rows_of(query.network, query.spec.identity.id):
+        same = (row.task, row.batch, row.precision, row.devices) == (query.task, query.batch, query.precision, 1)
+        if not same or (row.threads is not None and row.threads != query.threads):
+            continue
+        try:
+            predicted = _predict(row, query.calibration)
+        except ArchsimError:
+            continue  # a stack that is not described yet
+        found.append(predicted)
+    return tuple(sorted(found, key=lambda reference: reference.stack != query.stack.id))
+
+
+def _predict(row: Measurement, calibration: Calibration) -> Reference:
+    query = ask(
+        row.network, row.hardware, batch=row.batch, precision=row.precision, task=row.task, stack=row.stack,
+        threads=row.threads, clock=row.clock_hz, calibration=calibration,
+    )  # fmt: skip
+    result = run(query)
+    latency = float(result.latency_s[0])
+    energy = math.fsum(result.energy_j[0].tolist())
+    values = {"latency_s": latency, "throughput_per_s": row.batch / latency, "power_w": energy / latency, "energy_j": energy}
+    predicted = values[row.metric]
+    error = row.value / predicted - 1 if row.metric == "throughput_per_s" else predicted / row.value - 1
+    return Reference(
+        metric=row.metric, measured=row.value, predicted=predicted, error=error,
+        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(np.ravel(query.clock)[0]),
+    )  # fmt: skip
+
+
+def digest_of(text: str) -> str:
+    """Sixteen hexadecimal digits that stand for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+__all__ = ["Estimate", "Footprint", "Gpu", "KernelEstimate", "OpEstimate", "Reference", "answer", "digest_of", "estimate"]

@@ -1,0 +1,66 @@
+"""What a lowering rule knows besides the op: the stack, the kind of device, the element size, training or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.stack.stack import Passes, Stack
+from archsim.trace.trace import BoundOp, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The setting in which an op is lowered. `element` is the size of a value in memory [B]."""
+
+    stack: Stack
+    device_kind: str
+    element: int
+    training: bool
+
+    def bytes(self, *shapes: Shape) -> float:
+        """Size of tensors of these shapes [B]."""
+        return float(sum(prod(shape) for shape in shapes) * self.element)
+
+    def efficiency(self, family: str) -> str:
+        """The constant of a kernel family (gemm, gemv, recurrent, ...)."""
+        return self.stack.efficiency.get(family, "one")
+
+    def passes(self, op: str, phase: str) -> Passes:
+        """How often this stack reads and writes memory for a streaming op."""
+        rows = self.stack.passes.get(op) or self.stack.passes["default"]
+        if phase == "forward" and self.training and "training" in rows:
+            return rows["training"]
+        return rows.get(phase) or self.stack.passes["default"][phase]
+
+
+def stream(
+    name: str, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4, repeat: float = 1,
+    threaded: bool = True, efficiency: str = "one",
+) -> Kernel:  # fmt: skip
+    """A streaming kernel: `reads` of activations, `weights` of parameters, `writes` [B]; one thread per value."""
+    items = max(1.0, max(reads + weights, writes) / element)
+    return Kernel(
+        name=name, efficiency=efficiency, a_bytes=weights, b_bytes=reads, c_bytes=writes, flop=flop, items=items,
+        operand=element, repeat=repeat, threaded=float(threaded),
+    )  # fmt: skip
+
+
+def single(algorithm: str, op: BoundOp, context: Context, *kernels: Kernel) -> Plan:
+    """A plan with one option; its least traffic is that of the op's tensors, or of the kernels if these move less."""
+    return plan(op, context, Option(algorithm=algorithm, kernels=kernels))
+
+
+def plan(op: BoundOp, context: Context, *options: Option, host_ops: float = 1) -> Plan:
+    """A plan of these options. Least traffic: inputs and parameters read, output written, each once."""
+    inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
+    weights = float(op.kind.parameters(op.input_shapes, op.shape) * context.element)
+    reads, writes = {
+        "backward_data": (out + weights, inputs),
+        "backward_filter": (out + inputs, weights),
+        "backward": (out, inputs),
+    }.get(op.phase, (inputs + weights, out))
+    least_reads = min(sum(k.repeat * (k.a_bytes + k.b_bytes) for k in option.kernels) for option in options)
+    least_writes = min(sum(k.repeat * k.c_bytes for k in option.kernels) for option in options)
+    return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=host_ops)

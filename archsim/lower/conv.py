@@ -1,0 +1,286 @@
+"""Convolution: one product, or several smaller ones, depending on the algorithm.
+
+Every algorithm is one function from a layer's geometry and phase to an option, or None where it cannot run. In terms of
+a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, section 3):
+
+    forward            m = output channels    n = N H' W'         k = input channels x taps
+    backward_data      m = input channels     n = N H W           k = output channels x taps
+    backward_filter    m = output channels    n = input channels x taps      k = N H' W'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from archsim.errors import Unsupported
+from archsim.lower.context import Context, plan, stream
+from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.trace.kinds.convolution import Conv2d, sides
+from archsim.trace.trace import BoundOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """The geometry of one convolution in one phase; channels are per group."""
+
+    phase: str
+    batch: int
+    groups: int
+    ci: int
+    co: int
+    h: int
+    w: int
+    ho: int
+    wo: int
+    kh: int
+    kw: int
+    sh: int
+    sw: int
+    dense: bool  # no dilation
+    element: int
+
+    @property
+    def taps(self) -> int:
+        """Values of one filter in one channel."""
+        return self.kh * self.kw
+
+    @property
+    def input_bytes(self) -> float:
+        """The input tensor, all groups [B]."""
+        return float(self.batch * self.groups * self.ci * self.h * self.w * self.element)
+
+    @property
+    def output_bytes(self) -> float:
+        """The output tensor, all groups [B]."""
+        return float(self.batch * self.groups * self.co * self.ho * self.wo * self.element)
+
+    @property
+    def filter_bytes(self) -> float:
+        """The filters, all groups [B]."""
+        return float(self.groups * self.co * self.ci * self.taps * self.element)
+
+    @property
+    def operands(self) -> tuple[float, float, float]:
+        """Unique bytes of A, B and C of the product in this phase, all groups."""
+        if self.phase == "backward_data":
+            return self.filter_bytes, self.output_bytes, self.input_bytes
+        if self.phase == "backward_filter":
+            return self.output_bytes, self.input_bytes, self.filter_bytes
+        return self.filter_bytes, self.input_bytes, self.output_bytes
+
+    @property
+    def product(self) -> tuple[int, int, int, float]:
+        """(m, n, k) per group, and padded over useful multiply-accumulates (strided data gradient)."""
+        if self.phase == "backward_data":
+            return self.ci, self.batch * self.h * self.w, self.co * self.taps, float(self.sh * self.sw)
+        if self.phase == "backward_filter":
+            return self.co, self.ci * self.taps, self.batch * self.ho * self.wo, 1.0
+        return self.co, self.batch * self.ho * self.wo, self.ci * self.taps, 1.0
+
+    @property
+    def macs(self) -> float:
+        """Useful multiply-accumulates, all groups."""
+        return float(self.groups * self.co * self.ci * self.taps) * self.batch * self.ho * self.wo
+
+    @property
+    def target(self) -> tuple[int, int, int]:
+        """What a fast algorithm tiles: (channels summed over, height, width of the result)."""
+        return (self.co, self.h, self.w) if self.phase == "backward_data" else (self.ci, self.ho, self.wo)
+
+
+Algorithm = Callable[[Layer, Context, str], Option | None]
+
+
+def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
+    """The product whose B is gathered from the input while tiles load; no workspace."""
+    m, n, k, zeros = layer.product
+    a, b, c = layer.operands
+    batched = context.stack.conv.grouped == "batched"
+    at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
+    kernel = Kernel(
+        name="implicit_gemm", efficiency=efficiency, menu=f"conv_{layer.phase}", m=m, n=n, k=k, count=at_once,
+        operand=layer.element, a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
+        flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), zeros=zeros, repeat=repeat,
+    )  # fmt: skip
+    return Option(algorithm="implicit_gemm", kernels=(kernel,))
+
+
+def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
+    """Unfold each image into a matrix in memory, then one library product per image and group (Jia et al. 2014, Caffe)."""
+    pixels = layer.ho * layer.wo
+    column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
+    image = layer.input_bytes / layer.batch
+    unfold = stream("im2col", image, column, element=layer.element, repeat=layer.batch)
+    if layer.phase == "backward_data":
+        unfold = stream("col2im", column, image, element=layer.element, repeat=layer.batch)
+    rows = layer.ci * layer.taps
+    m, n, k = {"backward_data": (rows, pixels, layer.co), "backward_filter": (layer.co, rows, pixels)}.get(
+        layer.phase, (layer.co, pixels, rows)
+    )
+    element, repeat = float(layer.element), layer.batch * layer.groups
+    gemm = Kernel(
+        name="gemm", efficiency=efficiency, menu="gemm", m=m, n=n, k=k, operand=element, a_bytes=m * k * element,
+        b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n), repeat=repeat,
+    )  # fmt: skip
+    pointwise = layer.taps == 1 and layer.sh == layer.sw == 1  # a 1 x 1 convolution is its own column matrix
+    order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
+    return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)
+
+
+def direct(layer: Layer, context: Context, efficiency: str) -> Option:
+    """A loop nest over blocked layouts: the product without unfolding, all images at once."""
+    option = implicit_gemm(layer, context, efficiency)
+    kernels = tuple([_renamed(kernel, "direct") for kernel in option.kernels])
+    return Option(algorithm="direct", kernels=kernels)
+
+
+def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
+    """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
+    a, b, c = layer.operands
+    kernel = stream("conv", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency)
+    return Option(algorithm="perfect", kernels=(kernel,))
+
+
+def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(2x2, 3x3) in one fused kernel: 16 multiplications for 4 results instead of 36 (Lavin & Gray 2016, equation 8)."""
+    if not _small_dense(layer) or layer.phase == "backward_filter":
+        return None
+    inner, height, width = layer.target
+    outer = layer.ci if layer.phase == "backward_data" else layer.co
+    tiles = layer.batch * ceil(height / 2) * ceil(width / 2)
+    a, b, c = layer.operands
+    repeat = layer.groups
+    kernel = Kernel(
+        name="winograd_2x2", efficiency=efficiency, menu="winograd", m=outer, n=tiles, k=inner, work=16,
+        operand=16.0 * layer.element, a_bytes=16 / 9 * a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
+        flop=2.0 * 16 * outer * tiles * inner, items=float(outer * tiles), repeat=repeat,
+    )  # fmt: skip
+    transform = stream("winograd_filter", a, 16 / 9 * a, flop=4 * a, element=layer.element)
+    return Option(algorithm="winograd", kernels=(transform, kernel), workspace=16 / 9 * a)
+
+
+def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(4x4, 3x3) as transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
+    if not _small_dense(layer):
+        return None
+    inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
+    outer = layer.ci if layer.phase == "backward_data" else layer.co
+    tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
+    # In the filter gradient the sum runs over tiles, otherwise over channels.
+    m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
+    return _transformed(layer, efficiency, "winograd_nonfused", 36, 1, m, n, k)
+
+
+def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """Tiles of 32 x 32 through the frequency domain: T (T/2 + 1) complex products (Mathieu et al. 2014; cuDNN 4 notes)."""
+    return _fourier(layer, efficiency, 32, "fft_tiling")
+
+
+def fft(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The whole image through the frequency domain, padded to the next power of two (up to 256)."""
+    size = max(layer.h, layer.w, layer.ho + layer.kh - 1, layer.wo + layer.kw - 1)
+    padded = 1 << (size - 1).bit_length()
+    return _fourier(layer, efficiency, max(8, padded), "fft") if padded <= 256 else None
+
+
+def _fourier(layer: Layer, efficiency: str, tile: int, name: str) -> Option | None:
+    if layer.sh != 1 or layer.sw != 1 or not layer.dense or layer.taps == 1 or max(layer.kh, layer.kw) > tile // 2:
+        return None
+    inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
+    outer = layer.ci if layer.phase == "backward_data" else layer.co
+    step_h, step_w = tile - layer.kh + 1, tile - layer.kw + 1
+    tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
+    frequencies = tile * (tile // 2 + 1)
+    m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
+    return _transformed(layer, efficiency, name, frequencies, 4, m, n, k)
+
+
+def _transformed(layer: Layer, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int) -> Option:
+    """Transforms of A and B, `points` products of transformed values, the inverse transform of C.
+
+    `work` is 1 for real and 4 for complex products; a complex value takes twice the bytes.
+    """
+    element = layer.element * (2 if work == 4 else 1)
+    groups = layer.groups
+    a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n))
+    tensor_a, tensor_b, tensor_c = layer.operands
+    gemm = Kernel(
+        name=f"{name}_gemm", efficiency=efficiency, menu="transformed", m=m, n=n, k=k, count=points * groups, work=work,
+        operand=element, a_bytes=a, b_bytes=b, c_bytes=c, flop=2.0 * work * points * groups * m * n * k,
+        items=float(m * n * points * groups),
+    )  # fmt: skip
+    adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck
+    kernels = (
+        stream(f"{name}_filter", tensor_a, a, flop=adds * a / element, element=layer.element),
+        stream(f"{name}_input", tensor_b, b, flop=adds * b / element, element=layer.element),
+        gemm,
+        stream(f"{name}_output", c, tensor_c, flop=adds * c / element, element=layer.element),
+    )
+    return Option(algorithm=name, kernels=kernels, workspace=a + b + c)
+
+
+def _small_dense(layer: Layer) -> bool:
+    """Whether Winograd's 3 x 3, stride 1 kernels apply."""
+    return layer.kh == layer.kw == 3 and layer.sh == layer.sw == 1 and layer.dense
+
+
+def _renamed(kernel: Kernel, name: str) -> Kernel:
+    from dataclasses import replace
+
+    return replace(kernel, name=name)
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "implicit_gemm": implicit_gemm,
+    "im2col": im2col,
+    "direct": direct,
+    "winograd": winograd,
+    "winograd_nonfused": winograd_nonfused,
+    "fft": fft,
+    "fft_tiling": fft_tiling,
+    "perfect": perfect,
+}
+
+
+def layer_of(op: BoundOp, element: int) -> Layer:
+    """The geometry of a convolution op."""
+    kind = op.kind
+    assert isinstance(kind, Conv2d)
+    n, c, h, w = op.input_shapes[0]
+    _, k, ho, wo = op.shape
+    top, left, bottom, right = sides(kind.pad)
+    return Layer(
+        phase=op.phase, batch=n, groups=kind.groups, ci=c // kind.groups, co=k // kind.groups, h=h, w=w, ho=ho, wo=wo,
+        kh=kind.kernel[0], kw=kind.kernel[1], sh=kind.stride[0], sw=kind.stride[1], dense=kind.dilation == (1, 1),
+        element=element,
+    )  # fmt: skip
+
+
+def conv2d(op: BoundOp, context: Context) -> Plan:
+    """Every algorithm of the stack that can run this layer within the workspace limit; the bias as its own pass."""
+    layer, rules = layer_of(op, context.element), context.stack.conv
+    options = []
+    for name, efficiency in rules.algorithms.get(op.phase, {}).items():
+        option = ALGORITHMS[name](layer, context, efficiency)
+        if option is not None and (option.workspace <= rules.workspace_limit or name == "im2col"):
+            options.append(option)
+    if not options:
+        raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
+    tail = _bias(op, context)
+    if tail is not None:
+        options = [Option(algorithm=o.algorithm, kernels=(*o.kernels, tail), workspace=o.workspace) for o in options]
+    return plan(op, context, *options)
+
+
+def _bias(op: BoundOp, context: Context) -> Kernel | None:
+    if not getattr(op.kind, "bias", False) or context.stack.conv.bias != "separate":
+        return None
+    out = context.bytes(op.shape)
+    threaded = context.stack.elementwise_threads == "all"
+    if op.phase == "forward":
+        return stream("bias", out, out, flop=out / context.element, element=context.element, threaded=threaded)
+    if op.phase == "backward_filter":
+        return stream("bias_gradient", out, 0, flop=out / context.element, element=context.element, threaded=threaded)
+    return None

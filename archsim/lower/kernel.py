@@ -1,0 +1,176 @@
+"""What lowering produces: kernels, the options an op can run as, and their form as columns for the cost layer.
+
+    op ──► one or more options (algorithms) ──► each a chain of kernels ──► each in one or more variants (tiles, splits)
+
+Costs are computed for every variant at once; the fastest variant runs a kernel, the fastest option runs an op. Nothing
+here depends on a device or on a fitted constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archsim.stack.stack import Menu, Tile
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel, launched `repeat` times in a row.
+
+    A matrix kernel (with a `menu`) computes `count` products C[m, n] = A[m, k] B[k, n] with `work` multiply-accumulates
+    for each (m, n, k); `operand` is the size of one element of A or B as the tiles load it [B]. `a_bytes`, `b_bytes`,
+    `c_bytes` are the tensors themselves, each counted once: an unfolded convolution input is smaller than its matrix.
+    B is what the op before may have left in cache. A streaming kernel (without a menu) reads a and b, writes c and does
+    `flop` arithmetic in `items` independent threads.
+    """
+
+    name: str
+    efficiency: str
+    menu: str = ""
+    m: float = 1
+    n: float = 1
+    k: float = 1
+    count: float = 1
+    work: float = 1
+    operand: float = 4
+    a_bytes: float = 0
+    b_bytes: float = 0
+    c_bytes: float = 0
+    flop: float = 0
+    items: float = 1
+    zeros: float = 1  # strided data gradient: padded over useful multiply-accumulates
+    repeat: float = 1
+    threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to run an op: a chain of kernels, with the workspace that they share [B]."""
+
+    algorithm: str
+    kernels: tuple[Kernel, ...]
+    workspace: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All ways to run one op. `read_bytes` and `write_bytes` are what any implementation moves at least."""
+
+    options: tuple[Option, ...]
+    read_bytes: float
+    write_bytes: float
+    host_ops: float = 1  # how many framework calls the op is
+
+
+_STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
+_KERNEL_COLUMNS = (
+    "m", "n", "k", "count", "work", "operand", "a_bytes", "b_bytes", "c_bytes", "flop", "items", "zeros", "repeat",
+    "threaded",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """The variants of all kernels of many plans as columns of length V, and how they nest.
+
+    `kernel_start[K]`, `option_start[P]`, `plan_start[O]` are offsets: variants of kernel i begin at `kernel_start[i]`,
+    kernels of option j at `option_start[j]`, options of plan o at `plan_start[o]`.
+    """
+
+    m: Array
+    n: Array
+    k: Array
+    count: Array
+    work: Array
+    operand: Array
+    a_bytes: Array
+    b_bytes: Array
+    c_bytes: Array
+    flop: Array
+    items: Array
+    zeros: Array
+    repeat: Array
+    threaded: Array
+    matrix: Array  # 1 for matrix kernels, 0 for streams
+    tile_m: Array
+    tile_n: Array
+    tile_k: Array
+    split: Array
+    threads: Array  # per CTA
+    registers: Array  # per thread
+    shared: Array  # B per CTA
+    efficiency: Index  # position in `constants`
+    constants: tuple[str, ...]
+    kernel_start: Index
+    option_start: Index
+    plan_start: Index
+    kernel_of: Index  # [V] kernel of each variant
+    kernels: tuple[Kernel, ...]
+    options: tuple[Option, ...]
+    read_bytes: Array  # [O] at least, per plan
+    write_bytes: Array  # [O]
+    host_ops: Array  # [O]
+
+    @property
+    def launches(self) -> Array:
+        """Kernel launches of each kernel, [K]."""
+        return self.repeat[self.kernel_start]
+
+
+def pack(plans: Sequence[Plan], menus: Mapping[str, Menu]) -> Kernels:
+    """The columns of `plans`. Every plan needs an option, every option a kernel."""
+    options = [option for plan in plans for option in plan.options]
+    kernels = [kernel for option in options for kernel in option.kernels]
+    rows = {name: _variants(menu) for name, menu in menus.items()} | {"": [(_STREAM_TILE, 1)]}
+    chosen = [rows[kernel.menu] for kernel in kernels]
+    counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
+    kernel_of = np.repeat(np.arange(len(kernels)), counts)
+    table = np.array([[getattr(kernel, name) for name in _KERNEL_COLUMNS] for kernel in kernels], dtype=float).T
+    columns = dict(zip(_KERNEL_COLUMNS, table[:, kernel_of], strict=True))
+    tiles = np.array([_tile_row(*row) for variants in chosen for row in variants], dtype=float).T
+    tile_names = ("tile_m", "tile_n", "tile_k", "split", "threads", "registers", "shared")
+    matrix = np.array([kernel.menu != "" for kernel in kernels], dtype=float)[kernel_of]
+    constants = tuple(dict.fromkeys(kernel.efficiency for kernel in kernels))
+    position = {name: i for i, name in enumerate(constants)}
+    return Kernels(
+        **columns,
+        **dict(zip(tile_names, tiles, strict=True)),
+        matrix=matrix,
+        efficiency=np.array([position[kernel.efficiency] for kernel in kernels], dtype=np.intp)[kernel_of],
+        constants=constants,
+        kernel_start=_starts(counts.tolist()),
+        option_start=_starts([len(option.kernels) for option in options]),
+        plan_start=_starts([len(plan.options) for plan in plans]),
+        kernel_of=kernel_of,
+        kernels=tuple(kernels),
+        options=tuple(options),
+        read_bytes=np.array([plan.read_bytes for plan in plans]),
+        write_bytes=np.array([plan.write_bytes for plan in plans]),
+        host_ops=np.array([plan.host_ops for plan in plans]),
+    )
+
+
+def _variants(menu: Menu) -> list[tuple[Tile, int]]:
+    return [(tile, split) for tile in menu.tiles for split in menu.split_k]
+
+
+def _tile_row(tile: Tile, split: int) -> tuple[float, ...]:
+    return (tile.m, tile.n, tile.k, split, tile.threads, tile.registers, tile.shared)
+
+
+def _starts(lengths: Iterable[int]) -> Index:
+    """Offsets at which consecutive groups of these lengths begin."""
+    return np.array([0, *accumulate(lengths)][:-1], dtype=np.intp)
+
+
+def column_names() -> tuple[str, ...]:
+    """The per-variant columns of `Kernels`."""
+    return tuple(f.name for f in fields(Kernels) if f.name in {*_KERNEL_COLUMNS, "matrix", "tile_m", "tile_n", "tile_k", "split"})

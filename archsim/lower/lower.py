@@ -1,0 +1,87 @@
+"""The table from op kinds to lowering rules, and the lowering of a whole network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from archsim.device.device import PRECISION_BYTES
+from archsim.errors import Unsupported
+from archsim.lower import conv, gemm, pointwise, recurrent
+from archsim.lower.context import Context
+from archsim.lower.kernel import Index, Kernels, Plan, pack
+from archsim.stack.stack import Stack
+from archsim.trace.trace import BoundOp
+
+Rule = Callable[[BoundOp, Context], Plan | None]
+
+RULES: dict[str, Rule] = {
+    "conv2d": conv.conv2d,
+    "linear": gemm.linear,
+    "matmul": gemm.matmul,
+    "embedding": pointwise.embedding,
+    "lstm": recurrent.lstm,
+    "lstm_cell": recurrent.lstm_cell,
+    "update": pointwise.update,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """A network as kernels. `plan_of[i]` is the plan of op i in `kernels`, -1 for an op that launches nothing."""
+
+    ops: tuple[BoundOp, ...]
+    kernels: Kernels
+    plan_of: Index
+
+
+def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool) -> Lowered:
+    """Lower each op; equal layers share one plan.
+
+    Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
+    """
+    if stack.kind not in ("any", device_kind):
+        raise Unsupported(f"stack {stack.id} runs on a {stack.kind}, not on a {device_kind}; `archsim list stacks` prints others")
+    if precision not in PRECISION_BYTES:
+        raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
+    context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training)
+    plans: list[Plan] = []
+    seen: dict[object, int] = {}
+    plan_of = []
+    for op in ops:
+        if op.signature not in seen:
+            plan = _plan(_Work(op=op, context=context))
+            seen[op.signature] = len(plans) if plan is not None else -1
+            plans += [] if plan is None else [plan]
+        plan_of.append(seen[op.signature])
+    if not plans:
+        raise Unsupported("the network has no op that takes time")
+    return Lowered(ops=tuple(ops), kernels=pack(plans, stack.menus), plan_of=np.array(plan_of, dtype=np.intp))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Work:
+    """One op in its context, equal to others by what decides its plan."""
+
+    op: BoundOp
+    context: Context
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Work) and self._key == other._key
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        context = self.context
+        return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training)
+
+
+@lru_cache(maxsize=65536)
+def _plan(work: _Work) -> Plan | None:
+    rule = RULES.get(work.op.kind.op, pointwise.pointwise)
+    return rule(work.op, work.context)

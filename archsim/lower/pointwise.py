@@ -1,0 +1,56 @@
+"""Ops that stream through memory: activations, pooling, normalisation, copies, look-ups, the optimiser."""
+
+from __future__ import annotations
+
+from math import prod
+
+from archsim.lower.context import Context, plan, single, stream
+from archsim.lower.kernel import Option, Plan
+from archsim.stack.stack import Passes
+from archsim.trace.trace import BoundOp
+
+VIEWS = ("reshape",)  # change how a tensor is indexed, not where it lies
+
+
+def pointwise(op: BoundOp, context: Context) -> Plan | None:
+    """A streaming op with the passes of its stack; None where the stack does nothing for it."""
+    if op.kind.op in VIEWS or (op.kind.op == "dropout" and not context.training):
+        return None
+    phase = "forward" if op.phase == "forward" else "backward"
+    rows = context.passes(op.kind.op, phase)
+    if rows.launches == 0:
+        return None
+    inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
+    reads, writes = (inputs, out) if phase == "forward" else (out, inputs)
+    moved = rows.inputs * inputs + rows.outputs * out
+    # The passes say how much moves; what is not the result itself is read.
+    written = min(writes, moved)
+    return _streamed(op, context, rows, max(moved - written, min(reads, moved)), written)
+
+
+def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
+    launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
+    one = context.stack.elementwise_threads == "all"
+    kernel = stream(
+        op.kind.op, reads / launches, writes / launches, flop=op.flop / launches, element=context.element,
+        repeat=launches, threaded=one,
+    )  # fmt: skip
+    return plan(op, context, Option(algorithm="stream", kernels=(kernel,)))
+
+
+def embedding(op: BoundOp, context: Context) -> Plan:
+    """A gather of rows, or the scatter of their gradients; only the rows that are looked up move."""
+    moved = context.bytes(op.shape)
+    return single("gather", op, context, stream("gather", moved, moved, flop=op.flop, element=context.element))
+
+
+def update(op: BoundOp, context: Context) -> Plan:
+    """The optimiser's chain of passes over the parameters: `inputs` are read, `outputs` written, in `launches` kernels."""
+    optimiser = getattr(op.kind, "optimiser", "sgd")
+    rows = context.stack.optimiser_passes.get(optimiser) or context.stack.optimiser_passes["default"]
+    size = 4.0 * prod(op.shape)  # master copies are fp32
+    kernel = stream(
+        "update", rows.inputs * size / rows.launches, rows.outputs * size / rows.launches, flop=op.flop / rows.launches,
+        repeat=rows.launches,
+    )  # fmt: skip
+    return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))

@@ -1,0 +1,122 @@
+"""Numbers with units: text at the file boundary, plain SI floats inside.
+
+`parse("336.5 GB/s", "B/s")` gives 3.365e11, `show(3.365e11, "B/s")` gives "336.5 GB/s". There is one table of
+prefixes. Decimal prefixes are powers of ten (1 GB = 1e9 B), binary ones (KiB, MiB, GiB, TiB) powers of two and
+only for bytes. A number without its unit is refused wherever a unit belongs to the quantity.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+PREFIXES = {
+    "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+}  # fmt: skip
+BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+
+# unit -> (may take decimal prefixes, may take binary prefixes); the unit itself is the SI base that the model uses
+UNITS = {
+    "s": (True, False),
+    "Hz": (True, False),
+    "B": (True, True),
+    "B/s": (True, True),
+    "B/clk": (False, False),
+    "bit": (False, False),
+    "bit/s": (True, False),
+    "FLOP": (True, False),
+    "FLOP/s": (True, False),
+    "OP/s": (True, False),
+    "FMA/clk": (False, False),
+    "OP/clk": (False, False),
+    "clk": (False, False),
+    "W": (True, False),
+    "J": (True, False),
+    "V": (True, False),
+    "m": (True, False),
+    "mm2": (False, False),
+    "USD": (False, False),
+    "img/s": (False, False),
+}
+COUNT = "1"  # a pure number: counts and fractions
+TEXT = "text"
+
+_FORM = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*\Z", re.ASCII)
+
+
+def parse(text: str, unit: str) -> float:
+    """The value of `text` in the base `unit`.
+
+    Raises ValueError when the text is no number with that unit, or not finite.
+
+    >>> parse("8 GiB", "B")
+    8589934592.0
+    >>> parse("690MHz", "Hz")
+    690000000.0
+    >>> parse("1 TB/s", "B/s")
+    1000000000000.0
+    >>> parse("24", "1")
+    24.0
+    """
+    match = _FORM.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a number{_example(unit)}")
+    number, suffix = float(match[1]), match[2]
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not finite")
+    if unit == COUNT:
+        if suffix:
+            raise ValueError(f"{text!r} has a unit where a plain number belongs")
+        return number
+    if not suffix:
+        raise ValueError(f"{text!r} lacks its unit{_example(unit)}")
+    return number * _scale(text, suffix, unit)
+
+
+def _scale(text: str, suffix: str, unit: str) -> float:
+    decimal, binary = UNITS[unit]
+    if suffix == unit:
+        return 1.0
+    if suffix.endswith(unit):
+        prefix = suffix[: -len(unit)]
+        if decimal and prefix in PREFIXES:
+            return PREFIXES[prefix]
+        if binary and prefix in BINARY:
+            return BINARY[prefix]
+    raise ValueError(f"{text!r} is not in {unit}{_example(unit)}")
+
+
+def _example(unit: str) -> str:
+    samples = {
+        "B/s": "336.5 GB/s", "B": "8 GiB", "Hz": "1075 MHz", "s": "5 us", "W": "250 W", "FMA/clk": "128 FMA/clk",
+        "OP/clk": "32 OP/clk", "B/clk": "64 B/clk", "clk": "6 clk", "bit": "256 bit", "bit/s": "7 Gbit/s", "FLOP/s": "6.6 TFLOP/s",
+        "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "V": "1.05 V",
+    }  # fmt: skip
+    return f" (write it like {samples[unit]!r})" if unit in samples else ""
+
+
+def show(value: float, unit: str, digits: int = 4) -> str:
+    """`value` (in base `unit`) for people, with the decimal prefix that leaves 1 to 999 before the point.
+
+    Memory sizes (unit B) that are whole numbers of KiB are shown in binary units.
+
+    >>> show(3.365e11, "B/s"), show(0.00213, "s"), show(2**31, "B"), show(24, "1")
+    ('336.5 GB/s', '2.13 ms', '2 GiB', '24')
+    """
+    if unit in (COUNT, TEXT):
+        return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+    decimal, binary = UNITS[unit]
+    if binary and unit == "B" and value >= 1024 and value % 1024 == 0:
+        name, size = max(((n, s) for n, s in BINARY.items() if value >= s), key=lambda pair: pair[1])
+        return f"{value / size:.{digits}g} {name}{unit}"
+    if not decimal or value == 0:
+        return f"{value:.{digits}g} {unit}"
+    return _with_prefix(value, unit, digits)
+
+
+def _with_prefix(value: float, unit: str, digits: int) -> str:
+    ladder = [("p", 1e-12), ("n", 1e-9), ("u", 1e-6), ("m", 1e-3), ("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)]
+    ladder.append(("P", 1e15))
+    rounded = float(f"{abs(value):.{digits}g}")
+    name, size = next(((n, s) for n, s in reversed(ladder) if rounded >= s), ladder[0])
+    return f"{value / size:.{digits}g} {name}{unit}"

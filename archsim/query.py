@@ -1,0 +1,134 @@
+"""`Query`: what is asked, with every default filled in and said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from archsim.cost.constants import Calibration
+from archsim.cost.constants import default as default_calibration
+from archsim.cost.cost import Array
+from archsim.device import catalog as devices
+from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
+from archsim.device.spec import Spec
+from archsim.errors import ArchsimError, UnknownName, Unsupported
+from archsim.fidelity import Fidelity
+from archsim.fidelity import find as find_fidelity
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.file import load
+from archsim.trace.trace import BoundTrace, Trace
+from archsim.trace.training import TASKS, task_trace
+
+LARGEST_BATCH = 1 << 20
+
+
+class ArgumentError(ArchsimError, ValueError):
+    """An argument outside its range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One question: this network as this task on this device with this stack. `clock` [Hz] is a float or [D, 1]."""
+
+    network: str
+    trace_digest: str
+    trace: BoundTrace
+    spec: Spec
+    stack: Stack
+    task: str
+    batch: int
+    precision: str
+    threads: int | None
+    clock: float | Array
+    fidelity: Fidelity
+    calibration: Calibration
+    notes: tuple[str, ...] = ()
+
+
+def ask(
+    net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
+    threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
+    settings: Mapping[str, str] | None = None, calibration: Calibration | None = None,
+) -> Query:  # fmt: skip
+    """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
+
+    Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
+    """
+    spec = find_device(hw, settings)
+    _check(batch, precision, task, threads, devices, clock)
+    chosen = stacks.find(stack or spec.identity.default_stack)
+    graph = chosen.variants.get(net, net)
+    notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
+    device = spec.device
+    if isinstance(device, Gpu):
+        if threads is not None:
+            raise ArgumentError("threads belong to a CPU; a GPU has none to set")
+        if clock is None:
+            notes.append(f"clock {float(device.default_clock) / 1e6:.0f} MHz: the sustained clock of the spec; --clock sets another")
+    else:
+        threads = threads or int(device.core.count)
+        if clock is None:
+            notes.append(f"clock {float(device.default_clock) / 1e6:.0f} MHz: all cores in SIMD code; --clock sets another")
+    notes += _precision_notes(device, precision)
+    return Query(
+        network=net, trace_digest=_digest(graph, task), trace=_bound(graph, task, batch), spec=spec, stack=chosen, task=task,
+        batch=batch, precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:
+    """The spec of a device, with the user's settings applied."""
+    spec = devices.find(hw)
+    return spec.with_settings(settings) if settings else spec
+
+
+@lru_cache(maxsize=256)
+def prepared(net: str, task: str) -> Trace:
+    """The ops of a task of a network."""
+    try:
+        return task_trace(load(net), task)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _bound(net: str, task: str, batch: int) -> BoundTrace:
+    trace = prepared(net, task)
+    free = [symbol for symbol in trace.free_symbols if symbol != "N"]
+    if free:
+        raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only N, the batch, can be set")
+    try:
+        return trace.bind(**({"N": batch} if trace.free_symbols else {}))
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _digest(net: str, task: str) -> str:
+    return prepared(net, task).digest[:16]
+
+
+def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:
+    if not 1 <= batch <= LARGEST_BATCH:
+        raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
+    if precision not in PRECISION_BYTES:
+        raise UnknownName("precision", precision, list(PRECISION_BYTES), hint=f"one of {', '.join(PRECISION_BYTES)}")
+    if task not in TASKS:
+        raise UnknownName("task", task, list(TASKS), hint=f"one of {', '.join(TASKS)}")
+    if threads is not None and threads < 1:
+        raise ArgumentError(f"threads {threads} is less than 1")
+    if devices != 1:
+        raise Unsupported(f"devices {devices}: several devices are not modelled yet; an estimate is of one")
+    if clock is not None and not 1e6 <= clock <= 1e11:
+        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+
+
+def _precision_notes(device: Gpu | Cpu, precision: str) -> list[str]:
+    if isinstance(device, Gpu) and precision in ("fp16", "bf16") and float(device.pipe(precision)) <= float(device.rate.fp32):
+        return [f"{precision} is storage only: {device.identity.id} has no faster arithmetic for it, so products run at the fp32 rate"]
+    if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
+        return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
+    return []

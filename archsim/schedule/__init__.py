@@ -1,0 +1,1 @@
+"""Schedules: when each kernel runs."""

@@ -1,0 +1,30 @@
+"""One queue in order: the host issues, the device executes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.schedule.timeline import Array, Timeline
+
+
+def asynchronous(device_s: Array, host_s: Array) -> Timeline:
+    """A GPU stream: op i starts when its predecessor has ended and the host has issued it.
+
+    With issue times H_i = h_0 + ... + h_i and device times g_i, the end of op i is max(end_{i-1}, H_i) + g_i, which
+    unrolls to G_i + max over j <= i of (H_j - G_{j-1}), G the running sum of g: two scans, no loop. `device_s` is
+    [D, N], `host_s` [N] or [D, N].
+    """
+    issued = np.cumsum(np.broadcast_to(host_s, device_s.shape), axis=-1)
+    worked = np.cumsum(device_s, axis=-1)
+    lead = np.maximum.accumulate(issued - (worked - device_s), axis=-1)
+    end = worked + lead
+    start = end - device_s
+    wait = np.maximum(0.0, np.diff(end, axis=-1, prepend=0.0) - device_s)
+    return Timeline(start_s=start, end_s=end, wait_s=wait)
+
+
+def synchronous(device_s: Array, host_s: Array) -> Timeline:
+    """A CPU: the framework's own time of an op comes before its kernels, on the same cores."""
+    host = np.broadcast_to(host_s, device_s.shape)
+    end = np.cumsum(device_s + host, axis=-1)
+    return Timeline(start_s=end - device_s, end_s=end, wait_s=np.asarray(host))

@@ -1,0 +1,32 @@
+"""`Timeline`: what every scheduler returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Start and end of every op [s], each [D, N] with N ops in execution order, from the first framework call on.
+
+    `wait_s` is the part of each op's time in which the device waited for the host.
+    """
+
+    start_s: Array
+    end_s: Array
+    wait_s: Array
+
+    @property
+    def latency_s(self) -> Array:
+        """Time until the last op has ended, [D]."""
+        return np.asarray(self.end_s.max(axis=-1))
+
+    @property
+    def op_time_s(self) -> Array:
+        """How much each op adds to the latency, [D, N]: the time from the end of the op before to its own end."""
+        return np.diff(self.end_s, axis=-1, prepend=0.0)

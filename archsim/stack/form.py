@@ -1,0 +1,76 @@
+"""The form of a stack file, checked by pydantic after the files it inherits from have been merged in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from archsim.form import Form, Word
+
+Whole = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+Phase = Literal["forward", "training", "backward"]
+ConvPhase = Literal["forward", "backward_data", "backward_filter"]
+
+
+class TileForm(Form):
+    """One row of a menu; `shared` is in bytes."""
+
+    m: Whole
+    n: Whole
+    k: Whole
+    threads: Whole
+    registers: Whole
+    shared: Annotated[int, Field(ge=0)]
+
+
+class MenuForm(Form):
+    """A menu of tiles."""
+
+    tiles: Annotated[list[TileForm], Field(min_length=1)]
+    split_k: list[Whole] = [1]
+    source: Word
+
+
+class PassesForm(Form):
+    """Passes over the inputs and outputs of an op, and kernels launched for it."""
+
+    inputs: Annotated[float, Field(ge=0)]
+    outputs: Annotated[float, Field(ge=0)]
+    launches: Annotated[int, Field(ge=0)] = 1
+
+
+class ConvForm(Form):
+    """How convolutions run."""
+
+    algorithms: dict[ConvPhase, dict[Word, Word]]
+    workspace_limit: Word | None = None
+    grouped: Literal["sequential", "batched"] = "sequential"
+    bias: Literal["separate", "fused"] = "separate"
+    source: Word
+
+
+class StackForm(Form):
+    """A whole stack, merged."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[a-z0-9_.\-]{2,40}$")]
+    kind: Literal["gpu", "cpu", "any"]
+    framework: Word
+    library: Word
+    inherits: list[Word] = []
+    abstract: bool = False
+    sources: dict[Word, Word]
+    host: str = ""
+    elementwise_threads: Literal["one", "all"] = "all"
+    recurrent: Literal["fused", "steps"] = "fused"
+    recurrent_launches: Whole = 2
+    inputs: Literal["device", "host"] = "device"
+    reserved: Word = "0 MB"
+    variants: dict[Word, Word] = {}
+    conv: ConvForm
+    menus: dict[Word, MenuForm] = {}
+    efficiency: dict[Word, Word]
+    passes: dict[Word, dict[Phase, PassesForm]]
+    optimiser_passes: dict[Word, PassesForm]

@@ -1,0 +1,73 @@
+"""A stack: the facts about a framework and its library that decide which kernels run for an op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies."""
+
+    m: int
+    n: int
+    k: int  # depth of one step of the inner loop
+    threads: int
+    registers: int  # per thread
+    shared: int  # B per CTA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension."""
+
+    tiles: tuple[Tile, ...]
+    split_k: tuple[int, ...] = (1,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """How often a streaming op touches memory: `inputs` and `outputs` in units of its input and output size."""
+
+    inputs: float
+    outputs: float
+    launches: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv:
+    """How the stack convolves.
+
+    `algorithms` maps a phase to {algorithm: name of its efficiency constant}; every algorithm whose workspace fits
+    `workspace_limit` is a candidate. `grouped` is how groups run: one after the other, or as one batched kernel.
+    """
+
+    algorithms: Mapping[str, Mapping[str, str]]
+    workspace_limit: float = float("inf")
+    grouped: str = "sequential"
+    bias: str = "separate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A framework on a library. Names of constants (`...efficiency`, `host`) are keys of the calibration file."""
+
+    id: str
+    kind: str  # "gpu", "cpu" or "any"
+    framework: str
+    library: str
+    conv: Conv
+    menus: Mapping[str, Menu]
+    passes: Mapping[str, Mapping[str, Passes]]  # op kind -> phase (forward, training, backward) -> passes
+    efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
+    optimiser_passes: Mapping[str, Passes]
+    host: str = ""  # constant: host time per op
+    elementwise_threads: str = "all"  # CPU: "all" or "one"
+    recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
+    recurrent_launches: int = 2  # per time step and layer
+    variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
+    inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
+    reserved: float = 0.0  # B of device memory that context and framework take
+    sources: tuple[str, ...] = ()
+    digest: str = ""

@@ -1,0 +1,218 @@
+"""From the lines of a trace file to a `Trace`, or to the list of all that is wrong with them.
+
+Each line is read on its own first; then names, order and shapes are checked over the whole network. Recorded shapes are
+compared with the ops' own shape rules, with every symbol bound to two different values in turn: what agrees at both
+is not an accident of one size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archsim.errors import nearest
+from archsim.trace import values
+from archsim.trace.attributes import read
+from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, factors, short, show, symbols_in
+from archsim.trace.jsonlines import Line
+from archsim.trace.kind import FORWARD
+from archsim.trace.op import KINDS
+from archsim.trace.order import cycle, execution_order, in_order
+from archsim.trace.trace import Op, Trace
+
+SCHEMA = "archsim-trace/1"
+HEADER = {
+    "name": values.name, "inputs": values.inputs, "dtype": values.dtype, "source": values.text,
+    "outputs": values.names, "symbols": values.meanings, "aliases": values.names, "notes": values.text,
+}  # fmt: skip
+OPTIONAL = ("outputs", "symbols", "aliases", "notes")
+OP = {
+    "name": ("name", values.name), "in": ("inputs", values.names), "out": ("shape", values.dims),
+    "phase": ("phase", values.phase), "parent": ("parent", values.name), "of": ("of", values.shapes),
+}  # fmt: skip
+OP_KEYS = ("op", *OP)
+ENOUGH = 50  # problems; what comes after is not looked at closely
+FEW = 2000  # names among which a nearest one is sought
+FEW_MEMBERS = 10  # of a cycle, that an error names
+PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097)
+MOST_SYMBOLS = len(PRIMES) // 2
+
+
+class Placed(NamedTuple):
+    """An op and the line where it stands."""
+
+    line: int
+    op: Op
+
+
+def trace_of(lines: Sequence[Line]) -> tuple[Trace | None, list[str]]:
+    """The trace that the lines describe, or None and the problems."""
+    header, problems = _header(lines[0])
+    placed: list[Placed] = []
+    for line in lines[1:]:
+        op, found = _op(line)
+        problems += found
+        if op is not None:
+            placed.append(Placed(line.number, op))
+    if len(lines) == 1:
+        problems.append("has a header but no ops")
+    if header is None or len(placed) < len(lines) - 1:  # what follows would only raise false alarms
+        return None, problems
+    problems += _names(placed, header, lines[0].number)
+    misshapen = _shapes(placed, header["inputs"], lines[0].number)
+    if problems:  # no order without sound names
+        return None, problems + misshapen
+    ops, problems = _ordered(placed, header["inputs"])
+    problems += misshapen
+    return (None, problems) if problems else (Trace(ops=ops, **header), [])
+
+
+def _ordered(placed: Sequence[Placed], inputs: Mapping[str, object]) -> tuple[tuple[Op, ...], list[str]]:
+    """The ops in execution order: as they stand, where that is one."""
+    ops = tuple([op for _, op in placed])
+    needs = [(op.name, op.inputs) for op in ops]
+    if in_order(needs, inputs):
+        return ops, []
+    ring = cycle(needs)
+    if not ring:
+        return tuple([ops[position] for position in execution_order(needs)]), []
+    at = next(line for line, op in placed if op.name == ring[0])
+    members = [*ring, ring[0]] if len(ring) <= FEW_MEMBERS else [*ring[:FEW_MEMBERS], f"... ({len(ring)} ops)"]
+    return (), [f"line {at}: cycle {' -> '.join(members)}"]
+
+
+def _header(line: Line) -> tuple[dict[str, Any] | None, list[str]]:
+    """The fields of a Trace, all but its ops."""
+    where, raw = f"line {line.number}: header", line.record
+    if raw.get("schema") != SCHEMA:
+        return None, [f"{where} has schema {short(raw.get('schema'))}; this reads {SCHEMA!r}"]
+    problems = [f"{where} lacks the key {key!r}" for key in HEADER if key not in raw and key not in OPTIONAL]
+    for key in raw:
+        if key not in HEADER and key != "schema":
+            problems.append(f"{where} has the unknown key {short(key)}{_nearest(key, HEADER)}")
+    fields: dict[str, Any] = {}
+    for key, reader in HEADER.items():
+        if key in raw:
+            try:
+                fields[key] = reader(raw[key])
+            except ValueError as error:
+                problems.append(f"{where} {key!r} {error}")
+    return (None if problems else fields), problems
+
+
+def _op(line: Line) -> tuple[Op | None, list[str]]:
+    """One op line."""
+    raw, where = line.record, f"line {line.number}:"
+    problems = [f"{where} the key {key!r} is missing" for key in ("op", "name", "in", "out") if key not in raw]
+    if problems:
+        return None, problems
+    kind_class = KINDS.get(raw["op"]) if isinstance(raw["op"], str) else None
+    if kind_class is None:
+        hint = _nearest(raw["op"], KINDS) or f"; known: {', '.join(KINDS)}"
+        return None, [f"{where} unknown op {short(raw['op'])}{hint}"]
+    kind, found = read(kind_class, {key: raw[key] for key in raw if key not in OP_KEYS}, OP_KEYS)
+    problems = [f"{where} {kind_class.op} {text}" for text in found]
+    fields: dict[str, Any] = {}
+    for key, (field, reader) in OP.items():
+        if key in raw:
+            try:
+                fields[field] = reader(raw[key])
+            except ValueError as error:
+                problems.append(f"{where} {kind_class.op} {key!r} {error}")
+    forward = fields.get("phase", FORWARD) == FORWARD
+    if any((key in raw) == forward for key in ("parent", "of")):
+        problems.append(f"{where} {kind_class.op}: gradients and updates, and only they, have both 'parent' and 'of'")
+    if problems or kind is None:
+        return None, problems
+    return Op(kind=kind, **fields), []
+
+
+def _names(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int) -> list[str]:
+    """Every tensor is named once, and whatever is used exists."""
+    problems: list[str] = []
+    where: dict[str, int] = {}
+    for line, op in placed:
+        if op.name in header["inputs"]:
+            problems.append(f"line {line}: {op.name!r} is the name of a network input too")
+        elif op.name in where:
+            problems.append(f"line {line}: {op.name!r} was already named on line {where[op.name]}")
+        where.setdefault(op.name, line)
+    known = [*header["inputs"], *where]
+    exists = set(known)
+    wanted = [(f"line {line}: {op.name!r} reads", name) for line, op in placed for name in op.inputs]
+    wanted += [(f"line {header_line}: header 'outputs' has", name) for name in header.get("outputs", ())]
+    for place, name in wanted:
+        if name not in exists:
+            hint = _nearest(name, known) if len(problems) < ENOUGH and len(known) < FEW else ""
+            problems.append(f"{place} {name!r}, which nothing produces{hint}")
+    return problems
+
+
+def _shapes(placed: Sequence[Placed], inputs: Mapping[str, tuple[Dim, ...]], header_line: int) -> list[str]:
+    """Recorded shapes against the shape rules, at two values of each symbol."""
+    recorded = {op.name: op.shape for _, op in placed} | dict(inputs)
+    worked_on = [dims for _, op in placed for dims in op.of]
+    symbols = sorted(set().union(*map(symbols_in, [*recorded.values(), *worked_on])))
+    if len(symbols) > MOST_SYMBOLS:
+        return [f"uses {len(symbols)} symbols; at most {MOST_SYMBOLS} are allowed"]
+    problems = [
+        f"line {header_line}: header 'inputs' has {name!r} {show(dims)}, more than 2^53 values"
+        for name, dims in inputs.items()
+        if _too_large(dims)
+    ]
+    flagged: set[int] = set()
+    for first in range(2 if symbols else 1):
+        probe = dict(zip(symbols, PRIMES[first::2], strict=False))
+        shapes = {name: bind_dims(dims, probe) for name, dims in recorded.items()}
+        for line, op in placed:
+            problem = "" if line in flagged else _shape_problem(op, shapes, probe)
+            if problem:
+                flagged.add(line)
+                problems.append(f"line {line}: {op.name!r} ({op.kind.op}) {problem}")
+        if len(problems) > ENOUGH:
+            break
+    return problems
+
+
+def _shape_problem(op: Op, shapes: Mapping[str, Shape], probe: Mapping[str, int]) -> str:
+    """What is wrong with the recorded shape of one op; empty when all is well or an input is unknown."""
+    if op.of:
+        inputs = [bind_dims(dims, probe) for dims in op.of]
+    else:
+        try:
+            inputs = [shapes[name] for name in op.inputs]
+        except KeyError:
+            return ""
+    recorded = shapes[op.name]
+    try:
+        computed = op.kind.shape(inputs, recorded)
+    except ValueError as error:
+        return f"{error}{_at(probe)}"
+    if computed != recorded:
+        right = _beside(op.shape, recorded, computed)
+        return f"records the shape {show(op.shape)}, but its inputs make it {right}{_at(probe)}"
+    if _too_large(op.shape):
+        return f"has the shape {show(op.shape)}, more than 2^53 values"
+    return ""
+
+
+def _at(probe: Mapping[str, int]) -> str:
+    return f" (with {', '.join(f'{name} = {value}' for name, value in probe.items())})" if probe else ""
+
+
+def _too_large(dims: Sequence[Dim]) -> bool:
+    """Whether the shape is too large even with every symbol at 1."""
+    return elements(tuple([dim if isinstance(dim, int) else factors(dim)[0] for dim in dims])) > LARGEST
+
+
+def _beside(written: Sequence[Dim], recorded: Shape, computed: Shape) -> str:
+    """The computed shape, with the symbols of the recorded one where the two agree."""
+    if len(recorded) != len(computed):
+        return show(computed)
+    agree = zip(written, recorded, computed, strict=True)
+    return show([dim if size == own else own for dim, size, own in agree])
+
+
+def _nearest(word: object, known: Iterable[str]) -> str:
+    near = nearest(word, known) if isinstance(word, str) and len(word) <= values.LONGEST_NAME else []
+    return f"; nearest: {', '.join(near)}" if near else ""

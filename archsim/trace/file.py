@@ -1,0 +1,134 @@
+"""Trace files: JSON Lines, a header and then one op a line; `.gz` is inflated.
+
+    {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": ""}
+    {"op": "conv2d", "name": "conv1", "in": ["data"], "out": ["N", 16, 30, 30], "kernel": [3, 3]}
+
+A file is a stranger's: it is read within bounds, and all its problems are reported at once, with line numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from archsim.errors import InputError, UnknownName
+from archsim.files import data_folder, read_text
+from archsim.trace.attributes import written
+from archsim.trace.check import SCHEMA, trace_of
+from archsim.trace.jsonlines import parse
+from archsim.trace.trace import Op, Trace
+
+FOLDER = "traces/nets"
+SUFFIXES = (".jsonl", ".jsonl.gz")
+LIMIT = 64 << 20  # bytes, inflated
+MOST_OPS = 1_000_000
+MOST_PROBLEMS = 50
+
+
+def load(path_or_name: str | Path | Traversable) -> Trace:
+    """The trace in a file, or the shipped network of that name or alias.
+
+    Text with a slash or with the suffix of a trace file is a path, everything else a name.
+    Raises UnknownName, MissingFile or InputError.
+    """
+    if isinstance(path_or_name, str) and not _is_path(path_or_name):
+        place = _shipped(path_or_name)
+    else:
+        place = Path(path_or_name) if isinstance(path_or_name, str) else path_or_name
+    try:
+        text = read_text(place, LIMIT)
+    except OSError as error:
+        raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
+    return loads(text, str(place))
+
+
+def loads(text: str, path: str = "trace") -> Trace:
+    """The trace that `text` holds; `path` is what an error calls it. Raises InputError."""
+    lines, problems = parse(text, MOST_OPS + 1)
+    trace = None
+    if lines and not problems:
+        trace, problems = trace_of(lines)
+    if problems:
+        raise InputError(path, _first(problems))
+    if trace is None:
+        raise InputError(path, "is empty")
+    return trace
+
+
+def names() -> list[str]:
+    """The shipped networks, sorted."""
+    folder = data_folder(FOLDER)
+    if not folder.is_dir():
+        return []
+    found = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(".jsonl") for name in found if name.endswith(".jsonl"))
+
+
+def dumps(trace: Trace) -> str:
+    """The trace as the text of a file in canonical form: fixed order of keys, attributes only where not the default."""
+    return "".join(_line(record) for record in [_header(trace), *map(_record, trace.ops)])
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or "\\" in text or text.endswith(SUFFIXES)
+
+
+def _shipped(name: str) -> Traversable:
+    known = names()
+    if name not in known:
+        name = _aliases(known).get(name) or _refuse(name, known)
+    return data_folder(FOLDER).joinpath(f"{name}.jsonl")
+
+
+def _refuse(name: str, known: list[str]) -> str:
+    raise UnknownName("network", name, known, f"a file of your own is named by a path that ends in {SUFFIXES[0]}")
+
+
+def _aliases(known: list[str]) -> dict[str, str]:
+    """Alias -> name, from the headers of the shipped files."""
+    found = {}
+    for name in known:
+        with data_folder(FOLDER).joinpath(f"{name}.jsonl").open(encoding="utf-8") as stream:
+            for alias in json.loads(stream.readline()).get("aliases", []):
+                found[alias] = name
+    return found
+
+
+def _first(problems: list[str]) -> list[str]:
+    if len(problems) <= MOST_PROBLEMS:
+        return problems
+    return [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} further problems"]
+
+
+def _header(trace: Trace) -> dict[str, object]:
+    header: dict[str, object] = {
+        "schema": SCHEMA,
+        "name": trace.name,
+        "inputs": {name: list(dims) for name, dims in trace.inputs.items()},
+        "dtype": trace.dtype,
+        "source": trace.source,
+    }
+    optional: Mapping[str, object] = {
+        "outputs": list(trace.outputs),
+        "symbols": dict(trace.symbols),
+        "aliases": list(trace.aliases),
+        "notes": trace.notes,
+    }
+    return header | {key: value for key, value in optional.items() if value}
+
+
+def _record(op: Op) -> dict[str, object]:
+    record: dict[str, object] = {"op": op.kind.op, "name": op.name, "in": list(op.inputs), "out": list(op.shape)}
+    if op.phase != "forward":
+        record["phase"] = op.phase
+    if op.parent:
+        record["parent"] = op.parent
+    if op.of:
+        record["of"] = [list(dims) for dims in op.of]
+    return record | written(op.kind)
+
+
+def _line(record: Mapping[str, object]) -> str:
+    return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,72 @@
+"""JSON Lines of a stranger: one object a line, without duplicate keys, non-finite numbers or bombs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NamedTuple
+
+LONGEST_NUMBER = 25  # characters; 2^64 has 20
+MOST_PROBLEMS = 50
+
+
+class Line(NamedTuple):
+    """One line of a file: its number, counted from 1, and the object that stands in it."""
+
+    number: int
+    record: dict[str, Any]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"has the key {twice!r} twice")
+    return record
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"has a number of {len(text)} digits")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"has the number {text[:LONGEST_NUMBER]}, which is not finite")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"has {text}, which is no number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
+
+
+def parse(text: str, most: int) -> tuple[list[Line], list[str]]:
+    """The objects of `text`, at most `most` of them, and what is wrong with the lines. Blank lines are skipped."""
+    lines: list[Line] = []
+    problems: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line or line.isspace():
+            continue
+        if len(lines) == most:
+            return [], [f"line {number}: more than {most - 1} ops; refused"]
+        try:
+            record = _DECODER.decode(line)
+            if not isinstance(record, dict):
+                raise ValueError("is not a JSON object")
+        except json.JSONDecodeError as error:
+            problems.append(f"line {number}: is not JSON ({error.msg}, column {error.colno})")
+        except ValueError as error:
+            problems.append(f"line {number}: {error}")
+        except RecursionError:
+            problems.append(f"line {number}: is nested too deeply")
+        else:
+            lines.append(Line(number, record))
+        if len(problems) > MOST_PROBLEMS:
+            return [], [*problems, "and perhaps more; reading stopped here"]
+    return lines, problems

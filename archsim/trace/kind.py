@@ -1,0 +1,118 @@
+"""`Kind`: what an op does, apart from its name and place in a network: attributes, shape rule, work and parameters.
+
+Counting rules, the same for every kind:
+
+- 1 multiply-accumulate = 2 FLOP. An add, multiply, divide, compare, square root, power or transcendental is 1 FLOP.
+- Windows are counted in full, also where they hang over the edge into padding.
+- A kind that has contractions inside (convolution, linear, matmul, lstm, attention) counts them in `macs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.dims import Shape, elements, show
+
+FORWARD, UPDATE = "forward", "update"
+BACKWARD, BACKWARD_DATA, BACKWARD_FILTER = "backward", "backward_data", "backward_filter"
+PHASES = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER, BACKWARD, UPDATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Base of all op kinds. The fields of a subclass are its JSON attributes; the methods are pure functions of shapes.
+
+    `inputs` are the shapes of the op's inputs, `out` is the shape of its output. The gradients of an op are described
+    by the same kind and the same two shapes, those of the forward op, with another phase.
+    """
+
+    op: ClassVar[str] = ""
+    """Name of the kind in trace files."""
+    flop_per_element: ClassVar[int] = 0
+    """Arithmetic per output element, forward [FLOP]."""
+    backward_flop_per_element: ClassVar[int] = 0
+    """Arithmetic per output element in the gradient, for kinds whose gradient is one op [FLOP]."""
+    backward_reads: ClassVar[tuple[str, ...]] = ()
+    """What a gradient reads besides the incoming one: any of "inputs", "output", "data_gradient" (the op's own)."""
+    data_gradient_reads: ClassVar[tuple[str, ...]] = ()
+    """The same for a `backward_data` op of its own, which otherwise reads only parameters."""
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD,)
+    """The phase that gives the gradient of each input; the last one also serves the inputs after it."""
+    parameter_gradient: ClassVar[str] = BACKWARD
+    """The phase that gives the gradient of the learned values."""
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """Shape of the output. `recorded` is used only for what an op is free to choose: output channels or features.
+
+        Raises ValueError, with a sentence that says what is wrong, when the inputs do not fit.
+        """
+        raise NotImplementedError
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Multiply-accumulates of the forward op."""
+        return 0
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """All arithmetic of the forward op [FLOP]."""
+        return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Number of learned values."""
+        return 0
+
+    def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
+        """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
+        wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need}
+        if self.parameters(inputs, out):
+            wanted.add(self.parameter_gradient)
+        return tuple([phase for phase in PHASES if phase in wanted])
+
+    def gradient_of(self, position: int) -> str:
+        """The phase whose op gives the gradient of the input at `position`."""
+        return self.input_gradient[min(position, len(self.input_gradient) - 1)]
+
+    def gradient_macs(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Multiply-accumulates of one gradient op: each product of a gradient costs what the forward one does."""
+        return self.macs(inputs, out) * (2 if phase == BACKWARD else 1)
+
+    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Values that one gradient op produces: gradients of all its inputs, of its learned values, or of both."""
+        data = 0 if phase == BACKWARD_FILTER else sum(map(elements, inputs))
+        learned = self.parameters(inputs, out) if phase == self.parameter_gradient else 0
+        return data + learned
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """All arithmetic of one gradient op [FLOP]."""
+        own = self.backward_flop_per_element * elements(out) if phase == BACKWARD else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own
+
+
+def only(inputs: Sequence[Shape], rank: int = 0, form: str = "") -> Shape:
+    """The one input of an op; `rank` dimensions of the given form, if a rank is asked for."""
+    if len(inputs) != 1:
+        raise ValueError(f"takes 1 input, got {len(inputs)}")
+    if rank and len(inputs[0]) != rank:
+        raise ValueError(f"needs an input of the form {form}, got {show(inputs[0])}")
+    return inputs[0]
+
+
+def image(inputs: Sequence[Shape]) -> tuple[int, int, int, int]:
+    """The one input of an op on images, [N, C, H, W]."""
+    n, c, h, w = only(inputs, 4, "[N, C, H, W]")
+    return n, c, h, w
+
+
+def axis_of(axis: int, shape: Shape) -> int:
+    """`axis` counted from the front; raises ValueError when the shape has no such axis."""
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(f"has axis {axis}, but its input is {show(shape)}")
+    return axis % len(shape)
+
+
+def chosen(recorded: Shape, axis: int, what: str) -> int:
+    """The size that the op is free to choose, from the recorded output shape."""
+    if not -len(recorded) <= axis < len(recorded):
+        raise ValueError(f"records the output {show(recorded)}, which has no place for {what}")
+    return recorded[axis]

@@ -1,0 +1,1 @@
+"""The op kinds, one module for each family."""

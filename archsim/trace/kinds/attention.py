@@ -1,0 +1,66 @@
+"""Scaled dot-product attention as one op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import flag, integer
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import BACKWARD, Kind
+
+SOFTMAX_FLOP = 6  # scale, compare, subtract, exp, add, divide
+BACKWARD_FLOP = 5  # softmax derivative (4) and scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention(Kind):
+    """softmax(Q K^T / sqrt d) V for `heads` heads of size d.
+
+    Queries [N, T, heads * d], keys and values [N, S, kv_heads * d], output as the queries; fewer `kv_heads` are
+    shared by groups of heads (0 means as many as heads). With `causal` query t sees the first S - T + t + 1 keys, and
+    only these pairs are counted.
+    """
+
+    op: ClassVar[str] = "attention"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+
+    heads: int = integer(least=1, most=65536)
+    kv_heads: int = integer(most=65536, default=0)
+    causal: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the queries."""
+        if len(inputs) != 3 or any(len(shape) != 3 for shape in inputs):
+            raise ValueError(f"takes queries, keys and values [N, T, features], got {', '.join(map(show, inputs))}")
+        queries, keys, values = inputs
+        shared = self.kv_heads or self.heads
+        if self.heads % shared or queries[2] % self.heads:
+            raise ValueError(f"has {self.heads} heads and {shared} key heads, which do not divide {show(queries)}")
+        wanted = (queries[0], keys[1], queries[2] // self.heads * shared)
+        if tuple(keys) != wanted or tuple(values) != wanted:
+            raise ValueError(f"needs keys and values {show(wanted)}, got {show(keys)} and {show(values)}")
+        if self.causal and keys[1] < queries[1]:
+            raise ValueError(f"is causal with {queries[1]} queries but only {keys[1]} keys")
+        return tuple(queries)
+
+    def _scores(self, inputs: Sequence[Shape]) -> int:
+        """Query-key pairs over all heads and samples."""
+        n, t, _ = inputs[0]
+        s = inputs[1][1]
+        pairs = t * (s - t) + t * (t + 1) // 2 if self.causal else t * s
+        return n * self.heads * pairs
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Two products of d multiply-accumulates for each pair."""
+        return 2 * self._scores(inputs) * (out[2] // self.heads)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the softmax."""
+        return 2 * self.macs(inputs, out) + SOFTMAX_FLOP * self._scores(inputs)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Four products, the softmax derivative, and the row sums of dO * O."""
+        own = BACKWARD_FLOP * self._scores(inputs) + 2 * elements(out) if phase == BACKWARD else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own

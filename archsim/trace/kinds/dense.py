@@ -1,0 +1,139 @@
+"""Matrix products: linear layers, batched products of two activations, lookup tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import flag, integer
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, chosen, only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear(Kind):
+    """Fully connected layer, [..., K] to [..., F].
+
+    FLOP: 2 per MAC, and 1 per output element for the bias.
+    """
+
+    op: ClassVar[str] = "linear"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    bias: bool = flag(default=True)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[..., F], with F as recorded."""
+        data = only(inputs)
+        if len(data) < 2:
+            raise ValueError(f"needs an input of the form [..., features], got {show(data)}")
+        return (*data[:-1], chosen(recorded, -1, "output features"))
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Output elements x input features."""
+        return elements(out) * inputs[0][-1]
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the bias."""
+        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Weights and biases."""
+        return out[-1] * (inputs[0][-1] + self.bias)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and in the filter gradient the sum over rows that is the bias gradient."""
+        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matmul(Kind):
+    """Batched product of two tensors, [..., M, K] x [..., K, N] to [..., M, N], with equal leading dimensions.
+
+    The flags say that the last two dimensions of an input are swapped. In gradients the second input stands in the
+    filter's place: `backward_data` is the gradient of the first input, `backward_filter` that of the second.
+    """
+
+    op: ClassVar[str] = "matmul"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA, BACKWARD_FILTER)
+
+    transpose_a: bool = flag(default=False)
+    transpose_b: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[..., M, N]."""
+        if len(inputs) != 2:
+            raise ValueError(f"takes 2 inputs, got {len(inputs)}")
+        a, b = inputs
+        if len(a) < 2 or len(a) != len(b) or a[:-2] != b[:-2]:
+            raise ValueError(f"needs two inputs with equal leading dimensions, got {show(a)} and {show(b)}")
+        m, k = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
+        rows, n = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
+        if k != rows:
+            raise ValueError(f"cannot multiply {show(a)} by {show(b)}: the inner dimensions are {k} and {rows}")
+        return (*a[:-2], m, n)
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Output elements x inner dimension."""
+        return elements(out) * inputs[0][-2 if self.transpose_a else -1]
+
+    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """The gradient of one input."""
+        return elements(inputs[self.input_gradient.index(phase)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding(Kind):
+    """Lookup of rows in a learned table, [...] indices to [..., features].
+
+    FLOP: none forward; 1 add per gradient element backward. Its input are indices, so it has only a filter gradient.
+    """
+
+    op: ClassVar[str] = "embedding"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    vocabulary: int = integer(least=1)
+    features: int = integer(least=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[..., features]."""
+        return (*only(inputs), self.features)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """The table."""
+        return self.vocabulary * self.features
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 add per element."""
+        return elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasAdd(Kind):
+    """A learned value added along one axis.
+
+    FLOP: 1 per element forward; 1 per element backward for the sum that is the bias gradient.
+    """
+
+    op: ClassVar[str] = "bias_add"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 1
+
+    axis: int = integer(least=-8, most=7, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        data = only(inputs)
+        axis_of(self.axis, data)
+        return data
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """One for each index along the axis."""
+        return out[self.axis]

@@ -1,0 +1,134 @@
+"""Normalisation, softmax and the loss: ops that look along an axis before they touch each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import flag, integer
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import Kind, axis_of, image, only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lrn(Kind):
+    """Local response normalisation across `size` neighbouring channels: x * (k + a * sum of x^2) ** -b.
+
+    FLOP per element: square, size - 1 adds, scale, shift, power, multiply; backward about twice that: a second
+    windowed sum, of dy * y / scale, and the products around it.
+    """
+
+    op: ClassVar[str] = "lrn"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+
+    size: int = integer(least=1, default=5)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        return image(inputs)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """size + 4 per element."""
+        return (self.size + 4) * elements(out)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 size + 8 per element."""
+        return 2 * (self.size + 4) * elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNorm(Kind):
+    """Batch normalisation along axis 1 of [N, C, ...], with a learned scale and shift per channel.
+
+    At inference the stored statistics fold into one multiply and one add. With `training` the op first reduces the
+    batch: mean (1), variance (2), normalise (2), scale and shift (2). Backward: two reductions (4) and the update (4).
+    """
+
+    op: ClassVar[str] = "batch_norm"
+    backward_flop_per_element: ClassVar[int] = 8
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    training: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        data = only(inputs)
+        if len(data) < 2:
+            raise ValueError(f"needs an input of the form [N, C, ...], got {show(data)}")
+        return data
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per element at inference, 7 in training."""
+        return (7 if self.training else 2) * elements(out)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Scale and shift; the running statistics are not learned."""
+        return 2 * out[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerNorm(Kind):
+    """Normalisation along the last axis, with a learned scale and shift. FLOP: 7 per element, backward 10."""
+
+    op: ClassVar[str] = "layer_norm"
+    flop_per_element: ClassVar[int] = 7
+    backward_flop_per_element: ClassVar[int] = 10
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        return only(inputs)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Scale and shift."""
+        return 2 * out[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Softmax(Kind):
+    """Softmax along `axis`. FLOP per element: compare, subtract, exp, add, divide; backward 4."""
+
+    op: ClassVar[str] = "softmax"
+    flop_per_element: ClassVar[int] = 5
+    backward_flop_per_element: ClassVar[int] = 4
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+    axis: int = integer(least=-8, most=7, default=-1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        data = only(inputs)
+        axis_of(self.axis, data)
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossEntropy(Kind):
+    """Softmax along the last axis and the cross-entropy with the labels, [..., classes] to [...].
+
+    The labels, [...] indices, may be given as a second input. FLOP: 5 per logit (as softmax) and 2 per row for the
+    logarithm; backward, one streaming op, 2 per logit: (softmax - label) * weight.
+    """
+
+    op: ClassVar[str] = "cross_entropy"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """One loss for each row."""
+        if len(inputs) not in (1, 2):
+            raise ValueError(f"takes the logits and, if traced, the labels, got {len(inputs)} inputs")
+        rows = tuple(inputs[0][:-1])
+        if not rows:
+            raise ValueError(f"needs logits of the form [..., classes], got {show(inputs[0])}")
+        if len(inputs) == 2 and tuple(inputs[1]) != rows:
+            raise ValueError(f"needs one label for each row of {show(inputs[0])}, got {show(inputs[1])}")
+        return rows
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """5 per logit and 2 per row."""
+        return 5 * elements(inputs[0]) + 2 * elements(out)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per logit."""
+        return 2 * elements(inputs[0])

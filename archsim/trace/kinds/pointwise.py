@@ -1,0 +1,150 @@
+"""Ops whose output element depends on the input element at the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import flag, fraction
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import Kind, only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointwise(Kind):
+    """One input, an output of the same shape."""
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        return only(inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relu(Pointwise):
+    """max(x, 0). FLOP: 1 compare; backward 1 select."""
+
+    op: ClassVar[str] = "relu"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 1
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relu6(Pointwise):
+    """min(max(x, 0), 6). FLOP: 2 compares; backward 1 select."""
+
+    op: ClassVar[str] = "relu6"
+    flop_per_element: ClassVar[int] = 2
+    backward_flop_per_element: ClassVar[int] = 1
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sigmoid(Pointwise):
+    """1 / (1 + exp(-x)). FLOP: negate, exp, add, divide; backward dy * y * (1 - y)."""
+
+    op: ClassVar[str] = "sigmoid"
+    flop_per_element: ClassVar[int] = 4
+    backward_flop_per_element: ClassVar[int] = 3
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tanh(Pointwise):
+    """Hyperbolic tangent. FLOP: 1 transcendental; backward dy * (1 - y * y)."""
+
+    op: ClassVar[str] = "tanh"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 3
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gelu(Pointwise):
+    """x / 2 * (1 + erf(x / sqrt 2)). FLOP: 2 scalings, erf, add, multiply; backward 8 (adds the density term)."""
+
+    op: ClassVar[str] = "gelu"
+    flop_per_element: ClassVar[int] = 5
+    backward_flop_per_element: ClassVar[int] = 8
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropout(Pointwise):
+    """Zeroes a share `ratio` of the elements while training; nothing at all at inference.
+
+    FLOP: in training a compare and a multiply, backward 1 multiply by the kept mask.
+    """
+
+    op: ClassVar[str] = "dropout"
+    backward_flop_per_element: ClassVar[int] = 1
+    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
+
+    ratio: float = fraction(default=0.5)
+    training: bool = flag(default=False)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per element in training, none at inference."""
+        return 2 * elements(out) if self.training else 0
+
+
+def _broadcast(inputs: Sequence[Shape]) -> Shape:
+    """The shape that all inputs stretch to: aligned at the last dimension, sizes equal or 1."""
+    if len(inputs) < 2:
+        raise ValueError(f"takes at least 2 inputs, got {len(inputs)}")
+    rank = max(map(len, inputs))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in inputs]
+    found = tuple(max(sizes) for sizes in zip(*padded, strict=True))
+    if any(size not in (1, whole) for shape in padded for size, whole in zip(shape, found, strict=True)):
+        raise ValueError(f"cannot join inputs of unlike shapes {' and '.join(map(show, inputs))}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add(Kind):
+    """Sum of tensors; dimensions of size 1 stretch. FLOP: 1 per element and input after the first.
+
+    Its gradient does no arithmetic: what arrives passes on to every input. With `accumulate` the op itself is part of a
+    backward pass: it sums two gradients of one tensor, in the phase "backward", and does the work of a forward add.
+    """
+
+    op: ClassVar[str] = "add"
+
+    accumulate: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the inputs."""
+        return _broadcast(inputs)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per element and input after the first."""
+        return (len(inputs) - 1) * elements(out)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """That of a forward add for an accumulation, else none."""
+        return self.flop(inputs, out) if self.accumulate else 0
+
+    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """The one sum of an accumulation; else a gradient for each input."""
+        return elements(out) if self.accumulate else sum(map(elements, inputs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mul(Kind):
+    """Product of tensors, element by element. FLOP: 1 per element and input after the first; backward 1 per input."""
+
+    op: ClassVar[str] = "mul"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the inputs."""
+        return _broadcast(inputs)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per element and input after the first."""
+        return (len(inputs) - 1) * elements(out)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per element and input."""
+        return len(inputs) * elements(out)

@@ -1,0 +1,119 @@
+"""Long short-term memory: whole sequences and single steps.
+
+Gates i, f, g, o of each unit are one product with [input, hidden] and, per unit and step: 4 adds per bias vector, 4
+activations, c' = f * c + i * g (3) and h' = o * tanh(c') (2). Backward: 16 per unit and step around the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import integer
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, only
+
+GATES = 4
+POINTWISE_FLOP = 9
+BACKWARD_FLOP = 16
+
+
+def _layer_sizes(features: int, hidden: int, layers: int) -> list[int]:
+    """Input features of each layer: the first reads the data, each later one the layer below."""
+    return [features] + [hidden] * (layers - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lstm(Kind):
+    """`layers` LSTM layers of `hidden` units over a whole sequence, [T, N, I] to [T, N, hidden].
+
+    `biases` is the number of bias vectors of 4 x hidden values per layer: 1 as published, 2 in cuDNN's form. The
+    data gradient runs back through time, so it is there even when the first layer's input needs none.
+    """
+
+    op: ClassVar[str] = "lstm"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
+    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    hidden: int = integer(least=1)
+    layers: int = integer(least=1, most=1024, default=1)
+    biases: int = integer(most=2, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[T, N, hidden]."""
+        t, n, _ = only(inputs, 3, "[T, N, features]")
+        return (t, n, self.hidden)
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """T x N x 4 hidden x (input + hidden), summed over layers."""
+        rows = out[0] * out[1]
+        sizes = _layer_sizes(inputs[0][2], self.hidden, self.layers)
+        return sum(rows * GATES * self.hidden * (size + self.hidden) for size in sizes)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the gates' pointwise work."""
+        return 2 * self.macs(inputs, out) + self.layers * elements(out) * (POINTWISE_FLOP + GATES * self.biases)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """4 hidden x (input + hidden + biases), summed over layers."""
+        sizes = _layer_sizes(inputs[0][2], self.hidden, self.layers)
+        return sum(GATES * self.hidden * (size + self.hidden + self.biases) for size in sizes)
+
+    def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
+        """Back through time first, then the weights."""
+        return (BACKWARD_DATA, BACKWARD_FILTER)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC; the gates' derivatives with the data, the sums of the bias gradient with the filter."""
+        per_unit = BACKWARD_FLOP if phase == BACKWARD_DATA else GATES * min(self.biases, 1)
+        return 2 * self.gradient_macs(phase, inputs, out) + self.layers * elements(out) * per_unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LstmCell(Kind):
+    """One LSTM step: data [N, I] and state [2, N, hidden] (h, then c) to the next state [2, N, hidden]."""
+
+    op: ClassVar[str] = "lstm_cell"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
+    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    hidden: int = integer(least=1)
+    biases: int = integer(most=2, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[2, N, hidden]."""
+        if len(inputs) != 2:
+            raise ValueError(f"takes the data and the state, got {len(inputs)} inputs")
+        data, state = inputs
+        if len(data) != 2 or tuple(state) != (2, data[0], self.hidden):
+            given = f"{show(data)} and {show(state)}"
+            raise ValueError(f"needs data [N, features] and state [2, N, {self.hidden}], got {given}")
+        return tuple(state)
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """N x 4 hidden x (input + hidden)."""
+        n, features = inputs[0]
+        return n * GATES * self.hidden * (features + self.hidden)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the gates' pointwise work."""
+        units = inputs[0][0] * self.hidden
+        return 2 * self.macs(inputs, out) + units * (POINTWISE_FLOP + GATES * self.biases)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """4 hidden x (input + hidden + biases)."""
+        return GATES * self.hidden * (inputs[0][1] + self.hidden + self.biases)
+
+    def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
+        """Back through the gates first, then the weights."""
+        return (BACKWARD_DATA, BACKWARD_FILTER)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC; the gates' derivatives with the data, the sums of the bias gradient with the filter."""
+        per_unit = BACKWARD_FLOP if phase == BACKWARD_DATA else GATES * min(self.biases, 1)
+        return 2 * self.gradient_macs(phase, inputs, out) + inputs[0][0] * self.hidden * per_unit

@@ -1,0 +1,100 @@
+"""Ops that move or select values without arithmetic; their gradients do none either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import integer, integers
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import Kind, axis_of, only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concat(Kind):
+    """Inputs one after the other along `axis`."""
+
+    op: ClassVar[str] = "concat"
+
+    axis: int = integer(least=-8, most=7, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the inputs, their sizes added along the axis."""
+        if not inputs:
+            raise ValueError("takes at least 1 input, got 0")
+        axis = axis_of(self.axis, inputs[0])
+        rest = {(*shape[:axis], *shape[axis + 1 :]) for shape in inputs}
+        if len(rest) != 1 or len({len(shape) for shape in inputs}) != 1:
+            listed = ", ".join(map(show, inputs))
+            raise ValueError(f"joins along axis {self.axis} inputs that differ elsewhere: {listed}")
+        first = inputs[0]
+        return (*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad(Kind):
+    """Zeros added `before` and `after` the input, one number for each dimension."""
+
+    op: ClassVar[str] = "pad"
+
+    before: tuple[int, ...] = integers()
+    after: tuple[int, ...] = integers()
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input, made larger."""
+        data = only(inputs)
+        if not len(self.before) == len(self.after) == len(data):
+            raise ValueError(f"has {len(self.before)} and {len(self.after)} paddings for an input {show(data)}")
+        return tuple([b + size + a for b, size, a in zip(self.before, data, self.after, strict=True)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reshape(Kind):
+    """The same values in the same order under another shape, the recorded one (flatten included)."""
+
+    op: ClassVar[str] = "reshape"
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The recorded one, if it holds as many values."""
+        data = only(inputs)
+        if elements(data) != elements(recorded):
+            raise ValueError(
+                f"cannot turn {show(data)} into {show(recorded)}: {elements(data)} and {elements(recorded)} values"
+            )
+        return tuple(recorded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transpose(Kind):
+    """Dimensions in another `order`: output dimension i is input dimension order[i]."""
+
+    op: ClassVar[str] = "transpose"
+
+    order: tuple[int, ...] = integers()
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The dimensions, reordered."""
+        data = only(inputs)
+        if sorted(self.order) != list(range(len(data))):
+            raise ValueError(f"has order {list(self.order)}, which does not name each dimension of {show(data)} once")
+        return tuple([data[i] for i in self.order])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice(Kind):
+    """Indices `start` to `stop` (not included) along `axis`."""
+
+    op: ClassVar[str] = "slice"
+
+    axis: int = integer(least=-8, most=7)
+    start: int = integer(default=0)
+    stop: int = integer(least=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input, shorter along the axis."""
+        data = only(inputs)
+        axis = axis_of(self.axis, data)
+        if not self.start < self.stop <= data[axis]:
+            raise ValueError(f"takes {self.start} to {self.stop} along axis {self.axis} of {show(data)}")
+        return (*data[:axis], self.stop - self.start, *data[axis + 1 :])

@@ -1,0 +1,39 @@
+"""The op vocabulary: one table, `KINDS`, from the name in a trace file to the class that knows shapes and work.
+
+To add a kind, write its class in a module of `kinds` and list it here.
+"""
+
+from __future__ import annotations
+
+from archsim.trace.dims import Dim, Shape
+from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, PHASES, UPDATE, Kind
+from archsim.trace.kinds.attention import Attention
+from archsim.trace.kinds.convolution import Conv2d, sides
+from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
+from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, Softmax
+from archsim.trace.kinds.pointwise import Add, Dropout, Gelu, Mul, Relu, Relu6, Sigmoid, Tanh
+from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
+from archsim.trace.kinds.recurrent import Lstm, LstmCell
+from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
+from archsim.trace.kinds.update import OPTIMISERS, Update
+
+KINDS: dict[str, type[Kind]] = {
+    kind.op: kind
+    for kind in (
+        Conv2d, Linear, Matmul, Embedding, BiasAdd,
+        MaxPool, AvgPool, GlobalAvgPool,
+        Lrn, BatchNorm, LayerNorm, Softmax, CrossEntropy,
+        Relu, Relu6, Sigmoid, Tanh, Gelu, Dropout, Add, Mul,
+        Concat, Pad, Reshape, Transpose, Slice,
+        Lstm, LstmCell, Attention,
+        Update,
+    )
+}  # fmt: skip
+
+__all__ = [
+    "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
+    "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "CrossEntropy", "Dim", "Dropout",
+    "Embedding", "Gelu", "GlobalAvgPool", "Kind", "LayerNorm", "Linear", "Lrn", "Lstm", "LstmCell", "Matmul", "MaxPool",
+    "Mul", "Pad", "Relu", "Relu6", "Reshape", "Shape", "Sigmoid", "Slice", "Softmax", "Tanh", "Transpose", "Update",
+    "sides",
+]  # fmt: skip

@@ -1,0 +1,227 @@
+"""A network as a graph of ops: `Trace` with a symbolic batch, `BoundTrace` with every size known.
+
+A tensor has the name of the op that produces it, or of the input that it is. Ops stand in execution order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from archsim.errors import nearest
+from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, show, symbols_in
+from archsim.trace.kind import FORWARD, UPDATE, Kind
+
+if TYPE_CHECKING:
+    import networkx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One op of a trace.
+
+    A gradient (a phase that begins with "backward") keeps the kind and the output shape of its forward op, and in `of`
+    the shapes of that op's inputs; its own `inputs` say only what it waits for. So a lowering sees the sizes of the
+    layer together with the phase.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...]
+    shape: tuple[Dim, ...]
+    phase: str = FORWARD
+    parent: str = ""
+    """The forward op that a gradient or an update belongs to."""
+    of: tuple[tuple[Dim, ...], ...] = ()
+    """Input shapes to work on, where they are not those of the tensors in `inputs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundOp:
+    """One op with every size known; `input_shapes` and `shape` are those of the forward op in every phase."""
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...]
+    input_shapes: tuple[Shape, ...]
+    shape: Shape
+    phase: str = FORWARD
+    parent: str = ""
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of convolution, linear, matmul, lstm and attention; of a gradient, its own."""
+        if self.phase in (FORWARD, UPDATE):
+            return self.kind.macs(self.input_shapes, self.shape)
+        return self.kind.gradient_macs(self.phase, self.input_shapes, self.shape)
+
+    @property
+    def flop(self) -> int:
+        """All arithmetic, 1 MAC = 2 FLOP [FLOP]."""
+        if self.phase in (FORWARD, UPDATE):
+            return self.kind.flop(self.input_shapes, self.shape)
+        return self.kind.gradient_flop(self.phase, self.input_shapes, self.shape)
+
+    @property
+    def parameters(self) -> int:
+        """Learned values that belong to the op; its gradients and update have none of their own."""
+        return self.kind.parameters(self.input_shapes, self.shape) if self.phase == FORWARD else 0
+
+    @property
+    def produced(self) -> int:
+        """Values in what the op leaves behind: its output, or the gradients that it computes."""
+        if self.phase in (FORWARD, UPDATE):
+            return elements(self.shape)
+        return self.kind.gradient_elements(self.phase, self.input_shapes, self.shape)
+
+    @property
+    def signature(self) -> tuple[Kind, str, tuple[Shape, ...], Shape]:
+        """What decides the work of the op; equal for equal layers."""
+        return (self.kind, self.phase, self.input_shapes, self.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundTrace:
+    """A trace whose symbols have values. `inputs` are shapes by name, `ops` stand in execution order."""
+
+    name: str
+    inputs: Mapping[str, Shape]
+    ops: tuple[BoundOp, ...]
+    symbols: Mapping[str, int]
+    dtype: str = "fp32"
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all ops."""
+        return sum(op.macs for op in self.ops)
+
+    @property
+    def flop(self) -> int:
+        """Arithmetic of all ops [FLOP]."""
+        return sum(op.flop for op in self.ops)
+
+    @property
+    def parameters(self) -> int:
+        """Learned values of all forward ops."""
+        return sum(op.parameters for op in self.ops)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A network as it stands in a trace file. `inputs` are shapes by name, `ops` stand in execution order.
+
+    `outputs` are the tensors that the caller wants; without any, all that no op consumes. `symbols` and `notes` are
+    explanations, `aliases` further names of the network.
+    """
+
+    name: str
+    inputs: Mapping[str, tuple[Dim, ...]]
+    dtype: str = "fp32"
+    source: str = ""
+    ops: tuple[Op, ...]
+    outputs: tuple[str, ...] = ()
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    notes: str = ""
+
+    @property
+    def free_symbols(self) -> tuple[str, ...]:
+        """The symbols that `bind` needs, sorted."""
+        shapes = [*self.inputs.values(), *(shape for op in self.ops for shape in (op.shape, *op.of))]
+        return tuple(sorted(symbols_in(dim for shape in shapes for dim in shape)))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The outputs; where none are named, every tensor that no op consumes."""
+        if self.outputs:
+            return self.outputs
+        used = self.consumers()
+        return tuple([op.name for op in self.ops if op.name not in used])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the trace in its canonical form."""
+        import hashlib
+
+        from archsim.trace.file import dumps
+
+        return hashlib.sha256(dumps(self).encode()).hexdigest()
+
+    def bind(self, **symbols: int) -> BoundTrace:
+        """The trace with every size known, `trace.bind(N=16)`.
+
+        Raises ValueError for a missing or unknown symbol, a value that is no whole number from 1, and a tensor of more
+        than 2^53 values.
+        """
+        self._check_symbols(symbols)
+        shapes = {name: bind_dims(dims, symbols) for name, dims in self.inputs.items()}
+        for name, shape in shapes.items():
+            _check_size(name, shape)
+        inputs, ops = dict(shapes), []
+        for op in self.ops:
+            shape = shapes[op.name] = bind_dims(op.shape, symbols)
+            _check_size(op.name, shape)
+            seen = [bind_dims(dims, symbols) for dims in op.of] if op.of else [shapes[name] for name in op.inputs]
+            ops.append(_bound(op, tuple(seen), shape))
+        return BoundTrace(
+            name=self.name, inputs=inputs, ops=tuple(ops), symbols=dict(symbols), dtype=self.dtype, outputs=self.ends
+        )
+
+    def _check_symbols(self, symbols: Mapping[str, object]) -> None:
+        needed = self.free_symbols
+        for name in needed:
+            if name not in symbols:
+                raise ValueError(f"network {self.name!r} needs a value for {name}: bind({name}=1)")
+        for name, value in symbols.items():
+            if name not in needed:
+                near = nearest(name, needed) or list(needed)
+                raise ValueError(f"network {self.name!r} has no symbol {name!r}; it has {', '.join(near) or 'none'}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1, not {value!r}")
+
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """The ops that read each tensor, in execution order; a tensor that nobody reads is not listed."""
+        found: dict[str, list[str]] = {}
+        for op in self.ops:
+            for name in dict.fromkeys(op.inputs):
+                found.setdefault(name, []).append(op.name)
+        return {name: tuple(ops) for name, ops in found.items()}
+
+    def without_dead_code(self) -> Trace:
+        """The trace with only the ops that its outputs need; without named outputs, the trace itself."""
+        if not self.outputs:
+            return self
+        needed = set(self.outputs)
+        for op in reversed(self.ops):
+            if op.name in needed:
+                needed.update(op.inputs)
+        return self.keeping(op for op in self.ops if op.name in needed)
+
+    def keeping(self, ops: Iterable[Op]) -> Trace:
+        """The same trace with other ops."""
+        return replace(self, ops=tuple(ops))
+
+    def graph(self) -> networkx.DiGraph:
+        """The graph of tensors, from inputs to outputs; a node that an op produces carries it as `op`."""
+        import networkx
+
+        graph = networkx.DiGraph(name=self.name)
+        graph.add_nodes_from(self.inputs)
+        for op in self.ops:
+            graph.add_node(op.name, op=op)
+            graph.add_edges_from((name, op.name) for name in op.inputs)
+        return graph
+
+
+def _bound(op: Op, input_shapes: tuple[Shape, ...], shape: Shape) -> BoundOp:
+    return BoundOp(
+        name=op.name, kind=op.kind, inputs=op.inputs, input_shapes=input_shapes, shape=shape,
+        phase=op.phase, parent=op.parent,
+    )  # fmt: skip
+
+
+def _check_size(name: str, shape: Shape) -> None:
+    if elements(shape) > LARGEST:
+        raise ValueError(f"tensor {name!r} {show(shape)} has more than 2^53 values")

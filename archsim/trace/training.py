@@ -1,0 +1,175 @@
+"""From a forward trace to a training step: gradients in reverse order, then the optimiser's updates.
+
+Convolution, linear, matmul and lstm have one op for each product (`conv1.backward_data`, `conv1.backward_filter`),
+every other kind has one (`relu1.backward`). What depends on no learned value, such as the images, gets no gradient. A
+tensor that several ops read gets the sum of what they send back, as explicit adds (`pool1.accumulate_1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+
+from archsim.trace.dims import Dim
+from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
+from archsim.trace.op import Add, CrossEntropy, Softmax, Update
+from archsim.trace.trace import BoundOp, Op, Trace
+
+TASKS = ("inference", "backward", "forward_backward", "training_step")
+OPTIMISER = "sgd_momentum"
+
+
+def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER) -> Trace:
+    """The ops that a task runs, in order: forward, gradients in reverse, updates; dead ops are left out.
+
+    `inference` is the forward pass, `backward` the gradients alone (the forward tensors that they read are inputs of
+    the trace), `forward_backward` both, and `training_step` adds the updates. Raises ValueError for another task, for a
+    trace that holds gradients already, and, where gradients are asked for, for one without learned values.
+    """
+    if task not in TASKS:
+        raise ValueError(f"unknown task {task!r}; one of {', '.join(TASKS)}")
+    if any(op.phase != FORWARD for op in trace.ops):
+        raise ValueError(f"network {trace.name!r} holds gradients or updates already; give the forward trace")
+    live = trace.without_dead_code()
+    if task == "inference":
+        return live
+    forward = _in_training(live)
+    gradients, handed_in = _gradients(forward)
+    if not gradients:
+        raise ValueError(f"network {trace.name!r} has no learned values, so there is nothing to train")
+    if task == "backward":
+        return _with_ops(forward, gradients, _read_by(gradients, forward) | handed_in)
+    ops = [*forward.ops, *gradients]
+    if task == "training_step":
+        ops += _updates(forward, gradients, optimiser)
+    return _with_ops(forward, ops, dict(forward.inputs) | handed_in)
+
+
+def backward(trace: Trace) -> Trace:
+    """The gradients alone."""
+    return task_trace(trace, "backward")
+
+
+def training_step(trace: Trace, optimiser: str = OPTIMISER) -> Trace:
+    """Forward ops, gradients and updates."""
+    return task_trace(trace, "training_step", optimiser)
+
+
+def _in_training(trace: Trace) -> Trace:
+    """The forward trace as training runs it: batch statistics, dropout masks, and a softmax at the end as the loss."""
+    ends = set(trace.ends) - set(trace.consumers())
+    ops = []
+    for op in trace.ops:
+        if op.name in ends and _is_class_softmax(op):
+            op = replace(op, kind=CrossEntropy(), shape=op.shape[:-1])
+        elif any(f.name == "training" for f in fields(op.kind)):
+            op = replace(op, kind=replace(op.kind, training=True))  # type: ignore[call-arg]
+        ops.append(op)
+    return trace.keeping(ops)
+
+
+def _is_class_softmax(op: Op) -> bool:
+    return isinstance(op.kind, Softmax) and op.kind.axis % len(op.shape) == len(op.shape) - 1 > 0
+
+
+def _gradients(forward: Trace) -> tuple[list[Op], dict[str, tuple[Dim, ...]]]:
+    """The gradient ops in execution order, and the gradients that have to be handed in, of outputs without a loss."""
+    bound = {op.name: op for op in _bound(forward)}
+    needs = _needing_gradients(forward, bound.values())
+    dims = dict(forward.inputs) | {op.name: op.shape for op in forward.ops}
+    ends = set(forward.ends)
+    handed_in: dict[str, tuple[Dim, ...]] = {}
+    sent: dict[str, list[str]] = {}
+    found: list[Op] = []
+    for op in reversed(forward.ops):
+        if not needs[op.name]:
+            continue
+        arriving = sent.get(op.name, [])
+        if op.name in ends and not isinstance(op.kind, CrossEntropy):
+            handed_in[f"{op.name}.gradient"] = op.shape
+            arriving = [f"{op.name}.gradient", *arriving]
+        elif not arriving and op.name not in ends:
+            continue
+        adds = _accumulate(op, arriving)
+        incoming = adds[-1].name if adds else next(iter(arriving), "")
+        phases = op.kind.gradients(*_sizes(bound[op.name]), [needs[name] for name in op.inputs])
+        of = tuple([dims[name] for name in op.inputs])
+        found += [*adds, *[_gradient(op, phase, incoming, of) for phase in phases]]
+        for position, name in enumerate(op.inputs):
+            if needs[name]:
+                sent.setdefault(name, []).append(f"{op.name}.{op.kind.gradient_of(position)}")
+    return found, handed_in
+
+
+def _bound(trace: Trace) -> tuple[BoundOp, ...]:
+    """The ops with every symbol at 1: enough to count parameters, which depend on no symbol."""
+    return trace.bind(**dict.fromkeys(trace.free_symbols, 1)).ops
+
+
+def _sizes(op: BoundOp) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    return op.input_shapes, op.shape
+
+
+def _needing_gradients(forward: Trace, bound: Iterable[BoundOp]) -> dict[str, bool]:
+    """Which tensors depend on learned values."""
+    needs = dict.fromkeys(forward.inputs, False)
+    for op in bound:
+        needs[op.name] = op.parameters > 0 or any(needs[name] for name in op.inputs)
+    return needs
+
+
+def _gradient(op: Op, phase: str, incoming: str, of: tuple[tuple[Dim, ...], ...]) -> Op:
+    """One gradient op: it waits for the incoming gradient and for the forward tensors that its kind reads again."""
+    reads = op.kind.data_gradient_reads if phase == BACKWARD_DATA else op.kind.backward_reads
+    tensors = {"inputs": op.inputs, "output": (op.name,), "data_gradient": (f"{op.name}.{BACKWARD_DATA}",)}
+    waits = ((incoming,) if incoming else ()) + tuple([name for what in reads for name in tensors[what]])
+    name = f"{op.name}.{phase}"
+    return Op(name=name, kind=op.kind, inputs=waits, shape=op.shape, phase=phase, parent=op.name, of=of)
+
+
+def _accumulate(op: Op, gradients: list[str]) -> list[Op]:
+    """The adds that sum the gradients of one tensor, one fewer than gradients."""
+    adds: list[Op] = []
+    for number, gradient in enumerate(gradients[1:], 1):
+        so_far = adds[-1].name if adds else gradients[0]
+        adds.append(_add(f"{op.name}.accumulate_{number}", (so_far, gradient), op))
+    return adds
+
+
+def _add(name: str, gradients: tuple[str, str], op: Op) -> Op:
+    of = (op.shape, op.shape)
+    kind = Add(accumulate=True)
+    return Op(name=name, kind=kind, inputs=gradients, shape=op.shape, phase=BACKWARD, parent=op.name, of=of)
+
+
+def _updates(forward: Trace, gradients: Iterable[Op], optimiser: str) -> list[Op]:
+    """One update for each op with learned values that a gradient reached."""
+    made = {op.name for op in gradients}
+    updates = []
+    for op in _bound(forward):
+        gradient = f"{op.name}.{op.kind.parameter_gradient}"
+        if op.parameters and gradient in made:
+            updates.append(_update(op.name, gradient, Update(count=op.parameters, optimiser=optimiser)))
+    return updates
+
+
+def _update(name: str, gradient: str, kind: Update) -> Op:
+    shape = (kind.count,)
+    return Op(name=f"{name}.update", kind=kind, inputs=(gradient,), shape=shape, phase=UPDATE, parent=name, of=(shape,))
+
+
+def _read_by(gradients: Iterable[Op], forward: Trace) -> dict[str, tuple[Dim, ...]]:
+    """The forward tensors that the gradients read, with their shapes."""
+    dims = dict(forward.inputs) | {op.name: op.shape for op in forward.ops}
+    read = dict.fromkeys(name for op in gradients for name in op.inputs)
+    return {name: dims[name] for name in read if name in dims}
+
+
+def _with_ops(forward: Trace, ops: Iterable[Op], inputs: Mapping[str, tuple[Dim, ...]]) -> Trace:
+    """`forward` with other ops and inputs, its tensors still named once each."""
+    listed = tuple(ops)
+    named = [*inputs, *(op.name for op in listed)]
+    if len(set(named)) != len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise ValueError(f"network {forward.name!r} uses the name {twice!r}, which its gradients need")
+    return replace(forward, ops=listed, inputs=dict(inputs), outputs=())

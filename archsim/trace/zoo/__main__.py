@@ -1,0 +1,22 @@
+"""`python -m archsim.trace.zoo` writes every shipped network to `traces/nets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from archsim.files import data_folder, write_text
+from archsim.trace.file import FOLDER, dumps
+from archsim.trace.zoo.networks import NETWORKS
+
+
+def main() -> None:
+    """Write the files anew."""
+    folder = Path(str(data_folder(FOLDER)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, build in NETWORKS.items():
+        write_text(folder / f"{name}.jsonl", dumps(build()))
+    print(f"{len(NETWORKS)} networks written to {folder}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""`Builder` writes a network down op by op; each method adds one op and returns the name of its tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from archsim.trace.dims import Dim, Shape, bind_dims
+from archsim.trace.kind import Kind
+from archsim.trace.kinds.convolution import Conv2d
+from archsim.trace.kinds.dense import Embedding, Linear
+from archsim.trace.kinds.normalise import BatchNorm, Lrn, Softmax
+from archsim.trace.kinds.pointwise import Add, Dropout, Relu, Relu6, Sigmoid
+from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
+from archsim.trace.kinds.recurrent import Lstm
+from archsim.trace.kinds.shaping import Concat, Pad, Reshape
+from archsim.trace.trace import Op, Trace
+
+BATCH = 1_000_003  # stands for N while shapes are computed: a prime that no size of a network is a multiple of
+
+Size = int | tuple[int, int]
+Edges = int | tuple[int, int] | tuple[int, int, int, int]
+
+
+def both(size: Size) -> tuple[int, int]:
+    """One number for both directions, or one for each.
+
+    >>> both(3), both((1, 7))
+    ((3, 3), (1, 7))
+    """
+    return size if isinstance(size, tuple) else (size, size)
+
+
+def edges(pad: Edges) -> tuple[int, ...]:
+    """Padding as a kind wants it: two or four numbers.
+
+    >>> edges(1), edges((0, 0, 1, 1))
+    ((1, 1), (0, 0, 1, 1))
+    """
+    return pad if isinstance(pad, tuple) else (pad, pad)
+
+
+class Builder:
+    """A network under construction, with the batch `N` as its only symbol.
+
+    An op is called `name`, or after its input: the ReLU of `conv1` is `conv1.relu`.
+    """
+
+    def __init__(self, name: str, source: str, inputs: Mapping[str, Sequence[Dim]], notes: str = "") -> None:
+        self.name, self.source, self.notes = name, source, notes
+        self.inputs = {key: tuple(dims) for key, dims in inputs.items()}
+        self._shapes: dict[str, Shape] = {key: bind_dims(dims, {"N": BATCH}) for key, dims in self.inputs.items()}
+        self._ops: list[Op] = []
+
+    def trace(self, aliases: Sequence[str] = (), outputs: Sequence[str] = ()) -> Trace:
+        """What was built. Its output is the last op, if none is named."""
+        return Trace(
+            name=self.name, inputs=self.inputs, source=self.source, ops=tuple(self._ops), aliases=tuple(aliases),
+            outputs=tuple(outputs) or (self._ops[-1].name,), symbols={"N": "samples in a batch"}, notes=self.notes,
+        )  # fmt: skip
+
+    def shape(self, tensor: str) -> Shape:
+        """Shape of a tensor, with `BATCH` for N."""
+        return self._shapes[tensor]
+
+    def channels(self, tensor: str) -> int:
+        """Size of axis 1."""
+        return self._shapes[tensor][1]
+
+    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = ()) -> str:
+        """One op of any kind; `recorded` holds what the kind is free to choose."""
+        if name in self._shapes:
+            raise ValueError(f"network {self.name!r} already has a tensor {name!r}")
+        try:
+            shape = kind.shape([self._shapes[tensor] for tensor in inputs], recorded)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {name!r} ({kind.op}) {error}") from None
+        self._shapes[name] = shape
+        self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape))))
+        return name
+
+    def conv(
+        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
+        groups: int = 1, bias: bool = True, name: str,
+    ) -> str:  # fmt: skip
+        """Convolution to `channels`."""
+        kind = Conv2d(kernel=both(kernel), stride=both(stride), pad=edges(pad), groups=groups, bias=bias)
+        return self.add(kind, x, name=name, recorded=(0, channels))
+
+    def conv_bn(
+        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
+        groups: int = 1, bias: bool = False, name: str,
+    ) -> str:  # fmt: skip
+        """Convolution and batch normalisation."""
+        made = self.conv(x, channels, kernel, stride, pad, groups=groups, bias=bias, name=name)
+        return self.batch_norm(made, name=f"{name}.bn")
+
+    def conv_bn_relu(
+        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *, bias: bool = False, name: str
+    ) -> str:
+        """Convolution, batch normalisation and rectifier."""
+        return self.relu(self.conv_bn(x, channels, kernel, stride, pad, bias=bias, name=name), name=f"{name}.relu")
+
+    def linear(self, x: str, features: int, *, bias: bool = True, name: str) -> str:
+        """Fully connected layer; an image is flattened first."""
+        flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
+        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,))
+
+    def flatten(self, x: str) -> str:
+        """[N, C, H, W] to [N, C H W]."""
+        n, c, h, w = self._shapes[x]
+        return self.add(Reshape(), x, name=f"{x}.flatten", recorded=(n, c * h * w))
+
+    def max_pool(self, x: str, kernel: int, stride: int, pad: Edges = 0, *, ceil: bool = False, name: str) -> str:
+        """Maximum over square windows."""
+        kind = MaxPool(kernel=both(kernel), stride=both(stride), pad=edges(pad), ceil_mode=ceil)
+        return self.add(kind, x, name=name)
+
+    def avg_pool(self, x: str, kernel: int, stride: int, pad: int = 0, *, name: str) -> str:
+        """Mean over square windows."""
+        return self.add(AvgPool(kernel=both(kernel), stride=both(stride), pad=both(pad)), x, name=name)
+
+    def global_avg_pool(self, x: str, *, name: str) -> str:
+        """Mean over each plane."""
+        return self.add(GlobalAvgPool(), x, name=name)
+
+    def batch_norm(self, x: str, *, name: str = "") -> str:
+        """Batch normalisation."""
+        return self.add(BatchNorm(), x, name=name or f"{x}.bn")
+
+    def relu(self, x: str, *, name: str = "") -> str:
+        """Rectifier."""
+        return self.add(Relu(), x, name=name or f"{x}.relu")
+
+    def relu6(self, x: str, *, name: str = "") -> str:
+        """Rectifier that stops at 6."""
+        return self.add(Relu6(), x, name=name or f"{x}.relu6")
+
+    def sigmoid(self, x: str, *, name: str = "") -> str:
+        """Logistic function."""
+        return self.add(Sigmoid(), x, name=name or f"{x}.sigmoid")
+
+    def lrn(self, x: str, size: int = 5, *, name: str) -> str:
+        """Local response normalisation across channels."""
+        return self.add(Lrn(size=size), x, name=name)
+
+    def dropout(self, x: str, ratio: float = 0.5, *, name: str) -> str:
+        """Dropout."""
+        return self.add(Dropout(ratio=ratio), x, name=name)
+
+    def softmax(self, x: str, *, name: str = "prob") -> str:
+        """Softmax over the last axis."""
+        return self.add(Softmax(), x, name=name)
+
+    def sum(self, *xs: str, name: str) -> str:
+        """Sum of tensors of one shape."""
+        return self.add(Add(), *xs, name=name)
+
+    def concat(self, *xs: str, name: str) -> str:
+        """Tensors one after the other along the channels."""
+        return self.add(Concat(axis=1), *xs, name=name)
+
+    def pad_channels(self, x: str, before: int, after: int, *, name: str) -> str:
+        """Zero channels around those of an image."""
+        return self.add(Pad(before=(0, before, 0, 0), after=(0, after, 0, 0)), x, name=name)
+
+    def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str) -> str:
+        """Lookup in a learned table."""
+        return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name)
+
+    def lstm(self, x: str, hidden: int, layers: int, *, name: str) -> str:
+        """LSTM layers over a sequence [T, N, features]."""
+        return self.add(Lstm(hidden=hidden, layers=layers), x, name=name)
+
+    def reshape(self, x: str, shape: Sequence[Dim], *, name: str) -> str:
+        """The same values under another shape."""
+        return self.add(Reshape(), x, name=name, recorded=bind_dims(shape, {"N": BATCH}))
+
+
+def _symbolic(size: int) -> Dim:
+    """A size with `N` back in place.
+
+    >>> _symbolic(224), _symbolic(BATCH), _symbolic(32 * BATCH)
+    (224, 'N', '32*N')
+    """
+    times, rest = divmod(size, BATCH)
+    if rest or not times:
+        return size
+    return "N" if times == 1 else f"{times}*N"

@@ -1,0 +1,95 @@
+"""Inception networks of the first and second generation: GoogLeNet and Inception-BN."""
+
+from __future__ import annotations
+
+from archsim.trace.trace import Trace
+from archsim.trace.zoo.builder import Builder
+
+SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
+IOFFE = "S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167, figure 5; as in MXNet's inception-bn"
+
+# module -> (1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection)
+GOOGLENET = {
+    "3a": (64, 96, 128, 16, 32, 32),
+    "3b": (128, 128, 192, 32, 96, 64),
+    "4a": (192, 96, 208, 16, 48, 64),
+    "4b": (160, 112, 224, 24, 64, 64),
+    "4c": (128, 128, 256, 24, 64, 64),
+    "4d": (112, 144, 288, 32, 64, 64),
+    "4e": (256, 160, 320, 32, 128, 128),
+    "5a": (256, 160, 320, 32, 128, 128),
+    "5b": (384, 192, 384, 48, 128, 128),
+}  # fmt: skip
+
+# module -> (1x1, 3x3 reduce, 3x3, double 3x3 reduce, double 3x3, pool projection); no 1x1 means stride 2
+INCEPTION_BN = {
+    "3a": (64, 64, 64, 64, 96, 32),
+    "3b": (64, 64, 96, 64, 96, 64),
+    "3c": (0, 128, 160, 64, 96, 0),
+    "4a": (224, 64, 96, 96, 128, 128),
+    "4b": (192, 96, 128, 96, 128, 128),
+    "4c": (160, 128, 160, 128, 160, 128),
+    "4d": (96, 128, 192, 160, 192, 128),
+    "4e": (0, 128, 192, 192, 256, 0),
+    "5a": (352, 192, 320, 160, 224, 128),
+    "5b": (352, 192, 320, 192, 224, 128),
+}  # fmt: skip
+
+
+def googlenet() -> Trace:
+    """Nine modules, without the auxiliary classifiers, which run only in training."""
+    net = Builder("googlenet", SZEGEDY, {"data": ("N", 3, 224, 224)}, notes="without auxiliary classifiers")
+    x = net.relu(net.conv("data", 64, 7, 2, 3, name="conv1"))
+    x = net.lrn(net.max_pool(x, 3, 2, ceil=True, name="pool1"), name="norm1")
+    x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
+    x = net.lrn(net.relu(net.conv(x, 192, 3, pad=1, name="conv2")), name="norm2")
+    x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
+    for name, widths in GOOGLENET.items():
+        x = _module(net, x, widths, f"inception_{name}")
+        if name in ("3b", "4e"):
+            x = net.max_pool(x, 3, 2, ceil=True, name=f"pool{name[0]}")
+    x = net.dropout(net.avg_pool(x, 7, 1, name="pool5"), 0.4, name="drop5")
+    net.softmax(net.linear(x, 1000, name="fc"))
+    return net.trace(aliases=("inception_v1", "bvlc_googlenet"))
+
+
+def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
+    """1 x 1, 3 x 3, 5 x 5 and pooling side by side."""
+    one, reduce3, three, reduce5, five, projection = widths
+    a = net.relu(net.conv(x, one, 1, name=f"{name}.1x1"))
+    b = net.relu(net.conv(x, reduce3, 1, name=f"{name}.3x3_reduce"))
+    b = net.relu(net.conv(b, three, 3, pad=1, name=f"{name}.3x3"))
+    c = net.relu(net.conv(x, reduce5, 1, name=f"{name}.5x5_reduce"))
+    c = net.relu(net.conv(c, five, 5, pad=2, name=f"{name}.5x5"))
+    d = net.max_pool(x, 3, 1, 1, name=f"{name}.pool")
+    d = net.relu(net.conv(d, projection, 1, name=f"{name}.projection"))
+    return net.concat(a, b, c, d, name=f"{name}.concat")
+
+
+def inception_bn() -> Trace:
+    """Ten modules with batch normalisation, two 3 x 3 in place of each 5 x 5."""
+    net = Builder("inception_bn", IOFFE, {"data": ("N", 3, 224, 224)}, notes="convolutions have a bias, as in MXNet")
+    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, bias=True, name="conv1"), 3, 2, name="pool1")
+    x = net.conv_bn_relu(x, 64, 1, bias=True, name="conv2.reduce")
+    x = net.max_pool(net.conv_bn_relu(x, 192, 3, pad=1, bias=True, name="conv2"), 3, 2, name="pool2")
+    for name, widths in INCEPTION_BN.items():
+        x = _module_bn(net, x, widths, f"inception_{name}", last=name == "5b")
+    net.softmax(net.linear(net.avg_pool(x, 7, 1, name="pool5"), 1000, name="fc"))
+    return net.trace(aliases=("inception_v2", "bn_inception"))
+
+
+def _module_bn(net: Builder, x: str, widths: tuple[int, ...], name: str, *, last: bool) -> str:
+    """1 x 1, 3 x 3, two 3 x 3 and pooling side by side; a module without 1 x 1 halves the image."""
+    one, reduce3, three, reduce_double, double, projection = widths
+    stride = 1 if one else 2
+    a = [net.conv_bn_relu(x, one, 1, bias=True, name=f"{name}.1x1")] if one else []
+    b = net.conv_bn_relu(x, reduce3, 1, bias=True, name=f"{name}.3x3_reduce")
+    b = net.conv_bn_relu(b, three, 3, stride, 1, bias=True, name=f"{name}.3x3")
+    c = net.conv_bn_relu(x, reduce_double, 1, bias=True, name=f"{name}.double_reduce")
+    c = net.conv_bn_relu(c, double, 3, pad=1, bias=True, name=f"{name}.double_1")
+    c = net.conv_bn_relu(c, double, 3, stride, 1, bias=True, name=f"{name}.double_2")
+    pool = net.max_pool if last or not one else net.avg_pool
+    d = pool(x, 3, stride, 1, name=f"{name}.pool")
+    if projection:
+        d = net.conv_bn_relu(d, projection, 1, bias=True, name=f"{name}.projection")
+    return net.concat(*a, b, c, d, name=f"{name}.concat")

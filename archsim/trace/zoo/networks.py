@@ -1,0 +1,49 @@
+"""The table of shipped networks: name -> the function that builds the trace.
+
+A name with `@` is the graph that the published script of one framework really runs, where it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from archsim.trace.trace import Trace
+from archsim.trace.zoo import alexnet, dense, densenet, inception, language, mobilenet, resnet, squeezenet, vgg
+from archsim.trace.zoo.inception_v3 import inception_v3
+
+NETWORKS: dict[str, Callable[[], Trace]] = {
+    "alexnet": alexnet.alexnet,
+    "alexnet_owt": alexnet.alexnet_owt,
+    "alexnet_s": alexnet.alexnet_s,
+    "alexnet_s@mxnet": alexnet.alexnet_s_mxnet,
+    "alexnet_s@tensorflow": alexnet.alexnet_s_tensorflow,
+    "alexnet_r": alexnet.alexnet_r,
+    "overfeat": alexnet.overfeat,
+    "fcn_s": dense.fcn_s,
+    "fcn_r": dense.fcn_r,
+    "fcn_5": dense.fcn_5,
+    "fcn_8": dense.fcn_8,
+    "lstm_ptb": language.lstm_ptb,
+    "lstm_32": language.lstm_32,
+    "lstm_64": language.lstm_64,
+    "vgg_a": vgg.vgg_a,
+    "vgg_16": vgg.vgg_16,
+    "vgg_19": vgg.vgg_19,
+    "resnet_18": resnet.resnet_18,
+    "resnet_34": resnet.resnet_34,
+    "resnet_50": resnet.resnet_50,
+    "resnet_101": resnet.resnet_101,
+    "resnet_152": resnet.resnet_152,
+    "resnet_200": resnet.resnet_200,
+    "resnet_56": resnet.resnet_56,
+    "googlenet": inception.googlenet,
+    "inception_bn": inception.inception_bn,
+    "inception_v3": inception_v3,
+    "squeezenet_1_0": squeezenet.squeezenet_1_0,
+    "squeezenet_1_1": squeezenet.squeezenet_1_1,
+    "densenet_121": densenet.densenet_121,
+    "densenet_161": densenet.densenet_161,
+    "densenet_169": densenet.densenet_169,
+    "densenet_201": densenet.densenet_201,
+    "mobilenet_v2": mobilenet.mobilenet_v2,
+}
