@@ -1,3 +1,27 @@
-"""archsim predicts the time and energy that neural networks take on CPUs and GPUs."""
+"""archsim predicts the time and energy that neural networks take on CPUs and GPUs.
+
+>>> import archsim
+>>> archsim.estimate(net="alexnet", hw="tegra_x1", batch=128).fits
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["Estimate", "estimate"]
+
+if TYPE_CHECKING:
+    from archsim.answer import Estimate, estimate
+
+
+def __getattr__(name: str) -> Any:
+    """Load the API on first use, so that `import archsim` costs nothing."""
+    if name in __all__:
+        import importlib
+
+        value = getattr(importlib.import_module("archsim.answer"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'archsim' has no attribute {name!r}")

@@ -98,20 +98,25 @@ def _example(unit: str) -> str:
 def show(value: float, unit: str, digits: int = 4) -> str:
     """`value` (in base `unit`) for people, with the decimal prefix that leaves 1 to 999 before the point.
 
-    Memory sizes (unit B) that are whole numbers of KiB are shown in binary units.
-
     >>> show(3.365e11, "B/s"), show(0.00213, "s"), show(2**31, "B"), show(24, "1")
-    ('336.5 GB/s', '2.13 ms', '2 GiB', '24')
+    ('336.5 GB/s', '2.13 ms', '2.147 GB', '24')
     """
     if unit in (COUNT, TEXT):
         return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
-    decimal, binary = UNITS[unit]
-    if binary and unit == "B" and value >= 1024 and value % 1024 == 0:
-        name, size = max(((n, s) for n, s in BINARY.items() if value >= s), key=lambda pair: pair[1])
-        return f"{value / size:.{digits}g} {name}{unit}"
+    decimal, _ = UNITS[unit]
     if not decimal or value == 0:
         return f"{value:.{digits}g} {unit}"
     return _with_prefix(value, unit, digits)
+
+
+def show_capacity(size: float, digits: int = 4) -> str:
+    """The size of a memory [B] in binary units.
+
+    >>> show_capacity(4 * 2**30), show_capacity(24 * 1024)
+    ('4 GiB', '24 KiB')
+    """
+    name, unit = max(((n, s) for n, s in BINARY.items() if size >= s), key=lambda pair: pair[1], default=("", 1.0))
+    return f"{size / unit:.{digits}g} {name}B"
 
 
 def _with_prefix(value: float, unit: str, digits: int) -> str:

@@ -147,6 +147,6 @@ def written(kind: Any) -> dict[str, object]:
     kind_class: Any = type(kind)
     for name, _, default in rules(kind_class):
         value = getattr(kind, name)
-        if default is MISSING or value != default:
+        if value != default:  # always so where there is none
             found[name] = list(value) if isinstance(value, tuple) else value
     return found

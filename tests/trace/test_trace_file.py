@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from archsim.errors import InputError, MissingFile, UnknownName
-from archsim.trace import dumps, load, loads, names
+from archsim.trace import dumps, jsonlines, load, loads, names
 from archsim.trace import file as trace_file
-from archsim.trace import jsonlines
+from archsim.trace.order import execution_order
 
 HEADER = {
-    "schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": "test",
+    "schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32",
+    "source": "test",
 }  # fmt: skip
 CONV = {"op": "conv2d", "name": "conv1", "in": ["data"], "out": ["N", 16, 30, 30], "kernel": [3, 3]}
 RELU = {"op": "relu", "name": "relu1", "in": ["conv1"], "out": ["N", 16, 30, 30]}
@@ -70,6 +72,12 @@ def test_lines_in_any_order_are_sorted_and_a_runnable_order_is_kept():
     assert [op.name for op in loads(text(HEADER, CONV, side, RELU)).ops] == ["conv1", "side", "relu1"]
 
 
+def test_ops_that_could_run_next_run_as_they_stand():
+    assert execution_order([("c", ["b"]), ("a", []), ("b", []), ("d", [])]) == [1, 2, 0, 3]
+    late = [RELU | {"name": name} for name in ("first", "second", "third")]
+    assert [op.name for op in loads(text(HEADER, *late, CONV)).ops] == ["conv1", "first", "second", "third"]
+
+
 def test_blank_lines_carriage_returns_and_a_byte_order_mark_do_no_harm(tmp_path):
     path = tmp_path / "net.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + text(*LINES).replace("\n", "\r\n\r\n").encode())
@@ -114,7 +122,7 @@ BROKEN = [
     (2, {"out": ["N", 0, 30, 30]}, "line 2: conv2d 'out' has the dimension 0"),
     (2, {"out": ["N", -4, 30, 30]}, "line 2: conv2d 'out' has the dimension -4"),
     (2, {"out": ["N", 2**62, 30, 30]}, "line 2: conv2d 'out' has the dimension 4611686018427387904"),
-    (2, {"out": ["N", 2**50, 30, 30]}, "line 2: 'conv1' (conv2d) has the shape [N, 1125899906842624, 30, 30], more than"),
+    (2, {"out": ["N", 2**50, 30, 30]}, "line 2: 'conv1' (conv2d) has the shape [N, 1125899906842624, 30, 30], more"),
     (2, {"out": ["N", True, 30, 30]}, "line 2: conv2d 'out' has the dimension True"),
     (2, {"out": ["N", 16.0, 30, 30]}, "line 2: conv2d 'out' has the dimension 16.0"),
     (2, {"out": ["n", 16, 30, 30]}, "line 2: conv2d 'out' 'n' is no dimension"),
@@ -128,7 +136,7 @@ BROKEN = [
     (2, {"in": ["fc"]}, "cycle"),
     (2, {"name": "data"}, "line 2: 'data' is the name of a network input too"),
     (2, {"name": ""}, "line 2: conv2d 'name' must be a name of 1 to 200 printable characters, not ''"),
-    (2, {"name": "a\x1b[2Jb"}, "line 2: conv2d 'name' must be a name of 1 to 200 printable characters, not 'a\\x1b[2Jb'"),
+    (2, {"name": "a\x1b[2Jb"}, "line 2: conv2d 'name' must be a name of 1 to 200 printable characters, not 'a\\x1b["),
     (2, {"name": "\ud800"}, "line 2: conv2d 'name' must be a name of 1 to 200 printable"),
     (2, {"name": "x" * 500}, "line 2: conv2d 'name' must be a name"),
     (2, {"phase": "sideways"}, "line 2: conv2d 'phase' must be one of forward, backward_data"),
@@ -141,7 +149,7 @@ BROKEN = [
     (1, {"dtype": "fp64"}, "line 1: header 'dtype' must be one of fp32, tf32, fp16, bf16, fp8, int8, not 'fp64'"),
     (1, {"inputs": {}}, "line 1: header 'inputs' must name at least one input with its shape, not {}"),
     (1, {"inputs": ["data"]}, "line 1: header 'inputs' must name at least one input with its shape, not ['data']"),
-    (1, {"inputs": {"data": [2**40, 2**40]}}, "line 1: header 'inputs' has 'data' [1099511627776, 1099511627776], more"),
+    (1, {"inputs": {"data": [2**40, 2**40]}}, "line 1: header 'inputs' has 'data' [1099511627776, 1099511627776]"),
     (1, {"output": ["fc"]}, "line 1: header has the unknown key 'output'; nearest: outputs"),
     (1, {"outputs": ["fcc"]}, "line 1: header 'outputs' has 'fcc', which nothing produces; nearest: fc"),
     (1, {"symbols": ["N"]}, "line 1: header 'symbols' must say in words what each symbol means"),
@@ -155,8 +163,6 @@ def test_a_broken_line_is_named_with_what_is_wrong(line, change, sentence):
 
 
 def test_a_cycle_names_its_members():
-    message = problems(changed(2, **{"in": ["loop"]}) + text(RELU | {"name": "loop", "in": ["x"], "out": ["N", 3, 32, 32]}))
-    assert "nothing produces" in message
     ring = [RELU | {"name": name, "in": [feed]} for name, feed in (("a", "c"), ("b", "a"), ("c", "b"))]
     message = problems(text(HEADER, CONV, *ring))
     assert "cycle" in message
@@ -178,8 +184,14 @@ LINES_OF_STRANGERS = [
     ('{"op": "relu", "op": "relu"}', "line 3: has the key 'op' twice"),
     ('{"op": "relu", "name": "r", "in": ["conv1"], "out": [NaN]}', "line 3: has NaN, which is no number"),
     ('{"op": "relu", "name": "r", "in": ["conv1"], "out": [-Infinity]}', "line 3: has -Infinity, which is no number"),
-    ('{"op": "relu", "name": "r", "in": ["conv1"], "out": [1e400]}', "line 3: has the number 1e400, which is not finite"),
-    ('{"op": "relu", "name": "r", "in": ["conv1"], "out": [' + "9" * 5000 + "]}", "line 3: has a number of 5000 digits"),
+    (
+        '{"op": "relu", "name": "r", "in": ["conv1"], "out": [1e400]}',
+        "line 3: has the number 1e400, which is not finite",
+    ),
+    (
+        '{"op": "relu", "name": "r", "in": ["conv1"], "out": [' + "9" * 5000 + "]}",
+        "line 3: has a number of 5000 digits",
+    ),
     ('{"op": "relu", "deep": ' + "[" * 100_000, "line 3: is nested too deeply"),
     ('{"op": "relu", "deep": ' + '{"a":' * 100_000, "line 3: is nested too deeply"),
     ('{"op": "relu", "name": ', "line 3: is not JSON (Expecting value, column 24)"),
@@ -262,6 +274,16 @@ def test_an_alias_leads_to_its_network():
 def test_names_are_sorted_and_hold_the_variants():
     assert names() == sorted(names())
     assert {"alexnet", "alexnet_s@mxnet", "alexnet_s@tensorflow"} < set(names())
+
+
+@pytest.mark.parametrize(("name", "limit_s"), [("alexnet", 0.005), ("resnet_200", 0.060)])
+def test_loading_is_quick(name, limit_s):
+    def once() -> float:
+        start = time.process_time()
+        load(name)
+        return time.process_time() - start
+
+    assert min(once() for _ in range(5)) < limit_s
 
 
 def test_names_without_data_are_none(monkeypatch):

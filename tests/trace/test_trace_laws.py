@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archsim.errors import InputError
 from archsim.trace import KINDS, Op, Trace, dumps, load, loads, names, training_step
 from archsim.trace.attributes import read, written
 from archsim.trace.kinds.convolution import windows
@@ -105,6 +106,20 @@ def traces(draw) -> Trace:
 @FEW
 @given(traces())
 def test_what_is_written_is_read_back(trace):
+    assert loads(dumps(trace)) == trace
+
+
+@FEW
+@given(st.data())
+def test_a_damaged_file_is_refused_in_words_or_still_a_trace(data):
+    content = dumps(load("alexnet_r"))
+    at = data.draw(st.integers(0, len(content) - 1))
+    length = data.draw(st.integers(0, 30))
+    insert = data.draw(st.text(max_size=10))
+    try:
+        trace = loads(content[:at] + insert + content[at + length :])
+    except InputError:
+        return
     assert loads(dumps(trace)) == trace
 
 

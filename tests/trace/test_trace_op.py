@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -153,9 +154,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("kind", "inputs", "recorded", "sentence"), WRONG)
 def test_inputs_that_do_not_fit_are_refused_with_a_sentence(kind, inputs, recorded, sentence):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         kind.shape(inputs, recorded)
-    assert sentence in str(caught.value)
 
 
 def test_gradients_of_a_convolution_cost_what_it_does_and_the_filter_adds_the_bias_sum():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -182,10 +183,13 @@ def test_residual_networks_add_one_gradient_at_each_block():
         (CHAIN, "train", "unknown task 'train'; one of inference, backward"),
         (training_step(CHAIN), "training_step", "holds gradients or updates already"),
         (net(op("relu", Relu(), "data")), "training_step", "has no learned values"),
-        (net(op("fc", Linear(), "data"), op("fc.update", Linear(), "fc")), "training_step", "uses the name 'fc.update'"),
+        (
+            net(op("fc", Linear(), "data"), op("fc.update", Linear(), "fc")),
+            "training_step",
+            "uses the name 'fc.update'",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused(trace, task, sentence):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         task_trace(trace, task)
-    assert sentence in str(caught.value)

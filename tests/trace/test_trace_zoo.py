@@ -6,6 +6,7 @@ The hand counts are tables of layers with their sizes written out as numbers; no
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,12 @@ def resnet_basic(a: int, b: int, c: int, d: int) -> list[Count]:
 def resnet_bottleneck(*counts: int) -> list[Count]:
     """Three convolutions a block; the first 1 x 1 of a stage still sees the larger image of the stage before."""
     layers = [STEM, fc(2048, 1000)]
-    table = [(64, 64, 56 * 56, 56 * 56), (128, 256, 56 * 56, 28 * 28), (256, 512, 28 * 28, 14 * 14), (512, 1024, 14 * 14, 49)]
+    table = [
+        (64, 64, 56 * 56, 56 * 56),
+        (128, 256, 56 * 56, 28 * 28),
+        (256, 512, 28 * 28, 14 * 14),
+        (512, 1024, 14 * 14, 49),
+    ]
     for count, (width, before, larger, area) in zip(counts, table, strict=True):
         layers += [
             conv_bn(larger, width, before, 1), conv_bn(area, width, 4 * width, 1, count - 1),
@@ -220,7 +226,8 @@ INCEPTION_V3 = [
     conv_bn(149 * 149, 32, 3, 9), conv_bn(147 * 147, 32, 32, 9), conv_bn(147 * 147, 64, 32, 9),
     conv_bn(73 * 73, 80, 64, 1), conv_bn(71 * 71, 192, 80, 9),
     inception_v3_square(192, 32), inception_v3_square(256, 64), inception_v3_square(288, 64),
-    conv_bn(17 * 17, 384, 288, 9), conv_bn(35 * 35, 64, 288, 1), conv_bn(35 * 35, 96, 64, 9), conv_bn(17 * 17, 96, 96, 9),
+    conv_bn(17 * 17, 384, 288, 9), conv_bn(35 * 35, 64, 288, 1), conv_bn(35 * 35, 96, 64, 9),
+    conv_bn(17 * 17, 96, 96, 9),
     inception_v3_factorised(128), inception_v3_factorised(160), inception_v3_factorised(160),
     inception_v3_factorised(192),
     conv_bn(17 * 17, 192, 768, 1, 2), conv_bn(8 * 8, 320, 192, 9), conv_bn(17 * 17, 192, 192, 7, 2),
@@ -353,6 +360,11 @@ def test_every_network_is_shipped_as_it_is_generated():
         assert shipped == dumps(build()), f"{name}: run python -m archsim.trace.zoo"
         assert load(name) == build()
         assert load(name).name == name
+
+
+def test_every_network_is_described():
+    readme = Path(__file__).parents[2].joinpath("traces", "README.md").read_text(encoding="utf-8")
+    assert [name for name in NETWORKS if f"`{name}`" not in readme] == []
 
 
 def test_every_network_is_counted_by_hand():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 import archsim
 from archsim.corpus.measurement import Measurement, citations, rows_of
 from archsim.cost.constants import Calibration
-from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.device import PRECISION_BYTES
 from archsim.errors import ArchsimError
 from archsim.footprint import USABLE, Footprint, footprint
 from archsim.query import Query, ask
@@ -53,7 +52,7 @@ class Reference:
     metric: str
     measured: float
     predicted: float
-    error: float  # predicted / measured - 1 as a time; for power and energy of the value itself
+    error: float  # predicted / measured - 1
     source: str
     stack: str
     clock_hz: float
@@ -238,16 +237,7 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     energy = math.fsum(result.energy_j[0].tolist())
     values = {"latency_s": latency, "throughput_per_s": row.batch / latency, "power_w": energy / latency, "energy_j": energy}
     predicted = values[row.metric]
-    error = row.value / predicted - 1 if row.metric == "throughput_per_s" else predicted / row.value - 1
     return Reference(
-        metric=row.metric, measured=row.value, predicted=predicted, error=error,
+        metric=row.metric, measured=row.value, predicted=predicted, error=predicted / row.value - 1,
         source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(np.ravel(query.clock)[0]),
     )  # fmt: skip
-
-
-def digest_of(text: str) -> str:
-    """Sixteen hexadecimal digits that stand for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-__all__ = ["Estimate", "Footprint", "Gpu", "KernelEstimate", "OpEstimate", "Reference", "answer", "digest_of", "estimate"]

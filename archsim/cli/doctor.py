@@ -1,0 +1,85 @@
+"""`archsim doctor`."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import click
+
+from archsim.errors import EXIT
+
+PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
+EXTRAS = {"calibrate": "scipy"}
+
+
+@click.command("doctor")
+def command() -> None:
+    """Check this installation: versions, optional packages, every shipped file, and a prediction against its bound.
+
+    \b
+    Example:
+      archsim doctor
+    """
+    problems = [*_versions(), *_data(), *_prediction()]
+    for problem in problems:
+        click.echo(f"PROBLEM  {problem}")
+    click.echo("all well" if not problems else f"{len(problems)} problems")
+    if problems:
+        raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _versions() -> list[str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    import archsim
+
+    click.echo(f"archsim {archsim.__version__}, Python {platform.python_version()}, {sys.platform}")
+    problems = []
+    for package in PACKAGES:
+        try:
+            click.echo(f"ok       {package} {version(package)}")
+        except PackageNotFoundError:
+            problems.append(f"{package} is not installed: pip install {package}")
+    for extra, package in EXTRAS.items():
+        try:
+            click.echo(f"ok       {package} {version(package)} (extra {extra})")
+        except PackageNotFoundError:
+            click.echo(f'absent   {package}; for `archsim {extra}`: pip install "archsim[{extra}]"')
+    return problems
+
+
+def _data() -> list[str]:
+    from archsim.cost.constants import default
+    from archsim.device import catalog as devices
+    from archsim.errors import ArchsimError
+    from archsim.stack import catalog as stacks
+    from archsim.trace import file as traces
+
+    problems, counts = [], {}
+    for what, names, find in (
+        ("devices", devices.names(), devices.find),
+        ("networks", traces.names(), traces.load),
+        ("stacks", stacks.names(), stacks.find),
+    ):
+        counts[what] = len(names)
+        for name in names:
+            try:
+                find(name)
+            except ArchsimError as error:
+                problems.append(str(error))
+        if not names:
+            problems.append(f"no {what}: the installation lacks its data")
+    click.echo("ok       " + ", ".join(f"{count} {what}" for what, count in counts.items()) + f", calibration {default().version}")
+    return problems
+
+
+def _prediction() -> list[str]:
+    from archsim.answer import estimate
+
+    bound = estimate("alexnet", "tegra_x1", fidelity="roofline").latency_s
+    predicted = estimate("alexnet", "tegra_x1").latency_s
+    if not 0 < bound <= predicted:
+        return [f"alexnet on tegra_x1: predicted {predicted:g} s is below its bound {bound:g} s"]
+    click.echo(f"ok       alexnet on tegra_x1: {1e3 * predicted:.3g} ms, roofline {1e3 * bound:.3g} ms")
+    return []

@@ -1,0 +1,64 @@
+"""`archsim estimate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, holds, setting_options
+from archsim.errors import EXIT
+
+
+@click.command("estimate")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@setting_options
+@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; the longest of a large network if not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per op.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with 1 if it is true, e.g. "latency_s > 0.005".')
+def command(
+    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: str | None, fail_if: str | None, **given: Any
+) -> None:
+    """Predict one network on one device: time, power, energy and memory, layer by layer.
+
+    \b
+    Examples:
+      archsim estimate --net alexnet --hw tegra_x1
+      archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
+      archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
+      archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
+    """
+    from archsim.answer import estimate
+    from archsim.report.data import csv_text, json_text, record
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    arguments = choices(**given)
+    result = estimate(net, hw, **arguments)
+    if fail_if:
+        missed = holds(fail_if, record(result))
+    if html is not None:
+        _write_page(html, result, hw, arguments)
+    if as_json:
+        click.echo(json_text(result))
+    elif as_csv:
+        click.echo(csv_text(result), nl=False)
+    else:
+        from archsim.report.text import estimate_text
+
+        click.echo(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
+    if fail_if and missed:
+        click.echo(f"archsim: {fail_if} is true", err=True)
+        raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any]) -> None:
+    from archsim.files import write_text
+    from archsim.query import find_device
+    from archsim.report.page import page
+
+    write_text(path, page(result, find_device(hw, arguments["settings"])))
+    click.echo(f"archsim: wrote {path}", err=True)

@@ -1,0 +1,78 @@
+"""`archsim list`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+
+@click.command("list")
+@click.argument("what", type=click.Choice(["hw", "nets", "stacks", "fidelities", "ops"]))
+def command(what: str) -> None:
+    """What is there: hw (devices), nets (networks), stacks, fidelities or ops.
+
+    \b
+    Examples:
+      archsim list hw
+      archsim list nets
+    """
+    lists: dict[str, Callable[[], str]] = {
+        "hw": _devices, "nets": _networks, "stacks": _stacks, "fidelities": _fidelities, "ops": _ops,
+    }  # fmt: skip
+    click.echo(lists[what]())
+
+
+def _devices() -> str:
+    from archsim.device.catalog import find, names
+    from archsim.quantity import show
+    from archsim.report.text import table
+
+    rows = []
+    for spec in map(find, names()):
+        device = spec.device
+        rows.append(
+            (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
+             show(float(device.peak_flops("fp32")), "FLOP/s", 3), show(float(device.memory.bandwidth), "B/s", 3),
+             show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))
+        )  # fmt: skip
+    return table(("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed"), rows, left=4)
+
+
+def _networks() -> str:
+    from archsim.quantity import show
+    from archsim.report.text import table
+    from archsim.trace.file import load, names
+
+    rows = []
+    for name in names():
+        trace = load(name)
+        bound = trace.bind(**({"N": 1} if trace.free_symbols else {}))
+        shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
+        rows.append((name, shapes, str(len(trace.ops)), show(bound.macs, "1"), show(bound.parameters, "1"), f"{bound.flop / 1e9:.3g} GFLOP"))
+    return table(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, left=2)
+
+
+def _stacks() -> str:
+    from archsim.report.text import table
+    from archsim.stack.catalog import find, names
+
+    rows = [(s.id, s.kind, s.framework, s.library, ", ".join(s.conv.algorithms.get("forward", {}))) for s in map(find, names())]
+    return table(("stack", "kind", "framework", "library", "convolution (forward)"), rows, left=5)
+
+
+def _fidelities() -> str:
+    from archsim.fidelity import FIDELITIES
+    from archsim.report.text import table
+
+    return table(("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], left=2)
+
+
+def _ops() -> str:
+    from dataclasses import fields
+
+    from archsim.report.text import table
+    from archsim.trace.op import KINDS
+
+    rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
+    return table(("op", "attributes", "meaning"), rows, left=3)

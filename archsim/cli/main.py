@@ -1,0 +1,102 @@
+"""`archsim`: the group of commands, and the one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+import archsim
+from archsim.errors import EXIT, ArchsimError
+
+# command -> (module, one line for the overview); a command's module is imported only when it runs
+COMMANDS = {
+    "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
+    "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
+    "show": ("archsim.cli.show", "One device, network or stack with every number and its source."),
+    "doctor": ("archsim.cli.doctor", "Check this installation."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing every command for its help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest command when there is no such one."""
+        from archsim.errors import nearest
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = nearest(args[0], COMMANDS) or list(COMMANDS)
+            raise click.UsageError(f"no command {args[0]!r}; nearest: {', '.join(near)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+EPILOG = """\b
+Examples:
+  archsim estimate --net alexnet --hw tegra_x1
+  archsim estimate --net vgg_16 --hw gtx_1080 --batch 16 --task forward_backward --html out.html
+  archsim compare --net resnet_50 --hw tesla_k40,gtx_1080,i7_6700k --batch 16
+  archsim show hw tegra_x1
+
+Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a stated bound was missed,
+2 usage, 65 bad input, 66 missing file, 69 missing optional package, 70 a defect of archsim, 130 interrupted.
+Not modelled yet: several devices, concurrent kernels, sparsity, kernel fusion beyond what the stack's file says."""
+
+
+@click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(archsim.__version__, prog_name="archsim")
+def group() -> None:
+    """Predict the time and energy that neural networks take on CPUs and GPUs, beside what others have measured."""
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = group.main(standalone_mode=False, prog_name="archsim")
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = _say("interrupted", EXIT["interrupted"])
+    except KeyboardInterrupt:
+        code = _say("interrupted", EXIT["interrupted"])
+    except click.ClickException as error:
+        error.show()
+        code = EXIT["usage"]
+    except click.exceptions.Exit as leaving:
+        code = leaving.exit_code
+    except BrokenPipeError:
+        # The reader has what it wanted; keep the interpreter from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except ArchsimError as error:
+        code = _say(str(error), error.exit_code)
+    except Exception as error:
+        if os.environ.get("ARCHSIM_DEBUG"):
+            raise
+        text = f"{type(error).__name__}: {error}\nThis is a defect of archsim; ARCHSIM_DEBUG=1 shows where. Please report it."
+        code = _say(text, EXIT["defect"])
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(text: str, code: int) -> int:
+    click.echo(f"archsim: {text}", err=True)
+    return code

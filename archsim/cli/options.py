@@ -1,0 +1,97 @@
+"""Options that several commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from archsim.errors import ArchsimError
+from archsim.quantity import parse
+from archsim.trace.training import TASKS
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--batch, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --set, --calibration."""
+    for option in reversed(
+        [
+            click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
+            click.option("--precision", default="fp32", show_default=True, help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
+            click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
+            click.option("--stack", default=None, help="Framework and library; the device's default if not given."),
+            click.option("--threads", type=int, default=None, help="CPU threads; one per core if not given."),
+            click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
+            click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
+            click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),
+            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a spec value: memory.bandwidth=51.2GB/s."),
+            click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def choices(**given: Any) -> dict[str, Any]:
+    """The keyword arguments of an estimate from the options of `setting_options`."""
+    clock, settings, calibration = given.pop("clock"), given.pop("settings"), given.pop("calibration")
+    if clock is not None:
+        try:
+            given["clock"] = parse(clock, "Hz")
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--clock") from None
+    given["settings"] = dict(_pair(text) for text in settings)
+    if calibration is not None:
+        from archsim.cost.constants import load
+
+        given["calibration"] = load(calibration)
+    return given
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip() or not value.strip():
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE, like memory.bandwidth=51.2GB/s", param_hint="--set")
+    return key.strip(), value.strip()
+
+
+def names(text: str) -> list[str]:
+    """A comma-separated list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+_TERM = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z")
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+class BadCondition(ArchsimError):
+    """A condition that cannot be read."""
+
+
+def holds(condition: str, record: dict[str, Any]) -> bool:
+    """Whether `latency_s > 0.005 and power_w < 10` is true of a result.
+
+    >>> holds("latency_s > 0.005 and power_w < 10", {"latency_s": 0.01, "power_w": 5.0})
+    True
+    """
+    return all(_term(term, record) for term in condition.split(" and "))
+
+
+def _term(term: str, record: dict[str, Any]) -> bool:
+    match = _TERM.match(term)
+    numbers: Sequence[str] = [name for name, value in record.items() if isinstance(value, int | float)]
+    if match is None:
+        raise BadCondition(f"{term.strip()!r} is not a condition like 'latency_s > 0.005'")
+    if match[1] not in numbers:
+        raise BadCondition(f"{match[1]!r} is not a number of the result; one of {', '.join(numbers)}")
+    try:
+        limit = float(match[3])
+    except ValueError:
+        raise BadCondition(f"{match[3]!r} is not a number") from None
+    return _COMPARE[match[2]](record[match[1]], limit)

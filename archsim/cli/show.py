@@ -1,0 +1,122 @@
+"""`archsim show`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+@click.command("show")
+@click.argument("what", type=click.Choice(["hw", "net", "stack", "calibration"]))
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (hw only).")
+def command(what: str, name: str | None, as_json: bool) -> None:
+    """One device, network, stack or the calibration, with every number and its source.
+
+    \b
+    Examples:
+      archsim show hw tegra_x1
+      archsim show net alexnet
+      archsim show stack caffe-cudnn4
+      archsim show calibration
+    """
+    if what == "calibration":
+        click.echo(_calibration())
+        return
+    if name is None:
+        raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
+    if as_json and what == "hw":
+        click.echo(json.dumps(_device_record(name), indent=2, allow_nan=False))
+        return
+    views: dict[str, Callable[[str], str]] = {"hw": _device, "net": _network, "stack": _stack}
+    click.echo(views[what](name))
+
+
+def _device(name: str) -> str:
+    from archsim.device.catalog import find
+    from archsim.device.spec import keys
+    from archsim.quantity import show
+    from archsim.report.text import table
+
+    spec = find(name)
+    i = spec.identity
+    rows = []
+    for key, unit, _ in keys(spec.kind):
+        entry = spec.entries.get(key)
+        if entry is not None:
+            value = entry.written if isinstance(entry.value, str) else show(entry.value, unit.unit)
+            use = "informs only" if unit.informational else ""
+            rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
+    head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
+    stated = [
+        (key, entry.written, f"{entry.clock} clock" if entry.clock != "none" else "", entry.source) for key, entry in spec.stated.items()
+    ]
+    parts = [head, table(("key", "value", "kind", "meaning", "source, note"), rows, left=5)]
+    if stated:
+        parts.append("Stated by the vendor\n" + table(("peak", "value", "at", "source"), stated, left=4))
+    parts.append(f"{len(spec.assumed)} of {len(spec.entries)} values are assumed")
+    return "\n\n".join(parts)
+
+
+def _device_record(name: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from archsim.device.catalog import find
+
+    spec = find(name)
+    return {
+        "identity": asdict(spec.identity),
+        "kind": spec.kind,
+        "values": {key: asdict(entry) for key, entry in spec.entries.items()},
+        "stated": {key: asdict(entry) for key, entry in spec.stated.items()},
+    }
+
+
+def _network(name: str) -> str:
+    from archsim.quantity import show
+    from archsim.report.text import clean, table
+    from archsim.trace.file import load
+
+    trace = load(name)
+    bound = trace.bind(**dict.fromkeys(trace.free_symbols, 1))
+    rows = [
+        (op.name, op.kind.op, ", ".join(op.inputs), "x".join(map(str, op.shape)), f"{b.macs:,}", show(b.flop, "FLOP", 3), f"{b.parameters:,}")
+        for op, b in zip(trace.ops, bound.ops, strict=True)
+    ]
+    head = f"{clean(trace.name)}: {clean(trace.source)}\n{bound.macs:,} MACs, {bound.parameters:,} parameters at batch 1"
+    return f"{head}\n\n" + table(("op", "kind", "inputs", "output", "MACs", "work", "parameters"), rows, left=4)
+
+
+def _stack(name: str) -> str:
+    from archsim.report.text import table
+    from archsim.stack.catalog import find
+
+    s = find(name)
+    lines = [f"{s.id}: {s.framework} with {s.library}, for {s.kind}"]
+    algorithms = [(phase, algorithm, constant) for phase, rows in s.conv.algorithms.items() for algorithm, constant in rows.items()]
+    lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
+    menus = [
+        (name, " ".join(f"{t.m}x{t.n}" for t in menu.tiles), " ".join(map(str, menu.split_k))) for name, menu in s.menus.items()
+    ]
+    lines.append("Menus\n" + table(("product", "tiles", "split of k"), menus, left=3))
+    passes = [(op, phase, f"{p.inputs:g}", f"{p.outputs:g}", str(p.launches)) for op, rows in s.passes.items() for phase, p in rows.items()]
+    lines.append("Passes\n" + table(("op", "phase", "over inputs", "over outputs", "launches"), passes, left=2))
+    limit = "none" if s.conv.workspace_limit == float("inf") else f"{s.conv.workspace_limit / 2**20:g} MiB"
+    lines.append(f"Workspace limit {limit}; groups run {s.conv.grouped}; bias {s.conv.bias}; host time {s.host or 'none'}")
+    lines.append("Sources\n" + "\n".join(f"  {source}" for source in s.sources))
+    return "\n\n".join(lines)
+
+
+def _calibration() -> str:
+    from archsim.cost.constants import default
+    from archsim.report.text import table
+
+    calibration = default()
+    rows = [
+        (name, f"{c.value:.4g}", f"{c.low:g} to {c.high:g}", "fitted" if c.fitted else "prior", c.origin)
+        for name, c in calibration.constants.items()
+    ]
+    return f"calibration {calibration.version}\n\n" + table(("constant", "value", "range", "kind", "origin"), rows, left=5)

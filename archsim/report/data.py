@@ -1,0 +1,61 @@
+"""An estimate as JSON and as CSV, in the documented, versioned form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict
+from typing import Any
+
+from archsim.answer import SCHEMA, Estimate
+
+SCALARS = (
+    "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "fidelity", "clock_hz",
+    "latency_s", "latency_interval_s", "interval_level", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
+    "memory_bytes", "fits", "flop", "dram_bytes",
+)  # fmt: skip
+OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", "energy_j")
+
+
+def record(estimate: Estimate) -> dict[str, Any]:
+    """The estimate as plain values, keys in the documented order."""
+    scalars = {name: getattr(estimate, name) for name in SCALARS}
+    scalars["latency_interval_s"] = list(estimate.latency_interval_s)
+    return {
+        "schema": SCHEMA,
+        **scalars,
+        "memory": asdict(estimate.memory),
+        "breakdown_s": dict(estimate.breakdown_s),
+        "ops": [asdict(op) for op in estimate.ops],
+        "references": [asdict(reference) for reference in estimate.references],
+        "assumptions": list(estimate.assumptions),
+        "assumed_values": list(estimate.assumed_values),
+        "warnings": list(estimate.warnings),
+        "provenance": dict(estimate.provenance),
+    }
+
+
+def json_text(estimate: Estimate) -> str:
+    """One JSON object; never NaN or Infinity."""
+    return json.dumps(record(estimate), indent=2, allow_nan=False)
+
+
+def csv_text(estimate: Estimate) -> str:
+    """One row per op."""
+    rows = [[getattr(op, name) for name in OP_COLUMNS] for op in estimate.ops]
+    return rows_as_csv(("network", "hardware", "batch", *OP_COLUMNS),
+                       [[estimate.network, estimate.hardware, estimate.batch, *row] for row in rows])  # fmt: skip
+
+
+def rows_as_csv(head: tuple[str, ...], rows: list[list[Any]]) -> str:
+    """CSV with `\\n` line ends; text that a spreadsheet would run as a formula is made harmless."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([[_harmless(cell) for cell in row] for row in rows])
+    return buffer.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

@@ -1,0 +1,115 @@
+"""An estimate for a terminal: plain text, aligned, no colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archsim.answer import Estimate, OpEstimate, Reference
+from archsim.quantity import show, show_capacity
+
+MANY = 60  # ops from which on only the longest are listed
+LONGEST = 40
+METRIC_UNITS = {"latency_s": "s", "throughput_per_s": "img/s", "power_w": "W", "energy_j": "J"}
+METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Aligned columns, the first `left` of them to the left, the others to the right."""
+    lines = [list(map(clean, row)) for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in lines) for i in range(len(head))]
+
+    def line(row: list[str]) -> str:
+        cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(lines[0]), "  ".join("-" * w for w in widths), *map(line, lines[1:])])
+
+
+def clean(text: str) -> str:
+    """Text without control characters: a name from a file must not move the cursor."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def estimate_text(estimate: Estimate, all_layers: bool = False, layers: bool = True) -> str:
+    """The whole answer."""
+    parts = [heading(estimate)]
+    if layers:
+        parts.append(layer_table(estimate, all_layers))
+    parts += [totals(estimate), measured(estimate), small_print(estimate)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def heading(e: Estimate) -> str:
+    """What was asked, on one line."""
+    threads = f", {e.threads} threads" if e.threads else ""
+    return (
+        f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}, {e.precision}, stack {e.stack}, "
+        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model"
+    )
+
+
+def layer_table(e: Estimate, all_layers: bool) -> str:
+    """One line per op; of large networks the longest ops only, unless all are asked for."""
+    live = [op for op in e.ops if op.time_s > 0]
+    shown = live
+    if len(live) > MANY and not all_layers:
+        longest = sorted(live, key=lambda op: -op.time_s)[:LONGEST]
+        shown = [op for op in live if op in longest]
+    rows = [_layer(op, e.latency_s) for op in shown]
+    body = table(("layer", "kind", "algorithm", "bound", "time", "share", "FLOP", "DRAM", "energy"), rows, left=4)
+    if len(shown) < len(live):
+        body += f"\n({len(live) - len(shown)} shorter ops not listed; --layers lists all)"
+    return body
+
+
+def _layer(op: OpEstimate, latency: float) -> tuple[str, ...]:
+    algorithm = op.kernels[0].algorithm if op.kernels else ""
+    return (
+        op.name, op.kind if op.phase == "forward" else f"{op.kind} ({op.phase})", algorithm, op.bound,
+        show(op.time_s, "s", 3), f"{100 * op.time_s / latency:.1f} %", show(op.flop, "FLOP", 3),
+        show(op.dram_bytes, "B", 3), show(op.energy_j, "J", 3),
+    )  # fmt: skip
+
+
+def totals(e: Estimate) -> str:
+    """The answer in figures."""
+    low, high = e.latency_interval_s
+    split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
+    m = e.memory
+    uses = [("parameters", m.parameters), ("activations", m.activations), ("gradients", m.gradients),
+            ("optimiser", m.optimiser), ("workspace", m.workspace), ("context", m.reserved)]  # fmt: skip
+    lines = [
+        ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval {show(low, 's', 3)} to {show(high, 's', 3)})"),
+        ("throughput", f"{e.throughput_per_s:.4g} img/s"),
+        ("power", show(e.power_w, "W", 3)),
+        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W"),
+        ("limited by", ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in split)),
+        ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
+        ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: {'fits' if e.fits else 'DOES NOT FIT'} ("
+                   + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"),
+    ]  # fmt: skip
+    return "\n".join(f"{name:<11} {value}" for name, value in lines)
+
+
+def measured(e: Estimate) -> str:
+    """Published measurements of the same cell, each beside its prediction."""
+    if not e.references:
+        return "measured    nothing published for this cell is in the corpus"
+    return "\n".join(f"measured    {_reference(r)}" for r in e.references)
+
+
+def _reference(r: Reference) -> str:
+    unit = METRIC_UNITS[r.metric]
+    return (
+        f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)} ({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}), "
+        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %"
+    )
+
+
+def small_print(e: Estimate) -> str:
+    """Assumptions and warnings."""
+    lines = [f"assumed     {line}" for line in e.assumptions]
+    if e.assumed_values:
+        lines.append(f"assumed     {len(e.assumed_values)} values of the spec are not published: {', '.join(e.assumed_values)}")
+    lines += [f"warning     {line}" for line in e.warnings]
+    return "\n".join(lines)
