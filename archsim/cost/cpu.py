@@ -56,7 +56,8 @@ def compute_bound(
     macs = padded * (kernels.k + constants["cpu.ramp"]) * kernels.count * kernels.work
     product = macs / (device.pipe(precision) * family)
     # A stream's arithmetic is unvectorised or calls a transcendental: some FLOP per clock and core.
-    streamed = kernels.flop / (constants["cpu.pointwise_flop"] * family)
+    per_clock = np.where(kernels.dense > 0, 2.0 * device.pipe(precision), constants["cpu.pointwise_flop"])
+    streamed = kernels.flop / (per_clock * family)
     return np.asarray(np.where(kernels.matrix > 0, product, streamed) / (workers * clock))
 
 

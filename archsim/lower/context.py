@@ -37,13 +37,13 @@ class Context:
 
 def stream(
     name: str, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4, repeat: float = 1,
-    threaded: bool = True, efficiency: str = "one",
+    threaded: bool = True, efficiency: str = "one", dense: bool = False,
 ) -> Kernel:  # fmt: skip
     """A streaming kernel: `reads` of activations, `weights` of parameters, `writes` [B]; one thread per value."""
     items = max(1.0, max(reads + weights, writes) / element)
     return Kernel(
         name=name, efficiency=efficiency, a_bytes=weights, b_bytes=reads, c_bytes=writes, flop=flop, items=items,
-        operand=element, repeat=repeat, threaded=float(threaded),
+        operand=element, repeat=repeat, threaded=float(threaded), dense=float(dense),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, sect
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from archsim.errors import Unsupported
@@ -132,14 +132,15 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
 def direct(layer: Layer, context: Context, efficiency: str) -> Option:
     """A loop nest over blocked layouts: the product without unfolding, all images at once."""
     option = implicit_gemm(layer, context, efficiency)
-    kernels = tuple([_renamed(kernel, "direct") for kernel in option.kernels])
+    kernels = tuple([replace(kernel, name="direct") for kernel in option.kernels])
     return Option(algorithm="direct", kernels=kernels)
 
 
 def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
     """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
     a, b, c = layer.operands
-    kernel = stream("conv", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency)
+    kernel = stream("conv", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency,
+                    dense=True)  # fmt: skip
     return Option(algorithm="perfect", kernels=(kernel,))
 
 
@@ -224,12 +225,6 @@ def _transformed(layer: Layer, efficiency: str, name: str, points: int, work: in
 def _small_dense(layer: Layer) -> bool:
     """Whether Winograd's 3 x 3, stride 1 kernels apply."""
     return layer.kh == layer.kw == 3 and layer.sh == layer.sw == 1 and layer.dense
-
-
-def _renamed(kernel: Kernel, name: str) -> Kernel:
-    from dataclasses import replace
-
-    return replace(kernel, name=name)
 
 
 ALGORITHMS: dict[str, Algorithm] = {

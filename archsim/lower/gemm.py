@@ -8,6 +8,7 @@ from archsim.lower.context import Context, plan, single, stream
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.trace import BoundOp
 
+# A stack without menus (ideal) runs every product as one kernel that loses nothing.
 THIN = 4  # a product with so few rows or columns is a matrix-vector product to every library
 
 
@@ -21,11 +22,10 @@ def product(
     b_bytes = k * n * count * element if b is None else b
     c_bytes = m * n * count * element if c is None else c
     flop = 2.0 * m * n * k * count
-    if min(m, n) <= THIN:
-        name = name.replace("gemm", "gemv")
-        thin = stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
-                      efficiency=context.efficiency("gemv"))  # fmt: skip
-        return thin
+    if min(m, n) <= THIN or context.device_kind == "gpu" and not context.stack.menus:
+        name = name.replace("gemm", "gemv") if min(m, n) <= THIN else name
+        return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
+                      efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
         name=name, efficiency=context.efficiency(family), menu=menu, m=m, n=n, k=k, count=count, operand=element,
         a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop, items=m * n * count, repeat=repeat,

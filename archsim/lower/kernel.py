@@ -9,7 +9,7 @@ here depends on a device or on a fitted constant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -49,6 +49,7 @@ class Kernel:
     zeros: float = 1  # strided data gradient: padded over useful multiply-accumulates
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
+    dense: float = 0  # 1: a stream whose arithmetic runs at the rate of a product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Plan:
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "operand", "a_bytes", "b_bytes", "c_bytes", "flop", "items", "zeros", "repeat",
-    "threaded",
+    "threaded", "dense",
 )  # fmt: skip
 
 
@@ -99,6 +100,7 @@ class Kernels:
     zeros: Array
     repeat: Array
     threaded: Array
+    dense: Array
     matrix: Array  # 1 for matrix kernels, 0 for streams
     tile_m: Array
     tile_n: Array
@@ -125,12 +127,15 @@ class Kernels:
         return self.repeat[self.kernel_start]
 
 
-def pack(plans: Sequence[Plan], menus: Mapping[str, Menu]) -> Kernels:
-    """The columns of `plans`. Every plan needs an option, every option a kernel."""
+def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kernels:
+    """The columns of `plans`. Every plan needs an option, every option a kernel.
+
+    `tiled` says whether a product's variants are tiles of a menu (GPU); a CPU library blocks by the machine's caches.
+    """
     options = [option for plan in plans for option in plan.options]
     kernels = [kernel for option in options for kernel in option.kernels]
     rows = {name: _variants(menu) for name, menu in menus.items()} | {"": [(_STREAM_TILE, 1)]}
-    chosen = [rows[kernel.menu] for kernel in kernels]
+    chosen = [rows[kernel.menu if tiled else ""] for kernel in kernels]
     counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
     kernel_of = np.repeat(np.arange(len(kernels)), counts)
     table = np.array([[getattr(kernel, name) for name in _KERNEL_COLUMNS] for kernel in kernels], dtype=float).T
@@ -169,8 +174,3 @@ def _tile_row(tile: Tile, split: int) -> tuple[float, ...]:
 def _starts(lengths: Iterable[int]) -> Index:
     """Offsets at which consecutive groups of these lengths begin."""
     return np.array([0, *accumulate(lengths)][:-1], dtype=np.intp)
-
-
-def column_names() -> tuple[str, ...]:
-    """The per-variant columns of `Kernels`."""
-    return tuple(f.name for f in fields(Kernels) if f.name in {*_KERNEL_COLUMNS, "matrix", "tile_m", "tile_n", "tile_k", "split"})

@@ -1,0 +1,189 @@
+"""The shipped GPU specs: every file loads, agrees with the vendor's stated peaks and says where each number is from."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from archsim.device import catalog
+from archsim.device.device import Gpu
+from archsim.device.spec import Spec
+from archsim.errors import UnknownName
+from archsim.files import data_folder
+
+STATED_TOLERANCE = 0.015
+BUS_TOLERANCE = 0.01
+
+# The GPUs that published measurements of the 2016 to 2018 generation were taken on.
+EXPECTED = (
+    "tegra_x1", "tesla_k40", "tesla_k80", "gtx_titan_z", "gtx_980", "titan_x_maxwell", "gtx_1080", "gtx_1080_ti",
+    "titan_x_pascal", "tesla_v100_sxm2",
+)  # fmt: skip
+
+
+def kind_of(name: str) -> str:
+    """The kind a spec file declares or inherits, read without checking the rest of it."""
+    document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return document["kind"] if "kind" in document else kind_of(document["inherits"])
+
+
+GPUS = tuple(name for name in catalog.names() if kind_of(name) == "gpu")
+
+
+def gpu(name: str) -> Gpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Gpu)
+    return device
+
+
+def disagreements(spec: Spec) -> dict[str, float]:
+    """Stated figures that are further than the tolerance from the derived ones: name -> stated / derived - 1."""
+    device = spec.device
+    assert isinstance(device, Gpu)
+    found = {}
+    for name, entry in spec.stated.items():
+        if name == "bandwidth":
+            derived = device.memory.bandwidth
+        else:
+            rate, clock = getattr(device.rate, name.removeprefix("peak_")), getattr(device.clock, entry.clock)
+            assert rate is not None, f"{name} is stated but rate.{name.removeprefix('peak_')} is missing"
+            derived = 2.0 * device.sm.count * rate * clock
+        error = float(entry.value) / derived - 1.0
+        if abs(error) > STATED_TOLERANCE:
+            found[name] = error
+    return found
+
+
+def test_the_expected_gpus_are_shipped() -> None:
+    assert set(EXPECTED) <= set(GPUS)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_loads(name: str) -> None:
+    spec = catalog.find(name)
+    assert spec.kind == "gpu"
+    assert spec.identity.id == name
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_stated_peaks_equal_derived_peaks(name: str) -> None:
+    spec = catalog.find(name)
+    assert "bandwidth" in spec.stated
+    assert disagreements(spec) == {}
+
+
+def test_a_wrong_rate_is_noticed() -> None:
+    wrong = catalog.find("tesla_k40").with_settings({"rate.fp32": "128 FMA/clk", "memory.bandwidth": "240 GB/s"})
+    assert set(disagreements(wrong)) == {"peak_fp32", "bandwidth"}
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
+    memory = gpu(name).memory
+    assert memory.bus is not None
+    assert memory.data_rate is not None
+    assert memory.bandwidth == pytest.approx(memory.bus * memory.data_rate / 8, rel=BUS_TOLERANCE)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_every_value_has_a_source(name: str) -> None:
+    spec = catalog.find(name)
+    for entry in (*spec.entries.values(), *spec.stated.values()):
+        assert " " in entry.source, f"{entry.key}: {entry.source!r} is a short name that [sources] does not define"
+        assert entry.kind in ("datasheet", "measured", "derived", "assumed")
+        if entry.kind == "derived":
+            assert entry.note or entry.key.startswith("rate."), f"{entry.key}: derived from what?"
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_what_nobody_published_is_called_assumed(name: str) -> None:
+    for entry in catalog.find(name).entries.values():
+        assert (entry.source != "none published") or entry.kind == "assumed", entry.key
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_sustained_clock_is_near_the_rated_ones(name: str) -> None:
+    clock = gpu(name).clock
+    assert clock.base <= clock.sustained <= 1.15 * clock.boost
+
+
+def test_no_two_gpus_have_the_same_values() -> None:
+    seen: dict[tuple[tuple[str, object], ...], str] = {}
+    for name in GPUS:
+        values = tuple((key, entry.value) for key, entry in catalog.find(name).entries.items())
+        assert values not in seen, f"{name} equals {seen.get(values)}"
+        seen[values] = name
+
+
+def test_no_two_files_have_the_same_text() -> None:
+    folder = data_folder(catalog.FOLDER)
+    texts = [folder.joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in GPUS]
+    assert len(set(texts)) == len(texts)
+
+
+# Figures that the vendor prints as one number, against the product of ours.
+FACTS = (
+    ("tesla_k40", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 2880),
+    ("gtx_titan_z", "fp32 cores of one GPU", lambda d: d.sm.count * d.rate.fp32, 5760 / 2),
+    ("titan_x_maxwell", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 3072),
+    ("gtx_1080", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 2560),
+    ("titan_x_pascal", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 3584),
+    ("tesla_k80", "register file of one GPU, KiB", lambda d: d.sm.count * d.sm.registers / 1024, 13 * 512),
+    ("tesla_p100_sxm2", "fp64 to fp32 ratio", lambda d: d.rate.fp64 / d.rate.fp32, 1 / 2),
+    ("gtx_980", "fp64 to fp32 ratio", lambda d: d.rate.fp64 / d.rate.fp32, 1 / 32),
+    ("tesla_v100_sxm2", "tensor cores times 64", lambda d: d.sm.count * d.rate.tensor_fp16, 640 * 64),
+    ("a100_sxm4_40gb", "fp16 tensor to fp32 ratio", lambda d: d.rate.tensor_fp16 / d.rate.fp32, 16),
+    ("h100_sxm5_80gb", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 16896),
+    ("tegra_x1", "half-precision lanes to cores", lambda d: d.rate.fp16 / d.rate.fp32, 2),
+    ("rtx_4090", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 16384),
+    ("tesla_t4", "board power, W", lambda d: d.power.tdp, 70),
+    ("gtx_1080", "L2, KiB", lambda d: d.l2.size / 1024, 2048),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "what", "ours", "printed"), FACTS, ids=[f"{fact[0]}: {fact[1]}" for fact in FACTS])
+def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
+    assert ours(gpu(name)) == pytest.approx(printed), what
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("k40", "tesla_k40"), ("K80", "tesla_k80"), ("Titan Z", "gtx_titan_z"), ("GTX-1080", "gtx_1080"),
+        ("titan x maxwell", "titan_x_maxwell"), ("Titan X (Pascal)", "titan_x_pascal"), ("v100", "tesla_v100_sxm2"),
+        ("titan xp", "titan_xp"), ("GeForce GTX 1080 Ti", "gtx_1080_ti"), ("h100", "h100_sxm5_80gb"),
+    ],
+)  # fmt: skip
+def test_names_people_type(typed: str, name: str) -> None:
+    assert catalog.find(typed).identity.id == name
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [
+        ("titan x", ("titan_x_maxwell", "titan_x_pascal")),
+        ("p100", ("tesla_p100_pcie_16gb", "tesla_p100_sxm2")),
+        ("a100", ("a100_pcie_40gb", "a100_sxm4_80gb")),
+    ],
+)
+def test_ambiguous_names_list_the_candidates(typed: str, candidates: tuple[str, ...]) -> None:
+    with pytest.raises(UnknownName) as caught:
+        catalog.find(typed)
+    assert all(candidate in str(caught.value) for candidate in candidates)
+
+
+# Pipes that a generation does not have must not appear: an invented int8 or half rate would be believed.
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("tesla_k40", ("fp16", "int8", "tensor_fp16")), ("gtx_980", ("fp16", "int8", "tensor_fp16")),
+        ("tesla_p100_sxm2", ("int8", "tensor_fp16")), ("tegra_x2", ("int8", "tensor_fp16")),
+        ("gtx_1080", ("tensor_fp16",)), ("tesla_v100_sxm2", ("tensor_int8", "tensor_bf16", "tensor_tf32", "tensor_fp8")),
+        ("tesla_t4", ("tensor_bf16", "tensor_tf32", "tensor_fp8")), ("a100_sxm4_40gb", ("tensor_fp8",)),
+        ("rtx_3090", ("tensor_fp8",)),
+    ],
+)  # fmt: skip
+def test_pipes_that_do_not_exist_are_absent(name: str, absent: tuple[str, ...]) -> None:
+    rate = gpu(name).rate
+    assert [pipe for pipe in absent if getattr(rate, pipe) is not None] == []

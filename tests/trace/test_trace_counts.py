@@ -1,0 +1,379 @@
+"""The shipped networks: multiply-accumulates and parameters as counted by hand.
+
+The hand counts are tables of layers with their sizes written out as numbers; nothing here uses the shape rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from archsim.trace import load, task_trace
+from archsim.trace.zoo.networks import NETWORKS
+
+Count = tuple[int, int]  # multiply-accumulates of one sample, learned values
+
+
+def conv(area: int, k: int, c: int, taps: int, times: int = 1, *, bias: int = 1, norm: int = 0) -> Count:
+    """`times` convolutions from c to k channels on `area` output pixels; `norm` adds scale and shift."""
+    return times * area * k * c * taps, times * k * (c * taps + bias + 2 * norm)
+
+
+def conv_bn(area: int, k: int, c: int, taps: int, times: int = 1, *, bias: int = 0) -> Count:
+    return conv(area, k, c, taps, times, bias=bias, norm=1)
+
+
+def bare(area: int, k: int, c: int, taps: int, times: int = 1) -> Count:
+    return conv(area, k, c, taps, times, bias=0)
+
+
+def norm(channels: int, times: int = 1) -> Count:
+    return 0, 2 * channels * times
+
+
+def fc(inputs: int, outputs: int, times: int = 1) -> Count:
+    return times * inputs * outputs, times * outputs * (inputs + 1)
+
+
+def total(layers: Iterable[Count]) -> Count:
+    listed = list(layers)
+    return sum(macs for macs, _ in listed), sum(values for _, values in listed)
+
+
+THREE_FC = [fc(9216, 4096), fc(4096, 4096), fc(4096, 1000)]
+
+ALEXNET = [
+    conv(55 * 55, 96, 3, 121), conv(27 * 27, 256, 48, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 192, 9),
+    conv(13 * 13, 256, 192, 9), *THREE_FC,
+]  # fmt: skip
+ALEXNET_OWT = [
+    conv(55 * 55, 64, 3, 121), conv(27 * 27, 192, 64, 25), conv(13 * 13, 384, 192, 9), conv(13 * 13, 256, 384, 9),
+    conv(13 * 13, 256, 256, 9), *THREE_FC,
+]  # fmt: skip
+ALEXNET_S = [
+    conv(55 * 55, 96, 3, 121), conv(27 * 27, 256, 96, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 384, 9),
+    conv(13 * 13, 256, 384, 9), *THREE_FC,
+]  # fmt: skip
+ALEXNET_S_TENSORFLOW = [
+    conv(56 * 56, 96, 3, 121), conv(28 * 28, 256, 96, 25), conv(14 * 14, 384, 256, 9), conv(14 * 14, 384, 384, 9),
+    conv(14 * 14, 256, 384, 9), fc(7 * 7 * 256, 4096), fc(4096, 4096), fc(4096, 1000),
+]  # fmt: skip
+# the layers that run: conv4, conv5, fc6 and fc7 feed nothing
+ALEXNET_S_MXNET = [
+    conv(54 * 54, 96, 3, 121), conv(24 * 24, 256, 96, 25), conv(11 * 11, 384, 256, 9), fc(5 * 5 * 384, 1000),
+]  # fmt: skip
+ALEXNET_R = [conv(32 * 32, 32, 3, 25), conv(15 * 15, 32, 32, 25), conv(7 * 7, 64, 32, 25), fc(3 * 3 * 64, 10)]
+OVERFEAT = [
+    conv(56 * 56, 96, 3, 121), conv(24 * 24, 256, 96, 25), conv(12 * 12, 512, 256, 9), conv(12 * 12, 1024, 512, 9),
+    conv(12 * 12, 1024, 1024, 9), fc(6 * 6 * 1024, 3072), fc(3072, 4096), fc(4096, 1000),
+]  # fmt: skip
+
+
+def language_model(steps: int) -> list[Count]:
+    gates = 4 * 256
+    layer = (steps * gates * (256 + 256), gates * (256 + 256 + 1))
+    return [(0, 10000 * 256), layer, layer, (steps * 256 * 10000, 10000 * 257)]
+
+
+def vgg(a: int, b: int, c: int, d: int, e: int) -> list[Count]:
+    """Convolutions in each of the five stages."""
+    return [
+        conv(224 * 224, 64, 3, 9), conv(224 * 224, 64, 64, 9, a - 1),
+        conv(112 * 112, 128, 64, 9), conv(112 * 112, 128, 128, 9, b - 1),
+        conv(56 * 56, 256, 128, 9), conv(56 * 56, 256, 256, 9, c - 1),
+        conv(28 * 28, 512, 256, 9), conv(28 * 28, 512, 512, 9, d - 1),
+        conv(14 * 14, 512, 512, 9, e),
+        fc(25088, 4096), fc(4096, 4096), fc(4096, 1000),
+    ]  # fmt: skip
+
+
+STEM = conv_bn(112 * 112, 64, 3, 49)
+
+
+def resnet_basic(a: int, b: int, c: int, d: int) -> list[Count]:
+    """Blocks in each of the four stages; two convolutions a block."""
+    return [
+        STEM, conv_bn(56 * 56, 64, 64, 9, 2 * a),
+        conv_bn(28 * 28, 128, 64, 9), conv_bn(28 * 28, 128, 128, 9, 2 * b - 1), conv_bn(28 * 28, 128, 64, 1),
+        conv_bn(14 * 14, 256, 128, 9), conv_bn(14 * 14, 256, 256, 9, 2 * c - 1), conv_bn(14 * 14, 256, 128, 1),
+        conv_bn(7 * 7, 512, 256, 9), conv_bn(7 * 7, 512, 512, 9, 2 * d - 1), conv_bn(7 * 7, 512, 256, 1),
+        fc(512, 1000),
+    ]  # fmt: skip
+
+
+def resnet_bottleneck(*counts: int) -> list[Count]:
+    """Three convolutions a block; the first 1 x 1 of a stage still sees the larger image of the stage before."""
+    layers = [STEM, fc(2048, 1000)]
+    table = [
+        (64, 64, 56 * 56, 56 * 56),
+        (128, 256, 56 * 56, 28 * 28),
+        (256, 512, 28 * 28, 14 * 14),
+        (512, 1024, 14 * 14, 49),
+    ]
+    for count, (width, before, larger, area) in zip(counts, table, strict=True):
+        layers += [
+            conv_bn(larger, width, before, 1), conv_bn(area, width, 4 * width, 1, count - 1),
+            conv_bn(area, width, width, 9, count), conv_bn(area, 4 * width, width, 1, count),
+            conv_bn(area, 4 * width, before, 1),
+        ]  # fmt: skip
+    return layers
+
+
+def resnet_200() -> list[Count]:
+    """As above, but normalised before each convolution: 3, 24, 36 and 3 blocks, bare shortcuts, one last norm."""
+    layers = [STEM, norm(2048), fc(2048, 1000)]
+    table = [
+        (3, 64, 64, 56 * 56, 56 * 56), (24, 128, 256, 56 * 56, 28 * 28),
+        (36, 256, 512, 28 * 28, 14 * 14), (3, 512, 1024, 14 * 14, 7 * 7),
+    ]  # fmt: skip
+    for count, width, before, larger, area in table:
+        layers += [
+            bare(larger, width, before, 1), bare(area, width, 4 * width, 1, count - 1),
+            bare(area, width, width, 9, count), bare(area, 4 * width, width, 1, count),
+            bare(area, 4 * width, before, 1), norm(width, 2 * count), norm(4 * width, count - 1),
+        ]  # fmt: skip
+        layers += [norm(before)] if before > 64 else []  # the very first block reads the normalised stem
+    return layers
+
+
+RESNET_56 = [
+    conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 18),
+    conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 17),
+    conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 17), fc(64, 10),
+]  # fmt: skip
+
+
+def googlenet_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c5: int, d: int) -> Count:
+    return total([
+        conv(area, a, c, 1), conv(area, b1, c, 1), conv(area, b3, b1, 9), conv(area, c1, c, 1), conv(area, c5, c1, 25),
+        conv(area, d, c, 1),
+    ])  # fmt: skip
+
+
+GOOGLENET = [
+    conv(112 * 112, 64, 3, 49), conv(56 * 56, 64, 64, 1), conv(56 * 56, 192, 64, 9),
+    googlenet_module(28 * 28, 192, 64, 96, 128, 16, 32, 32),
+    googlenet_module(28 * 28, 256, 128, 128, 192, 32, 96, 64),
+    googlenet_module(14 * 14, 480, 192, 96, 208, 16, 48, 64),
+    googlenet_module(14 * 14, 512, 160, 112, 224, 24, 64, 64),
+    googlenet_module(14 * 14, 512, 128, 128, 256, 24, 64, 64),
+    googlenet_module(14 * 14, 512, 112, 144, 288, 32, 64, 64),
+    googlenet_module(14 * 14, 528, 256, 160, 320, 32, 128, 128),
+    googlenet_module(7 * 7, 832, 256, 160, 320, 32, 128, 128),
+    googlenet_module(7 * 7, 832, 384, 192, 384, 48, 128, 128),
+    fc(1024, 1000),
+]  # fmt: skip
+
+
+def inception_bn_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int) -> Count:
+    return total([
+        conv_bn(area, a, c, 1, bias=1), conv_bn(area, b1, c, 1, bias=1), conv_bn(area, b3, b1, 9, bias=1),
+        conv_bn(area, c1, c, 1, bias=1), conv_bn(area, c3, c1, 9, bias=1), conv_bn(area, c3, c3, 9, bias=1),
+        conv_bn(area, d, c, 1, bias=1),
+    ])  # fmt: skip
+
+
+def inception_bn_halving(larger: int, area: int, c: int, b1: int, b3: int, c1: int, c3: int) -> Count:
+    return total([
+        conv_bn(larger, b1, c, 1, bias=1), conv_bn(area, b3, b1, 9, bias=1),
+        conv_bn(larger, c1, c, 1, bias=1), conv_bn(larger, c3, c1, 9, bias=1), conv_bn(area, c3, c3, 9, bias=1),
+    ])  # fmt: skip
+
+
+INCEPTION_BN = [
+    conv_bn(112 * 112, 64, 3, 49, bias=1), conv_bn(55 * 55, 64, 64, 1, bias=1), conv_bn(55 * 55, 192, 64, 9, bias=1),
+    inception_bn_module(27 * 27, 192, 64, 64, 64, 64, 96, 32),
+    inception_bn_module(27 * 27, 256, 64, 64, 96, 64, 96, 64),
+    inception_bn_halving(27 * 27, 14 * 14, 320, 128, 160, 64, 96),
+    inception_bn_module(14 * 14, 576, 224, 64, 96, 96, 128, 128),
+    inception_bn_module(14 * 14, 576, 192, 96, 128, 96, 128, 128),
+    inception_bn_module(14 * 14, 576, 160, 128, 160, 128, 160, 128),
+    inception_bn_module(14 * 14, 608, 96, 128, 192, 160, 192, 128),
+    inception_bn_halving(14 * 14, 7 * 7, 608, 128, 192, 192, 256),
+    inception_bn_module(7 * 7, 1056, 352, 192, 320, 160, 224, 128),
+    inception_bn_module(7 * 7, 1024, 352, 192, 320, 192, 224, 128),
+    fc(1024, 1000),
+]  # fmt: skip
+
+
+def inception_v3_factorised(w: int) -> Count:
+    a = 17 * 17
+    return total([
+        conv_bn(a, 192, 768, 1, 2), conv_bn(a, w, 768, 1, 2), conv_bn(a, w, w, 7, 4), conv_bn(a, 192, w, 7, 2),
+    ])  # fmt: skip
+
+
+def inception_v3_square(c: int, projection: int) -> Count:
+    a = 35 * 35
+    return total([
+        conv_bn(a, 64, c, 1, 2), conv_bn(a, 48, c, 1), conv_bn(a, 64, 48, 25), conv_bn(a, 96, 64, 9),
+        conv_bn(a, 96, 96, 9), conv_bn(a, projection, c, 1),
+    ])  # fmt: skip
+
+
+def inception_v3_wide(c: int) -> Count:
+    a = 8 * 8
+    return total([
+        conv_bn(a, 320, c, 1), conv_bn(a, 384, c, 1), conv_bn(a, 384, 384, 3, 4), conv_bn(a, 448, c, 1),
+        conv_bn(a, 384, 448, 9), conv_bn(a, 192, c, 1),
+    ])  # fmt: skip
+
+
+INCEPTION_V3 = [
+    conv_bn(149 * 149, 32, 3, 9), conv_bn(147 * 147, 32, 32, 9), conv_bn(147 * 147, 64, 32, 9),
+    conv_bn(73 * 73, 80, 64, 1), conv_bn(71 * 71, 192, 80, 9),
+    inception_v3_square(192, 32), inception_v3_square(256, 64), inception_v3_square(288, 64),
+    conv_bn(17 * 17, 384, 288, 9), conv_bn(35 * 35, 64, 288, 1), conv_bn(35 * 35, 96, 64, 9),
+    conv_bn(17 * 17, 96, 96, 9),
+    inception_v3_factorised(128), inception_v3_factorised(160), inception_v3_factorised(160),
+    inception_v3_factorised(192),
+    conv_bn(17 * 17, 192, 768, 1, 2), conv_bn(8 * 8, 320, 192, 9), conv_bn(17 * 17, 192, 192, 7, 2),
+    conv_bn(8 * 8, 192, 192, 9),
+    inception_v3_wide(1280), inception_v3_wide(2048), fc(2048, 1000),
+]  # fmt: skip
+
+
+def fire(area: int, c: int, squeeze: int, expand: int) -> Count:
+    return total([conv(area, squeeze, c, 1), conv(area, expand, squeeze, 1), conv(area, expand, squeeze, 9)])
+
+
+SQUEEZENET_1_0 = [
+    conv(111 * 111, 96, 3, 49), fire(55 * 55, 96, 16, 64), fire(55 * 55, 128, 16, 64), fire(55 * 55, 128, 32, 128),
+    fire(27 * 27, 256, 32, 128), fire(27 * 27, 256, 48, 192), fire(27 * 27, 384, 48, 192),
+    fire(27 * 27, 384, 64, 256), fire(13 * 13, 512, 64, 256), conv(15 * 15, 1000, 512, 1),
+]  # fmt: skip
+SQUEEZENET_1_1 = [
+    conv(113 * 113, 64, 3, 9), fire(56 * 56, 64, 16, 64), fire(56 * 56, 128, 16, 64), fire(28 * 28, 128, 32, 128),
+    fire(28 * 28, 256, 32, 128), fire(14 * 14, 256, 48, 192), fire(14 * 14, 384, 48, 192),
+    fire(14 * 14, 384, 64, 256), fire(14 * 14, 512, 64, 256), conv(14 * 14, 1000, 512, 1),
+]  # fmt: skip
+
+
+def densenet(growth: int, stem: int, *counts: int) -> list[Count]:
+    """Layer i of a block reads all that came before; a transition halves the channels before it halves the image."""
+    layers = [conv_bn(112 * 112, stem, 3, 49)]
+    channels = stem
+    for block, (count, area) in enumerate(zip(counts, (56 * 56, 28 * 28, 14 * 14, 7 * 7), strict=True)):
+        for _ in range(count):
+            layers += [norm(channels), conv_bn(area, 4 * growth, channels, 1), bare(area, growth, 4 * growth, 9)]
+            channels += growth
+        layers.append(norm(channels))
+        if block < 3:
+            layers.append(bare(area, channels // 2, channels, 1))
+            channels //= 2
+    return [*layers, fc(channels, 1000)]
+
+
+def inverted_residual(larger: int, area: int, c: int, k: int, expansion: int) -> Count:
+    wide = expansion * c
+    expand = [conv_bn(larger, wide, c, 1)] if expansion > 1 else []
+    return total([*expand, conv_bn(area, wide, 1, 9), conv_bn(area, k, wide, 1)])
+
+
+MOBILENET_V2 = [
+    conv_bn(112 * 112, 32, 3, 9), inverted_residual(112 * 112, 112 * 112, 32, 16, 1),
+    inverted_residual(112 * 112, 56 * 56, 16, 24, 6), inverted_residual(56 * 56, 56 * 56, 24, 24, 6),
+    inverted_residual(56 * 56, 28 * 28, 24, 32, 6), *[inverted_residual(28 * 28, 28 * 28, 32, 32, 6)] * 2,
+    inverted_residual(28 * 28, 14 * 14, 32, 64, 6), *[inverted_residual(14 * 14, 14 * 14, 64, 64, 6)] * 3,
+    inverted_residual(14 * 14, 14 * 14, 64, 96, 6), *[inverted_residual(14 * 14, 14 * 14, 96, 96, 6)] * 2,
+    inverted_residual(14 * 14, 7 * 7, 96, 160, 6), *[inverted_residual(7 * 7, 7 * 7, 160, 160, 6)] * 2,
+    inverted_residual(7 * 7, 7 * 7, 160, 320, 6), conv_bn(7 * 7, 1280, 320, 1), fc(1280, 1000),
+]  # fmt: skip
+
+WIDE_FC = fc(26752, 2048), fc(2048, 26752)
+
+BY_HAND: dict[str, list[Count]] = {
+    "alexnet": ALEXNET,
+    "alexnet_owt": ALEXNET_OWT,
+    "alexnet_s": ALEXNET_S,
+    "alexnet_s@mxnet": ALEXNET_S_MXNET,
+    "alexnet_s@tensorflow": ALEXNET_S_TENSORFLOW,
+    "alexnet_r": ALEXNET_R,
+    "overfeat": OVERFEAT,
+    "fcn_s": [*WIDE_FC, fc(2048, 2048, 2)],
+    "fcn_5": [*WIDE_FC, fc(2048, 2048, 2)],
+    "fcn_8": [*WIDE_FC, fc(2048, 2048, 5)],
+    "fcn_r": [fc(784, 2048), fc(2048, 4096), fc(4096, 1024), fc(1024, 10)],
+    "lstm_ptb": language_model(32),
+    "lstm_32": language_model(32),
+    "lstm_64": language_model(64),
+    "vgg_a": vgg(1, 1, 2, 2, 2),
+    "vgg_16": vgg(2, 2, 3, 3, 3),
+    "vgg_19": vgg(2, 2, 4, 4, 4),
+    "resnet_18": resnet_basic(2, 2, 2, 2),
+    "resnet_34": resnet_basic(3, 4, 6, 3),
+    "resnet_50": resnet_bottleneck(3, 4, 6, 3),
+    "resnet_101": resnet_bottleneck(3, 4, 23, 3),
+    "resnet_152": resnet_bottleneck(3, 8, 36, 3),
+    "resnet_200": resnet_200(),
+    "resnet_56": RESNET_56,
+    "googlenet": GOOGLENET,
+    "inception_bn": INCEPTION_BN,
+    "inception_v3": INCEPTION_V3,
+    "squeezenet_1_0": SQUEEZENET_1_0,
+    "squeezenet_1_1": SQUEEZENET_1_1,
+    "densenet_121": densenet(32, 64, 6, 12, 24, 16),
+    "densenet_161": densenet(48, 96, 6, 12, 36, 24),
+    "densenet_169": densenet(32, 64, 6, 12, 32, 32),
+    "densenet_201": densenet(32, 64, 6, 12, 48, 32),
+    "mobilenet_v2": MOBILENET_V2,
+}
+
+# exact figures that several independent counters print for these networks
+EXACT = {
+    "alexnet": (724_406_816, 60_965_224),
+    "alexnet_owt": (714_188_480, 61_100_840),
+    "vgg_16": (15_470_264_320, 138_357_544),
+    "googlenet": (1_582_671_872, 6_998_552),
+    "resnet_50": (4_089_184_256, 25_557_032),
+    "resnet_152": (11_513_626_624, 60_192_808),
+}
+
+# convnet-burden README (S. Albanie): MiB of parameters at 4 bytes, rounded, running statistics of the normalisations
+# included (up to 0.6 MiB), and "FLOPs" that are multiply-accumulates [1e9], rounded to whole numbers above 1e9
+BURDEN = {
+    "alexnet": (233, 0.727), "vgg_16": (528, 16), "vgg_19": (548, 20), "resnet_18": (45, 2), "resnet_34": (83, 4),
+    "resnet_50": (98, 4), "resnet_101": (170, 8), "resnet_152": (230, 11), "inception_v3": (91, 6),
+    "densenet_121": (31, 3), "densenet_161": (110, 8), "densenet_169": (55, 3), "densenet_201": (77, 4),
+}  # fmt: skip
+
+# parameters in millions as their authors print them: guolinke/deep-learning-benchmarks README (first five),
+# dlbench NetworksConfigsDoc (next two), Sandler et al. table 4
+AUTHORS = {
+    "fcn_5": (118, 0.5), "fcn_8": (131, 0.5), "alexnet_s": (62, 0.5), "lstm_32": (6, 0.5), "lstm_64": (6, 0.5),
+    "alexnet_r": (0.085, 0.0005), "resnet_56": (0.85, 0.005), "mobilenet_v2": (3.4, 0.11),
+}  # fmt: skip
+
+
+def counted(name: str) -> Count:
+    bound = task_trace(load(name), "inference").bind(N=1)
+    return bound.macs, bound.parameters
+
+
+def test_every_network_is_counted_by_hand():
+    assert set(BY_HAND) == set(NETWORKS)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_work_and_parameters_are_those_counted_by_hand(name):
+    assert counted(name) == total(BY_HAND[name])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_work_and_parameters_are_the_known_exact_figures(name):
+    assert counted(name) == EXACT[name]
+
+
+@pytest.mark.parametrize("name", BURDEN)
+def test_work_and_parameters_agree_with_the_rounded_figures_of_convnet_burden(name):
+    macs, parameters = counted(name)
+    mebibytes, giga = BURDEN[name]
+    assert abs(parameters * 4 / 2**20 - mebibytes) < 1.1
+    assert abs(macs / 1e9 - giga) < (0.6 if giga >= 1 else 0.005)
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+def test_parameters_agree_with_what_the_authors_print(name):
+    millions, tolerance = AUTHORS[name]
+    assert abs(counted(name)[1] / 1e6 - millions) <= tolerance
