@@ -162,7 +162,7 @@ def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
                 bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
                 dram_bytes=float(result.dram_bytes[0, i]), energy_j=float(result.energy_j[0, i]),
                 kernels=_kernels(result, plan),
-            )  # fmt: skip
+            )
         )
     return tuple(rows)
 
@@ -174,14 +174,12 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
     chosen = int(cost.option[0, plan])
     first = int(columns.option_start[chosen])
     option = columns.options[chosen]
+    times, limits = cost.kernel_time_s[0, first:], cost.kernel_bound[0, first:]
     return tuple(
-        KernelEstimate(
-            name=kernel.name, algorithm=option.algorithm, time_s=float(cost.kernel_time_s[0, first + i]),
-            bound=cost.bound_names[int(cost.kernel_bound[0, first + i])],
-        )
-        for i, kernel in enumerate(option.kernels)
-        if cost.kernel_time_s[0, first + i] > 0
-    )  # fmt: skip
+        KernelEstimate(name=kernel.name, algorithm=option.algorithm, time_s=float(time), bound=cost.bound_names[int(limit)])
+        for kernel, time, limit in zip(option.kernels, times, limits, strict=False)
+        if time > 0
+    )
 
 
 def _breakdown(result: Run) -> dict[str, float]:

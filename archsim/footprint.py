@@ -44,7 +44,8 @@ def footprint(trace: BoundTrace, element: int, workspace: float, reserved: float
                          workspace=workspace, reserved=reserved)  # fmt: skip
     kept = inputs + sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and not _in_place(op.kind.op))
     widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
-    state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in trace.ops if op.phase == "update")
+    updates = [op for op in trace.ops if op.phase == "update"]
+    state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in updates)
     return Footprint(
         parameters=float(learned * element), activations=float(kept * element), gradients=float((learned + 2 * widest) * element),
         optimiser=float(state * MASTER), workspace=workspace, reserved=reserved,

@@ -120,8 +120,7 @@ def show_capacity(size: float, digits: int = 4) -> str:
 
 
 def _with_prefix(value: float, unit: str, digits: int) -> str:
-    ladder = [("p", 1e-12), ("n", 1e-9), ("u", 1e-6), ("m", 1e-3), ("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)]
-    ladder.append(("P", 1e15))
+    ladder = [(name, size) for name, size in PREFIXES.items() if name != "µ"]
     rounded = float(f"{abs(value):.{digits}g}")
     name, size = next(((n, s) for n, s in reversed(ladder) if rounded >= s), ladder[0])
     return f"{value / size:.{digits}g} {name}{unit}"

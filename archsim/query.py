@@ -66,11 +66,11 @@ def ask(
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None:
-            notes.append(f"clock {float(device.default_clock) / 1e6:.0f} MHz: the sustained clock of the spec; --clock sets another")
+            notes.append(f"clock {_megahertz(device)} MHz: the sustained clock of the spec; --clock sets another")
     else:
         threads = threads or int(device.core.count)
         if clock is None:
-            notes.append(f"clock {float(device.default_clock) / 1e6:.0f} MHz: all cores in SIMD code; --clock sets another")
+            notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     notes += _precision_notes(device, precision)
     return Query(
         network=net, trace_digest=_digest(graph, task), trace=_bound(graph, task, batch), spec=spec, stack=chosen, task=task,
@@ -126,9 +126,14 @@ def _check(batch: int, precision: str, task: str, threads: int | None, devices: 
         raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
 
 
+def _megahertz(device: Gpu | Cpu) -> str:
+    return f"{float(device.default_clock) / 1e6:.0f}"
+
+
 def _precision_notes(device: Gpu | Cpu, precision: str) -> list[str]:
-    if isinstance(device, Gpu) and precision in ("fp16", "bf16") and float(device.pipe(precision)) <= float(device.rate.fp32):
-        return [f"{precision} is storage only: {device.identity.id} has no faster arithmetic for it, so products run at the fp32 rate"]
+    narrow = precision in ("fp16", "bf16")
+    if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
+        return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
     if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
         return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
     return []

@@ -70,7 +70,8 @@ def _data() -> list[str]:
                 problems.append(str(error))
         if not names:
             problems.append(f"no {what}: the installation lacks its data")
-    click.echo("ok       " + ", ".join(f"{count} {what}" for what, count in counts.items()) + f", calibration {default().version}")
+    listed = ", ".join(f"{count} {what}" for what, count in counts.items())
+    click.echo(f"ok       {listed}, calibration {default().version}")
     return problems
 
 

@@ -14,7 +14,8 @@ from archsim.errors import EXIT
 @click.option("--net", required=True, help="A shipped network or the path of a trace file.")
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
 @setting_options
-@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; the longest of a large network if not given.")
+@click.option("--layers/--no-layers", "layers", default=None,
+              help="List every op, or none; the longest of a large network if not given.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per op.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")

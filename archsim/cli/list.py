@@ -49,7 +49,8 @@ def _networks() -> str:
         trace = load(name)
         bound = trace.bind(**({"N": 1} if trace.free_symbols else {}))
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
-        rows.append((name, shapes, str(len(trace.ops)), show(bound.macs, "1"), show(bound.parameters, "1"), f"{bound.flop / 1e9:.3g} GFLOP"))
+        counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
+        rows.append((name, shapes, str(len(trace.ops)), *counts))
     return table(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, left=2)
 
 

@@ -25,7 +25,8 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
             click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
             click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),
-            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a spec value: memory.bandwidth=51.2GB/s."),
+            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                         help="Change a spec value: memory.bandwidth=51.2GB/s."),
             click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones."),
         ]
     ):  # fmt: skip

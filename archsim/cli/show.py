@@ -51,9 +51,7 @@ def _device(name: str) -> str:
             use = "informs only" if unit.informational else ""
             rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
     head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
-    stated = [
-        (key, entry.written, f"{entry.clock} clock" if entry.clock != "none" else "", entry.source) for key, entry in spec.stated.items()
-    ]
+    stated = [(key, e.written, f"{e.clock} clock" if e.clock != "none" else "", e.source) for key, e in spec.stated.items()]
     parts = [head, table(("key", "value", "kind", "meaning", "source, note"), rows, left=5)]
     if stated:
         parts.append("Stated by the vendor\n" + table(("peak", "value", "at", "source"), stated, left=4))
@@ -83,7 +81,8 @@ def _network(name: str) -> str:
     trace = load(name)
     bound = trace.bind(**dict.fromkeys(trace.free_symbols, 1))
     rows = [
-        (op.name, op.kind.op, ", ".join(op.inputs), "x".join(map(str, op.shape)), f"{b.macs:,}", show(b.flop, "FLOP", 3), f"{b.parameters:,}")
+        (op.name, op.kind.op, ", ".join(op.inputs), "x".join(map(str, op.shape)), f"{b.macs:,}", show(b.flop, "FLOP", 3),
+         f"{b.parameters:,}")
         for op, b in zip(trace.ops, bound.ops, strict=True)
     ]
     head = f"{clean(trace.name)}: {clean(trace.source)}\n{bound.macs:,} MACs, {bound.parameters:,} parameters at batch 1"
@@ -96,13 +95,17 @@ def _stack(name: str) -> str:
 
     s = find(name)
     lines = [f"{s.id}: {s.framework} with {s.library}, for {s.kind}"]
-    algorithms = [(phase, algorithm, constant) for phase, rows in s.conv.algorithms.items() for algorithm, constant in rows.items()]
+    algorithms = [(phase, *row) for phase, rows in s.conv.algorithms.items() for row in rows.items()]
     lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
     menus = [
         (name, " ".join(f"{t.m}x{t.n}" for t in menu.tiles), " ".join(map(str, menu.split_k))) for name, menu in s.menus.items()
     ]
     lines.append("Menus\n" + table(("product", "tiles", "split of k"), menus, left=3))
-    passes = [(op, phase, f"{p.inputs:g}", f"{p.outputs:g}", str(p.launches)) for op, rows in s.passes.items() for phase, p in rows.items()]
+    passes = [
+        (op, phase, f"{p.inputs:g}", f"{p.outputs:g}", str(p.launches))
+        for op, rows in s.passes.items()
+        for phase, p in rows.items()
+    ]
     lines.append("Passes\n" + table(("op", "phase", "over inputs", "over outputs", "launches"), passes, left=2))
     limit = "none" if s.conv.workspace_limit == float("inf") else f"{s.conv.workspace_limit / 2**20:g} MiB"
     lines.append(f"Workspace limit {limit}; groups run {s.conv.grouped}; bias {s.conv.bias}; host time {s.host or 'none'}")

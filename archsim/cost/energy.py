@@ -9,7 +9,9 @@ from archsim.cost.cost import Array
 from archsim.device.device import Device, Gpu
 from archsim.errors import Unsupported
 
-MEMORY_FAMILIES = ("GDDR6X", "GDDR6", "GDDR7", "GDDR5X", "GDDR5", "LPDDR4", "HBM3e", "HBM3", "HBM2e", "HBM2", "DDR3", "DDR4", "DDR5")
+MEMORY_FAMILIES = (  # a longer name before the one it begins with
+    "GDDR7", "GDDR6X", "GDDR6", "GDDR5X", "GDDR5", "LPDDR4", "HBM3e", "HBM3", "HBM2e", "HBM2", "DDR5", "DDR4", "DDR3",
+)  # fmt: skip
 VOLTAGE_FLOOR = 0.6  # V / Vmax at zero clock on the linear V-f line of a boost range; a choice, see `voltage_share`
 
 

@@ -28,7 +28,7 @@ def roofline_cost(
     flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
     per_option = np.add.reduceat(flop, kernels.option_start)
     least = np.minimum.reduceat(per_option, kernels.plan_start)
-    option = np.array([i for i in _first_best(per_option, least, kernels)], dtype=np.intp)
+    option = np.array(_first_best(per_option, least, kernels), dtype=np.intp)
     cache = device.l2.size if isinstance(device, Gpu) else last_level(device)
     moved = np.maximum(0.0, kernels.read_bytes - cache) + np.maximum(0.0, kernels.write_bytes - cache)
     compute, dram = np.atleast_2d(least / peak), np.atleast_2d(moved / device.memory.bandwidth)

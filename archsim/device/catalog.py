@@ -54,5 +54,5 @@ def _shipped(name: str) -> Spec:
 def _aliases() -> tuple[tuple[str, str], ...]:
     """Every alias and full name of every shipped device, with the device's id."""
     specs = [_shipped(name) for name in names()]
-    pairs = [(alias, spec.identity.id) for spec in specs for alias in (*spec.identity.aliases, spec.identity.name, spec.identity.id)]
-    return tuple((_plain(alias), device) for alias, device in pairs)
+    identities = [spec.identity for spec in specs]
+    return tuple((_plain(alias), i.id) for i in identities for alias in (*i.aliases, i.name, i.id))

@@ -154,10 +154,9 @@ def _document(place: Path | Traversable) -> dict[str, Any]:
 
 
 def _identity(header: HeaderForm, base: Spec | None) -> tuple[Identity | None, list[str]]:
-    words = {
-        name: getattr(header, name) or (getattr(base.identity, name) if base else None)
-        for name in ("vendor", "architecture", "year", "default_stack")
-    }
+    words: dict[str, Any] = {}
+    for name in ("vendor", "architecture", "year", "default_stack"):
+        words[name] = getattr(header, name) or (getattr(base.identity, name) if base else None)
     lacking = [f"{name}: is missing" for name, value in words.items() if not value]
     if lacking:
         return None, lacking

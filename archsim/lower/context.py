@@ -7,7 +7,8 @@ from math import prod
 
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.stack.stack import Passes, Stack
-from archsim.trace.trace import BoundOp, Shape
+from archsim.trace.dims import Shape
+from archsim.trace.trace import BoundOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

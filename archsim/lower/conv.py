@@ -17,7 +17,7 @@ from math import ceil
 from archsim.errors import Unsupported
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.trace.kinds.convolution import Conv2d, sides
+from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.trace import BoundOp
 
 
@@ -245,7 +245,6 @@ def layer_of(op: BoundOp, element: int) -> Layer:
     assert isinstance(kind, Conv2d)
     n, c, h, w = op.input_shapes[0]
     _, k, ho, wo = op.shape
-    top, left, bottom, right = sides(kind.pad)
     return Layer(
         phase=op.phase, batch=n, groups=kind.groups, ci=c // kind.groups, co=k // kind.groups, h=h, w=w, ho=ho, wo=wo,
         kh=kind.kernel[0], kw=kind.kernel[1], sh=kind.stride[0], sw=kind.stride[1], dense=kind.dilation == (1, 1),

@@ -22,7 +22,7 @@ def product(
     b_bytes = k * n * count * element if b is None else b
     c_bytes = m * n * count * element if c is None else c
     flop = 2.0 * m * n * k * count
-    if min(m, n) <= THIN or context.device_kind == "gpu" and not context.stack.menus:
+    if min(m, n) <= THIN or (context.device_kind == "gpu" and not context.stack.menus):
         name = name.replace("gemm", "gemv") if min(m, n) <= THIN else name
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip

@@ -44,7 +44,7 @@ def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """
     if stack.kind not in ("any", device_kind):
-        raise Unsupported(f"stack {stack.id} runs on a {stack.kind}, not on a {device_kind}; `archsim list stacks` prints others")
+        raise Unsupported(f"stack {stack.id} is for a {stack.kind}, not a {device_kind}; `archsim list stacks` prints others")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training)

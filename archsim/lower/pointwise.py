@@ -17,11 +17,13 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     if op.kind.op in VIEWS or (op.kind.op == "dropout" and not context.training):
         return None
     phase = "forward" if op.phase == "forward" else "backward"
-    rows = context.passes(op.kind.op, phase)
+    # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
+    meets = getattr(op.kind, "accumulate", False)
+    rows = context.passes(op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
-    reads, writes = (inputs, out) if phase == "forward" else (out, inputs)
+    reads, writes = (inputs, out) if phase == "forward" or meets else (out, inputs)
     moved = rows.inputs * inputs + rows.outputs * out
     # The passes say how much moves; what is not the result itself is read.
     written = min(writes, moved)

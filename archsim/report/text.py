@@ -79,13 +79,15 @@ def totals(e: Estimate) -> str:
     uses = [("parameters", m.parameters), ("activations", m.activations), ("gradients", m.gradients),
             ("optimiser", m.optimiser), ("workspace", m.workspace), ("context", m.reserved)]  # fmt: skip
     lines = [
-        ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval {show(low, 's', 3)} to {show(high, 's', 3)})"),
+        ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
+                    f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
         ("throughput", f"{e.throughput_per_s:.4g} img/s"),
         ("power", show(e.power_w, "W", 3)),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W"),
         ("limited by", ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in split)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
-        ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: {'fits' if e.fits else 'DOES NOT FIT'} ("
+        ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
+                   f"{'fits' if e.fits else 'DOES NOT FIT'} ("
                    + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"),
     ]  # fmt: skip
     return "\n".join(f"{name:<11} {value}" for name, value in lines)

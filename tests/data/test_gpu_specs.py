@@ -179,7 +179,7 @@ def test_ambiguous_names_list_the_candidates(typed: str, candidates: tuple[str, 
     [
         ("tesla_k40", ("fp16", "int8", "tensor_fp16")), ("gtx_980", ("fp16", "int8", "tensor_fp16")),
         ("tesla_p100_sxm2", ("int8", "tensor_fp16")), ("tegra_x2", ("int8", "tensor_fp16")),
-        ("gtx_1080", ("tensor_fp16",)), ("tesla_v100_sxm2", ("tensor_int8", "tensor_bf16", "tensor_tf32", "tensor_fp8")),
+        ("gtx_1080", ("tensor_fp16",)), ("tesla_v100_sxm2", ("tensor_int8", "tensor_bf16", "tensor_tf32")),
         ("tesla_t4", ("tensor_bf16", "tensor_tf32", "tensor_fp8")), ("a100_sxm4_40gb", ("tensor_fp8",)),
         ("rtx_3090", ("tensor_fp8",)),
     ],

@@ -1,4 +1,4 @@
-"""The shipped networks: files as generated, described, complete, and with dead layers only where the script has them."""
+"""The shipped networks: files as generated and described, and dead layers only where the script has them."""
 
 from __future__ import annotations
 

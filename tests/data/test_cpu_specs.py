@@ -1,0 +1,288 @@
+"""The shipped CPU specs: every file loads, agrees with the vendor's stated peaks and says where each number is from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from archsim.device import catalog
+from archsim.device.device import Cpu
+from archsim.device.spec import Spec, keys
+from archsim.errors import UnknownName
+from archsim.files import data_folder
+from archsim.quantity import COUNT, TEXT
+
+STATED_TOLERANCE = 0.015
+BUS_TOLERANCE = 0.01
+KINDS = ("datasheet", "measured", "derived", "assumed")
+
+# The CPUs that published measurements of 2014 to 2016 were taken on, and the reader's own machines.
+EXPECTED = (
+    "i7_6700k", "xeon_e5_2630_v3", "xeon_e5_2630_v3_2s", "i7_3820", "xeon_e5_2698_v3", "i9_10980xe", "tegra_x1_cpu",
+)  # fmt: skip
+
+
+def kind_of(name: str) -> str:
+    """The kind a spec file declares or inherits, read without checking the rest of it."""
+    document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return document["kind"] if "kind" in document else kind_of(document["inherits"])
+
+
+CPUS = tuple(name for name in catalog.names() if kind_of(name) == "cpu")
+
+
+def cpu(name: str) -> Cpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Cpu)
+    return device
+
+
+def disagreements(spec: Spec) -> dict[str, float]:
+    """Stated figures that are further than the tolerance from the derived ones: name -> stated / derived - 1."""
+    device = spec.device
+    assert isinstance(device, Cpu)
+    found = {}
+    for name, entry in spec.stated.items():
+        if name == "bandwidth":
+            derived = device.memory.bandwidth
+        else:
+            derived = device.peak_flops(name.removeprefix("peak_"), getattr(device.clock, entry.clock))
+        error = float(entry.value) / float(derived) - 1.0
+        if abs(error) > STATED_TOLERANCE:
+            found[name] = error
+    return found
+
+
+def test_the_expected_cpus_are_shipped() -> None:
+    assert set(EXPECTED) <= set(CPUS)
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_loads(name: str) -> None:
+    spec = catalog.find(name)
+    assert spec.kind == "cpu"
+    assert spec.identity.id == name
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_stated_figures_equal_derived_ones(name: str) -> None:
+    assert disagreements(catalog.find(name)) == {}
+
+
+def test_a_wrong_bandwidth_is_noticed() -> None:
+    wrong = catalog.find("i7_6700k").with_settings({"memory.bandwidth": "30 GB/s"})
+    assert set(disagreements(wrong)) == {"bandwidth"}
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
+    memory = cpu(name).memory
+    assert memory.bus is not None
+    assert memory.data_rate is not None
+    assert memory.bandwidth == pytest.approx(memory.bus * memory.data_rate / 8, rel=BUS_TOLERANCE)
+    assert memory.channels is None or memory.bus == 64 * memory.channels
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_every_value_has_a_source(name: str) -> None:
+    spec = catalog.find(name)
+    for entry in (*spec.entries.values(), *spec.stated.values()):
+        assert " " in entry.source, f"{entry.key}: {entry.source!r} is a short name that [sources] does not define"
+        assert entry.kind in KINDS
+        assert entry.kind != "derived" or entry.note, f"{entry.key}: derived from what?"
+        assert entry.source != "none published" or entry.kind == "assumed", entry.key
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_no_source_is_defined_in_vain(name: str) -> None:
+    document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    sources = set(document.pop("sources"))
+    assert sources == {value["source"] for table in document.values() if isinstance(table, dict) for value in table.values()}
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_clocks_are_ordered(name: str) -> None:
+    clock = cpu(name).clock
+    assert clock.base <= clock.all_core <= clock.boost
+    assert clock.simd <= clock.all_core
+    assert clock.simd512 is None or clock.simd512 <= clock.simd
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_a_clock_for_wide_code_comes_with_wide_registers(name: str) -> None:
+    device = cpu(name)
+    assert (device.clock.simd512 is not None) == (device.core.simd == 512)
+    assert device.core.registers == {128: 32, 256: 16, 512: 32}[int(device.core.simd)]
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_caches_grow_and_slow_with_distance(name: str) -> None:
+    device = cpu(name)
+    levels = [level for level in (device.l1, device.l2, device.l3) if level is not None]
+    for near, far in zip(levels, levels[1:], strict=False):
+        assert near.size < far.size
+        assert near.latency < far.latency
+        assert near.bandwidth >= far.bandwidth
+        assert near.shared_by <= far.shared_by
+    farthest = levels[-1].latency / device.clock.boost
+    assert farthest < device.memory.latency
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_caches_have_a_whole_number_of_lines_in_each_way(name: str) -> None:
+    device = cpu(name)
+    for level in (device.l1, device.l2, device.l3):
+        if level is not None:
+            assert (level.size / (level.ways * level.line)) % 1 == 0
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_sockets_share_evenly(name: str) -> None:
+    device = cpu(name)
+    assert device.core.count % device.core.sockets == 0
+    if device.l3 is not None:
+        assert (device.core.count / device.core.sockets) % device.l3.shared_by == 0
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_default_stack_is_one_for_cpus(name: str) -> None:
+    folder = data_folder("traces/stacks")
+    stack = catalog.find(name).identity.default_stack
+    assert stack in {file.name.removesuffix(".toml") for file in folder.iterdir()}
+
+
+# What two sockets double; everything else is as in one.
+DOUBLED = (
+    "core.count", "core.threads", "core.sockets", "memory.bandwidth", "memory.bus", "memory.channels", "memory.capacity",
+    "power.tdp", "power.idle", "market.price",
+)  # fmt: skip
+
+
+def test_two_sockets_are_twice_one() -> None:
+    one, two = catalog.find("xeon_e5_2630_v3"), catalog.find("xeon_e5_2630_v3_2s")
+    assert one.entries.keys() == two.entries.keys()
+    for key, entry in one.entries.items():
+        factor = 2 if key in DOUBLED else 1
+        if isinstance(entry.value, str):
+            assert two.entries[key].value == entry.value, key
+        else:
+            assert two.entries[key].value == pytest.approx(factor * entry.value), key
+    assert two.device.peak_flops("fp32") == 2 * one.device.peak_flops("fp32")
+
+
+def test_no_two_cpus_have_the_same_values() -> None:
+    seen: dict[tuple[tuple[str, object], ...], str] = {}
+    for name in CPUS:
+        values = tuple((key, entry.value) for key, entry in catalog.find(name).entries.items())
+        assert values not in seen, f"{name} equals {seen.get(values)}"
+        seen[values] = name
+
+
+# Figures that are printed as one number, against the product of ours. FLOP per clock are those of one core in fp32.
+GIGA = 1e9
+MIB = 2.0**20
+FACTS = (
+    ("i7_6700k", "cores", lambda d: d.core.count, 4),
+    ("i7_6700k", "threads", lambda d: d.core.threads, 8),
+    ("i7_6700k", "fp32 GFLOP/s at 4.0 GHz", lambda d: d.peak_flops("fp32", 4.0e9) / GIGA, 512),
+    ("i7_6700k", "fp64 GFLOP/s at 4.0 GHz", lambda d: d.peak_flops("fp64", 4.0e9) / GIGA, 256),
+    ("i7_6700k", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 2),
+    ("i7_3820", "fp32 FLOP/clk, AVX without FMA", lambda d: 2 * d.pipe("fp32"), 16),
+    ("i7_3820", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 2.5),
+    ("xeon_e5_2630_v3", "fp32 FLOP/clk, AVX2", lambda d: 2 * d.pipe("fp32"), 32),
+    ("xeon_e5_2630_v3", "fp64 GFLOP/s at base", lambda d: d.peak_flops("fp64", d.clock.base) / GIGA, 307.2),
+    ("xeon_e5_2630_v3_2s", "threads", lambda d: d.core.threads, 32),
+    ("xeon_e5_2630_v3_2s", "L3 of all sockets, MiB", lambda d: d.core.sockets * d.l3.size / MIB, 40),
+    ("xeon_e5_2698_v3", "fp64 GFLOP/s of a core at 2.3 GHz", lambda d: d.peak_flops("fp64", 2.3e9) / 16 / GIGA, 36.8),
+    ("xeon_e5_2698_v3", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 2.5),
+    ("xeon_e5_2650_v3_2s", "cores", lambda d: d.core.count, 2 * 10),
+    ("i7_5930k", "threads", lambda d: d.core.threads, 12),
+    ("i9_10980xe", "fp32 FLOP/clk, AVX-512", lambda d: 2 * d.pipe("fp32"), 64),
+    ("i9_10980xe", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.375),
+    ("i9_10940x", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.375),
+    ("xeon_platinum_8124m", "hardware threads of two", lambda d: 2 * d.core.threads, 72),
+    ("xeon_platinum_8480", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.875),
+    ("i7_12700h", "fp32 FLOP/clk of six P- and eight E-cores", lambda d: 2 * 14 * d.pipe("fp32"), 6 * 32 + 8 * 16),
+    ("epyc_7742", "L3 of all complexes, MiB", lambda d: d.core.count / d.l3.shared_by * d.l3.size / MIB, 256),
+    ("epyc_7742", "fp64 TFLOP/s at base", lambda d: d.peak_flops("fp64", d.clock.base) / 1e12, 2.304),
+    ("epyc_9654", "L3 of all dies, MiB", lambda d: d.core.count / d.l3.shared_by * d.l3.size / MIB, 384),
+    ("epyc_9654", "fp32 FLOP/clk, AVX-512 on half-width units", lambda d: 2 * d.pipe("fp32"), 32),
+    ("tegra_x1_cpu", "fp32 FLOP/clk, NEON", lambda d: 2 * d.pipe("fp32"), 8),
+    ("tegra_x1_cpu", "memory of the GPU beside it, GB/s", lambda d: d.memory.bandwidth / GIGA, 25.6),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "what", "ours", "printed"), FACTS, ids=[f"{fact[0]}: {fact[1]}" for fact in FACTS])
+def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
+    assert ours(cpu(name)) == pytest.approx(printed, rel=0.002), what
+
+
+def test_the_module_has_one_memory() -> None:
+    gpu, cpus = catalog.find("tegra_x1").device, cpu("tegra_x1_cpu")
+    for name in ("bandwidth", "capacity", "bus", "data_rate"):
+        assert getattr(gpu.memory, name) == getattr(cpus.memory, name), name
+    assert gpu.power == cpus.power
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("6700k", "i7_6700k"), ("Core i7-6700K", "i7_6700k"), ("i7-3820", "i7_3820"), ("E5-2630 v3", "xeon_e5_2630_v3"),
+        ("2x E5-2630 v3", "xeon_e5_2630_v3_2s"), ("dual Xeon E5-2650 v3", "xeon_e5_2650_v3_2s"), ("10980XE", "i9_10980xe"),
+        ("Xeon E5-2698 v3", "xeon_e5_2698_v3"), ("TX1 CPU", "tegra_x1_cpu"), ("tx1", "tegra_x1"), ("EPYC 9654", "epyc_9654"),
+        ("8480+", "xeon_platinum_8480"), ("AMD EPYC 7742", "epyc_7742"),
+    ],
+)  # fmt: skip
+def test_names_people_type(typed: str, name: str) -> None:
+    assert catalog.find(typed).identity.id == name
+
+
+def test_a_cpu_that_is_not_shipped_offers_the_nearest() -> None:
+    with pytest.raises(UnknownName) as caught:
+        catalog.find("xeon_e5_2630_v4")
+    assert "xeon_e5_2630_v3" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------ the table in the README
+
+BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
+
+
+def key_tables() -> str:
+    """The tables of hwspecs/README.md: the keys of both kinds, of a GPU, of a CPU, as `part.py` declares them."""
+    rows = {kind: {key: row(key, unit, required) for key, unit, required in keys(kind)} for kind in ("gpu", "cpu")}
+    both = [line for key, line in rows["gpu"].items() if rows["cpu"].get(key) == line]
+    parts = [("Both", both)]
+    parts += [(title, [line for line in rows[kind].values() if line not in both]) for title, kind in (("GPU", "gpu"), ("CPU", "cpu"))]
+    head = "| key | unit | meaning |\n| --- | --- | --- |\n"
+    return "\n\n".join(f"### {title}\n\n{head}" + "\n".join(lines) for title, lines in parts)
+
+
+def row(key: str, unit, required: bool) -> str:
+    remarks = ("" if required else "; optional") + ("; *shown only*" if unit.informational else "")
+    name = {COUNT: "number", TEXT: "text"}.get(unit.unit, unit.unit)
+    return f"| `{key}` | {name} | {unit.doc}{remarks} |"
+
+
+def readme() -> str:
+    return data_folder(catalog.FOLDER).joinpath("README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_the_readme_names_every_key(kind: str) -> None:
+    text = readme()
+    assert [key for key, _, _ in keys(kind) if f"`{key}`" not in text] == []
+
+
+def test_the_readme_names_no_key_that_is_gone() -> None:
+    known = {key for kind in ("gpu", "cpu") for key, _, _ in keys(kind)}
+    parts = "|".join(sorted({key.partition(".")[0] for key in known}))
+    assert set(re.findall(rf"`((?:{parts})\.[a-z0-9_]+)`", readme())) - known == set()
+
+
+def test_the_tables_of_the_readme_are_those_of_the_code() -> None:
+    """To renew them: put the text that `key_tables()` returns between the two marks."""
+    written = readme().partition(BEGIN)[2].partition(END)[0].strip()
+    assert written == key_tables()
