@@ -15,7 +15,7 @@ from archsim.device.device import Device, Gpu
 from archsim.errors import UnknownName
 from archsim.lower.kernel import Kernels
 
-CostModel = Callable[[Kernels, Device, str, "Array | float", "Array | float", Calibration], PlanCost]
+CostModel = Callable[[Kernels, Device, str, "Array | float", "Array | float", Calibration, frozenset[str]], PlanCost]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,12 @@ class Fidelity:
 
 
 def _analytical(
-    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration
-) -> PlanCost:
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str],
+) -> PlanCost:  # fmt: skip
     if isinstance(device, Gpu):
-        return plan_cost(gpu_cost(kernels, device, precision, clock, constants), kernels)
-    return plan_cost(cpu_cost(kernels, device, precision, clock, threads, constants), kernels)
+        return plan_cost(gpu_cost(kernels, device, precision, clock, constants, without), kernels)
+    return plan_cost(cpu_cost(kernels, device, precision, clock, threads, constants, without), kernels)
 
 
 FIDELITIES = {

@@ -89,8 +89,8 @@ def _scale(text: str, suffix: str, unit: str) -> float:
 def _example(unit: str) -> str:
     samples = {
         "B/s": "336.5 GB/s", "B": "8 GiB", "Hz": "1075 MHz", "s": "5 us", "W": "250 W", "FMA/clk": "128 FMA/clk",
-        "OP/clk": "32 OP/clk", "B/clk": "64 B/clk", "clk": "6 clk", "bit": "256 bit", "bit/s": "7 Gbit/s", "FLOP/s": "6.6 TFLOP/s",
-        "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "V": "1.05 V",
+        "OP/clk": "32 OP/clk", "B/clk": "64 B/clk", "clk": "6 clk", "bit": "256 bit", "bit/s": "7 Gbit/s",
+        "FLOP/s": "6.6 TFLOP/s", "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "V": "1.05 V",
     }  # fmt: skip
     return f" (write it like {samples[unit]!r})" if unit in samples else ""
 

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.energy import kernel_energy
 from archsim.cost.plan import PlanCost
-from archsim.device.device import Gpu
+from archsim.device.device import Device, Gpu
+from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.query import Query
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
+from archsim.stack.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,32 +38,32 @@ class Run:
 def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
     device, constants = query.spec.device, query.calibration
-    training = query.task != "inference"
-    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, training)
-    threads = query.threads or 1
-    cost = query.fidelity.cost(lowered.kernels, device, query.precision, query.clock, threads, constants)
-    plans = lowered.plan_of
-    device_s = _spread(cost.time_s, plans)
-    host_s = _host_time(query, lowered, cost) if query.fidelity.overheads else np.zeros(plans.size)
-    schedule = asynchronous if isinstance(device, Gpu) else synchronous
-    timeline = schedule(device_s, host_s)
-    dram = _spread(cost.dram_bytes, plans)
-    energy = kernel_energy(
-        _spread(cost.flop, plans), dram, timeline.op_time_s, device, query.precision, query.clock, constants
+    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference")
+    cost = query.fidelity.cost(
+        lowered.kernels, device, query.precision, query.clock, query.threads or 1, constants, frozenset()
     )
+    host = host_time(lowered.kernels, cost, query.stack, device, constants) * query.fidelity.overheads
+    timeline = in_order(cost.time_s, host, lowered.plan_of, device)
+    dram = spread(cost.dram_bytes, lowered.plan_of)
+    flop = spread(cost.flop, lowered.plan_of)
+    energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
     return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy)
 
 
-def _spread(per_plan: Array, plan_of: Array | np.ndarray[tuple[int, ...], np.dtype[np.intp]]) -> Array:
+def in_order(plan_s: Array, host_s: Array, plan_of: Index, device: Device) -> Timeline:
+    """The serial schedule of ops whose plans take `plan_s` on the device and `host_s` on the host, both [D, O]."""
+    schedule = asynchronous if isinstance(device, Gpu) else synchronous
+    return schedule(spread(plan_s, plan_of), spread(host_s, plan_of))
+
+
+def spread(per_plan: Array, plan_of: Index) -> Array:
     """Values per plan as values per op, [D, N]; 0 for ops that launch nothing."""
-    index = np.asarray(plan_of, dtype=np.intp)
-    return np.where(index >= 0, per_plan[..., np.maximum(index, 0)], 0.0)
+    return np.where(plan_of >= 0, per_plan[..., np.maximum(plan_of, 0)], 0.0)
 
 
-def _host_time(query: Query, lowered: Lowered, cost: PlanCost) -> Array:
-    """Time that the host spends on each op [s]: framework calls, and on a GPU the driver's time for each launch."""
-    per_call = query.calibration[query.stack.host] if query.stack.host else 0.0
-    host = lowered.kernels.host_ops * per_call
-    if query.stack.host and query.spec.device.kind == "gpu":
-        host = host + cost.launches * query.calibration["host.launch"]
-    return _spread(np.broadcast_to(host, cost.launches.shape), lowered.plan_of)
+def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> Array:
+    """Time that the host spends on each plan [s], [D, O]: framework calls, and on a GPU the driver's work per launch."""
+    if not stack.host:
+        return np.zeros_like(cost.time_s)
+    per_launch = constants["host.launch"] if isinstance(device, Gpu) else 0.0
+    return np.asarray(kernels.host_ops * constants[stack.host] + cost.launches * per_launch)

@@ -14,17 +14,22 @@ LANE_BITS = 32
 
 
 def cpu_cost(
-    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration
-) -> Cost:
-    """All bounds of every kernel on every device with `threads` threads at SIMD clock `clock` [Hz]."""
+    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> Cost:  # fmt: skip
+    """All bounds of every kernel on every device with `threads` threads at SIMD clock `clock` [Hz].
+
+    `without` names parts to leave out: l2, launch.
+    """
     workers = active_cores(kernels, device, threads)
     moved, cached = traffic(kernels, device)
     bounds = {
         "compute": compute_bound(kernels, device, precision, clock, workers, constants),
-        "dram": moved / memory_bandwidth(device, workers, clock),
+        "dram": moved / memory_bandwidth(device, workers, constants),
         "l2": cached / cache_bandwidth(device, workers, clock),
     }
-    overhead = fork_join(workers, constants) * np.ones_like(moved)
+    bounds = {name: bound for name, bound in bounds.items() if name not in without}
+    overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
 
 
@@ -79,12 +84,13 @@ def traffic(kernels: Kernels, device: Cpu) -> tuple[Array, Array]:
     return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + 0 * moved)
 
 
-def memory_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
+def memory_bandwidth(device: Cpu, workers: Array, constants: Calibration) -> Array:
     """Memory bandwidth that `workers` cores draw together [B/s].
 
-    One core has `miss_buffers` lines in flight (Little's law); together they reach the achievable share of the peak.
+    One core has `miss_buffers` lines in flight (Little's law), `cpu.prefetch` times as many with those that the L2
+    prefetcher asks for; together the cores reach the achievable share of the peak.
     """
-    one = device.core.miss_buffers * device.l1.line / device.memory.latency
+    one = constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
     return np.asarray(np.minimum(workers * one, device.memory.bandwidth * device.memory.achievable))
 
 

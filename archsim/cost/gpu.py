@@ -12,8 +12,14 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import Kernels
 
 
-def gpu_cost(kernels: Kernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration) -> Cost:
-    """All bounds of every variant on every device at core clock `clock` [Hz]."""
+def gpu_cost(
+    kernels: Kernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> Cost:  # fmt: skip
+    """All bounds of every variant on every device at core clock `clock` [Hz].
+
+    `without` names parts to leave out, to see what each is worth: waves, l2, latency, launch.
+    """
     resident = resident_ctas(kernels, device)
     _, _, ctas = traffic.grid(kernels)
     k = kernels.k * padded_depth(kernels.zeros, constants["conv.strided_data"])
@@ -26,12 +32,14 @@ def gpu_cost(kernels: Kernels, device: Gpu, precision: str, clock: Array | float
     work = cta_work(kernels, depth_k, ctas, constants)
     rate = issue_rate(kernels, device, precision, constants)
     bounds = {
-        "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants),
+        "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
         "dram": memory_bound(moved, device),
         "l2": cache_bound(cached, device, clock, constants),
         "latency": latency_bound(kernels, device, moved, ctas, slots, constants),
     }
-    overhead = np.broadcast_to(np.asarray(device.launch.latency, dtype=float), moved.shape)
+    bounds = {name: bound for name, bound in bounds.items() if name not in without}
+    latency = 0.0 if "launch" in without else device.launch.latency
+    overhead = np.broadcast_to(np.asarray(latency, dtype=float), moved.shape)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
 
 
@@ -64,12 +72,15 @@ def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibra
 
 def compute_bound(
     kernels: Kernels, device: Gpu, work: Array, rate: Array, ctas: Array, resident: Array, clock: Array | float,
-    constants: Calibration,
+    constants: Calibration, waves: bool = True,
 ) -> Array:  # fmt: skip
     """Time of the busiest SM [s]: its CTAs, wave by wave, at the sustained rate.
 
-    By Little's law `gemm.saturation` warps keep the pipes busy; a CTA with fewer runs slower alone.
+    By Little's law `gemm.saturation` warps keep the pipes busy; a CTA with fewer runs slower alone. Without `waves` the
+    CTAs spread evenly.
     """
+    if not waves:
+        return np.asarray(work * ctas / device.sm.count / (rate * clock))
     fill = constants["gemm.saturation"] / warps_per_cta(kernels)
     return np.asarray(work * issue_slots(ctas, resident, device.sm.count, fill) / (rate * clock))
 

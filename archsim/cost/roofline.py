@@ -18,8 +18,9 @@ def units(device: Device, threads: Array | float) -> Array | float:
 
 
 def roofline_cost(
-    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration
-) -> PlanCost:
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> PlanCost:  # fmt: skip
     """max(FLOP / peak, bytes / peak bandwidth) for each plan, by its algorithm of the fewest multiplications.
 
     A cache-full of inputs may be there already and a cache-full of results may stay, so that much of either is free.

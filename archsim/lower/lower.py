@@ -59,7 +59,8 @@ def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str
         plan_of.append(seen[op.signature])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    return Lowered(ops=tuple(ops), kernels=pack(plans, stack.menus, tiled=device_kind == "gpu"), plan_of=np.array(plan_of, dtype=np.intp))
+    kernels = pack(plans, stack.menus, tiled=device_kind == "gpu")
+    return Lowered(ops=tuple(ops), kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,113 @@
+"""Predicting many cases at once: rows of one device, stack and setting share one set of columns.
+
+`prepare` does what no constant changes (lowering, once for each distinct layer); `evaluate` does the rest, so that a fit
+repeats only that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.cost.energy import kernel_energy
+from archsim.fidelity import find
+from archsim.lower.kernel import Index
+from archsim.lower.lower import Lowered, lower
+from archsim.run import host_time, in_order, spread
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.validate.case import Case
+
+PARTS = ("waves", "l2", "latency", "algorithms", "clock", "launch", "host", "passes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cases that share device, stack and setting, lowered together; `plans[i]` are the plans of case i's ops."""
+
+    cases: tuple[Case, ...]
+    positions: Index
+    lowered: Lowered
+    plans: tuple[Index, ...]
+    clock: float
+    threads: int
+
+
+def predict(
+    cases: Sequence[Case], calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = frozenset()
+) -> Array:
+    """The predicted value of each case, in the unit of its metric."""
+    return evaluate(prepare(cases, without), calibration, fidelity, without)
+
+
+def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:
+    """Group and lower the cases."""
+    grouped: dict[object, list[int]] = {}
+    for position, case in enumerate(cases):
+        key = (case.spec.digest, case.stack.digest, case.precision, case.clock, case.threads, case.training)
+        grouped.setdefault(key, []).append(position)
+    return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
+
+
+def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
+    first = cases[0]
+    device = first.spec.device
+    networks = {id(case.ops): case.ops for case in cases}
+    ops = [op for network in networks.values() for op in network]
+    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training)
+    plans, begin = {}, 0
+    for key, network in networks.items():
+        plans[key] = lowered.plan_of[begin : begin + len(network)]
+        begin += len(network)
+    clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
+    threads = first.threads or (int(device.core.count) if device.kind == "cpu" else 1)
+    return Group(
+        cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
+        plans=tuple(plans[id(case.ops)] for case in cases), clock=clock, threads=threads,
+    )  # fmt: skip
+
+
+def _reduced(stack: Stack, without: frozenset[str]) -> Stack:
+    """The stack without its algorithm menu (only the product that always applies) or without its pass counts."""
+    if "passes" in without:
+        base = stacks.find("ideal")
+        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes, digest=stack.digest + "-passes")
+    if "algorithms" in without:
+        menu = {phase: dict([next(iter(rows.items()))]) for phase, rows in stack.conv.algorithms.items()}
+        stack = replace(stack, conv=replace(stack.conv, algorithms=menu), digest=stack.digest + "-algorithms")
+    return stack
+
+
+def evaluate(
+    groups: Sequence[Group], calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = frozenset()
+) -> Array:
+    """Predicted values of prepared cases, in the order in which `prepare` got them."""
+    result = np.full(sum(len(group.cases) for group in groups), math.nan)
+    for group in groups:
+        result[group.positions] = _evaluate(group, calibration, fidelity, without)
+    return result
+
+
+def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: frozenset[str]) -> list[float]:
+    model, first = find(fidelity), group.cases[0]
+    device, kernels = first.spec.device, group.lowered.kernels
+    cost = model.cost(kernels, device, first.precision, group.clock, group.threads, calibration, without)
+    host = host_time(kernels, cost, first.stack, device, calibration)
+    host = host * (model.overheads and "host" not in without)
+    values = []
+    for case, plan_of in zip(group.cases, group.plans, strict=True):
+        timeline = in_order(cost.time_s, host if case.host else np.zeros_like(host), plan_of, device)
+        latency = float(timeline.latency_s[0])
+        if case.metric in ("power_w", "energy_j"):
+            flop, dram = spread(cost.flop, plan_of), spread(cost.dram_bytes, plan_of)
+            spent = kernel_energy(flop, dram, timeline.op_time_s, device, case.precision, group.clock, calibration)
+            energy = float(spent.sum())
+            values.append(energy / latency if case.metric == "power_w" else energy)
+        else:
+            values.append(latency if case.metric == "latency_s" else case.batch / latency)
+    return values
