@@ -10,7 +10,7 @@ import numpy as np
 
 import archsim
 from archsim.corpus.measurement import Measurement, citations, rows_of
-from archsim.cost.constants import Calibration
+from archsim.cost.constants import Calibration, Spread
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import ArchsimError
 from archsim.footprint import USABLE, Footprint, footprint
@@ -18,6 +18,7 @@ from archsim.query import Query, ask
 from archsim.run import Run, run
 
 SCHEMA = "archsim-estimate/1"
+EXTRAPOLATED = "extrapolated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ class Estimate:
     latency_s: float
     latency_interval_s: tuple[float, float]
     interval_level: float
+    interval_class: str
+    held_out: Spread
     throughput_per_s: float
     power_w: float
     energy_j: float
@@ -125,7 +128,8 @@ def answer(query: Query, references: bool = True) -> Estimate:
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
     latency = math.fsum(op.time_s for op in ops) if ops else latency
     energy = math.fsum(op.energy_j for op in ops)
-    half, level = _half_width(query), query.calibration.interval_level
+    kind = class_of(query)
+    spread = query.calibration.spreads[kind]
     workspace = max((float(result.cost.workspace[0, i]) for i in set(result.lowered.plan_of.tolist()) if i >= 0), default=0.0)
     memory = footprint(query.trace, PRECISION_BYTES[query.precision], workspace, query.stack.reserved)
     device = query.spec.device
@@ -134,7 +138,8 @@ def answer(query: Query, references: bool = True) -> Estimate:
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
         clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,
-        latency_interval_s=(latency * math.exp(-half), latency * math.exp(half)), interval_level=level,
+        latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
+        interval_level=query.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=query.batch / latency, power_w=power, energy_j=power * latency,
         throughput_per_w=query.batch / latency / power, memory=memory,
         memory_capacity_bytes=float(device.memory.capacity), flop=float(query.trace.flop),
@@ -190,10 +195,12 @@ def _breakdown(result: Run) -> dict[str, float]:
     return split
 
 
-def _half_width(query: Query) -> float:
-    widths = query.calibration.interval_half_width
-    known = query.fidelity.name == "analytical" and query.stack.id != "ideal"
-    return widths[query.spec.kind if known else "extrapolated"]
+def class_of(query: Query) -> str:
+    """The class of predictions whose held-out errors give the interval."""
+    if query.fidelity.name != "analytical" or query.stack.library == "none":
+        return EXTRAPOLATED
+    kind = f"{query.spec.kind} {'inference' if query.task == 'inference' else 'training'}"
+    return kind if kind in query.calibration.spreads else EXTRAPOLATED
 
 
 def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
@@ -202,6 +209,8 @@ def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if memory.total > USABLE * capacity:
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    if class_of(query) == EXTRAPOLATED:
+        found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":
         found.append("roofline is a lower bound of the time, not a prediction")
     clock = float(np.ravel(query.clock)[0])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,44 +31,101 @@ class ConstantForm(Form):
     high: float
     origin: Word
     fitted: bool = False
+    prior: float | None = None
+
+
+class SpreadForm(Form):
+    """How far predictions of one class were off on held-out rows: quantiles of log(predicted / measured)."""
+
+    rows: Annotated[int, Field(ge=0)]
+    low: float
+    high: float
+    median: Annotated[float, Field(ge=0)]
+    p90: Annotated[float, Field(ge=0)]
+    origin: Word
 
 
 class IntervalForm(Form):
-    """Half-width of the interval of log(predicted / measured), per kind of device, at the stated level."""
+    """The spread of each class, at the stated level."""
 
     level: Annotated[float, Field(gt=0, lt=1)]
-    half_width: dict[Word, Annotated[float, Field(gt=0)]]
-    origin: Word
+    classes: dict[Word, SpreadForm]
+
+
+class FitForm(Form):
+    """What the fitted constants were fitted on, and their covariance (of the logs, in the order of `names`)."""
+
+    rows: int
+    rows_hash: Word
+    model_hash: Word
+    median_before: float
+    median_after: float
+    names: list[Word]
+    at_bound: list[Word]
+    covariance: list[list[float]]
 
 
 class CalibrationForm(Form):
     """The whole file."""
 
-    schema_: int = Field(alias="schema")
+    schema_: Literal[1] = Field(alias="schema")
     version: Word
     constants: dict[Word, ConstantForm]
     interval: IntervalForm
+    fit: FitForm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A constant of the model with the range that physics allows."""
+    """A constant of the model with the range that physics allows; `prior` is its value before any fit."""
 
     value: float
     low: float
     high: float
     origin: str
+    prior: float
     fitted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Errors of one class of predictions on rows that no constant had seen.
+
+    `low` and `high` are quantiles of log(predicted / measured) that hold the level's share of the `rows`; `median` and
+    `p90` are of |predicted / measured - 1|. Without rows it is a prior.
+    """
+
+    rows: int
+    low: float
+    high: float
+    median: float
+    p90: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRecord:
+    """What a fit was made from."""
+
+    rows: int
+    rows_hash: str
+    model_hash: str
+    median_before: float
+    median_after: float
+    names: tuple[str, ...]
+    at_bound: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """All constants of the model, by name, and the interval that belongs to them."""
+    """All constants of the model, by name, and the intervals that belong to them."""
 
     version: str
     constants: Mapping[str, Constant]
-    interval_level: float
-    interval_half_width: Mapping[str, float]
+    level: float
+    spreads: Mapping[str, Spread]
+    fit: FitRecord | None
     digest: str
 
     def __getitem__(self, name: str) -> float:
@@ -82,8 +140,13 @@ class Calibration:
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced; used by fits and sensitivity studies."""
-        changed = {name: replace(self.constants[name], value=float(value)) for name, value in values.items()}
+        changed = {name: replace(self.constants[name], value=value) for name, value in values.items()}
         return replace(self, constants={**self.constants, **changed})
+
+    def before_fit(self) -> Calibration:
+        """The same calibration with every constant at its prior, so that a fit starts from what no row has told."""
+        constants = {name: replace(c, value=c.prior, fitted=False) for name, c in self.constants.items()}
+        return replace(self, constants=constants, fit=None)
 
 
 @cache
@@ -106,10 +169,60 @@ def load(place: str | Path | Traversable) -> Calibration:
     if outside:
         raise InputError(str(place), [f"constants.{name}.value: is outside [low, high]" for name in outside])
     constants = {
-        name: Constant(value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted)
+        name: Constant(
+            value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted,
+            prior=c.value if c.prior is None else c.prior,
+        )
         for name, c in form.constants.items()
     }
+    spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
+    fit = None if form.fit is None else _fit_record(form.fit)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Calibration(
-        version=form.version, constants=constants, interval_level=form.interval.level,
-        interval_half_width=dict(form.interval.half_width), digest=hashlib.sha256(text.encode()).hexdigest()[:16],
-    )  # fmt: skip
+        version=form.version, constants=constants, level=form.interval.level, spreads=spreads, fit=fit, digest=digest
+    )
+
+
+def _fit_record(form: FitForm) -> FitRecord:
+    values = form.model_dump()
+    covariance = tuple(tuple(row) for row in values.pop("covariance"))
+    names, at_bound = tuple(values.pop("names")), tuple(values.pop("at_bound"))
+    return FitRecord(names=names, at_bound=at_bound, covariance=covariance, **values)
+
+
+def dump(calibration: Calibration) -> str:
+    """The calibration as the text of its file; floats round-trip."""
+    lines = [
+        "# The constants of the model. Each has the range that physics allows and says where its value comes from; those with",
+        "# fitted = true were fitted by `archsim calibrate` to published measurements, the others are priors.",
+        "schema = 1",
+        f"version = {json.dumps(calibration.version)}",
+        "",
+        "[constants]",
+    ]
+    for name, c in calibration.constants.items():
+        flag = f", fitted = true, prior = {_real(c.prior)}" if c.fitted else ""
+        lines.append(
+            f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}, "
+            f"origin = {json.dumps(c.origin)} }}"
+        )
+    lines += ["", "[interval]", f"level = {_real(calibration.level)}", "", "[interval.classes]"]
+    for name, s in calibration.spreads.items():
+        lines.append(
+            f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "
+            f"p90 = {_real(s.p90)}, origin = {json.dumps(s.origin)} }}"
+        )
+    if calibration.fit is not None:
+        f = calibration.fit
+        lines += ["", "[fit]", f"rows = {f.rows}", f"rows_hash = {json.dumps(f.rows_hash)}",
+                  f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
+                  f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}",
+                  f"at_bound = {json.dumps(f.at_bound)}", "covariance = ["]  # fmt: skip
+        lines += [f"  [{', '.join(f'{value:.4g}' if value % 1 else f'{value:.1f}' for value in row)}]," for row in f.covariance]
+        lines.append("]")
+    return "\n".join(lines) + "\n"
+
+
+def _real(value: float) -> str:
+    """A float as TOML writes it."""
+    return repr(float(value))

@@ -62,10 +62,12 @@ def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibra
     """Multiply-accumulates per clock that an SM sustains in the inner loop, [D, V].
 
     The pipe's rate x the share of issue slots that this micro-architecture can use x the efficiency of the kernel family
-    / (1 + kappa (1/tile_m + 1/tile_n)): a tile loads (m + n) values from shared memory for m n multiply-accumulates.
+    / (1 + kappa 2 / side): a thread that holds side x side results loads 2 side values from shared memory for side^2
+    multiply-accumulates (Volkov & Demmel 2008, section 4).
     """
     family = constants.gather(kernels.constants)[kernels.efficiency]
-    reuse = 1.0 + kernels.matrix * constants["gemm.kappa"] * (1 / kernels.tile_m + 1 / kernels.tile_n)
+    side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
+    reuse = 1.0 + kernels.matrix * constants["gemm.kappa"] * 2.0 / side
     issue = constants[f"issue.{device.identity.architecture}"]
     return np.asarray(device.pipe(precision) * issue * family / reuse)
 
@@ -103,7 +105,7 @@ def latency_bound(
     A thread of a stream keeps `stream.loads` values in flight, a CTA of a product the next two steps of its tile. Narrow
     values therefore put fewer bytes in flight.
     """
-    step = (kernels.tile_m + kernels.tile_n) * kernels.tile_k * kernels.operand * constants["gemm.stages"]
-    per_cta = np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand)
+    step = (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k * constants["gemm.stages"]
+    per_cta = np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand_b)
     in_flight = np.minimum(ctas, slots) * per_cta
     return np.asarray((moved / in_flight + 1.0) * device.memory.latency)

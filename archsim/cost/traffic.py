@@ -25,8 +25,9 @@ def depth(kernels: Kernels, k: Array) -> Array:
 
 def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
     """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded."""
-    rows = np.minimum(kernels.tile_m, kernels.m) + np.minimum(kernels.tile_n, kernels.n)
-    return np.asarray(rows * depth_k * kernels.operand)
+    from_a = np.minimum(kernels.tile_m, kernels.m) * kernels.operand_a
+    from_b = np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b
+    return np.asarray((from_a + from_b) * depth_k)
 
 
 def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ def stream(
     items = max(1.0, max(reads + weights, writes) / element)
     return Kernel(
         name=name, efficiency=efficiency, a_bytes=weights, b_bytes=reads, c_bytes=writes, flop=flop, items=items,
-        operand=element, repeat=repeat, threaded=float(threaded), dense=float(dense),
+        operand_a=element, operand_b=element, repeat=repeat, threaded=float(threaded), dense=float(dense),
     )  # fmt: skip
 
 

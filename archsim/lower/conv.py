@@ -21,6 +21,10 @@ from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.trace import BoundOp
 
 
+TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
+WINOGRAD_PATCH = 180 / 32  # 4 x 8 tiles of 2 x 2 results read a patch of 10 x 18 values together
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """The geometry of one convolution in one phase; channels are per group."""
@@ -101,10 +105,25 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     kernel = Kernel(
         name="implicit_gemm", efficiency=efficiency, menu=f"conv_{layer.phase}", m=m, n=n, k=k, count=at_once,
-        operand=layer.element, a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
+        operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
         flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), zeros=zeros, repeat=repeat,
     )  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(kernel,))
+
+
+def gathered(layer: Layer) -> float:
+    """Share of the gathered matrix B that an SM really fetches: taps that overlap hit its own cache.
+
+    A tile of 128 result pixels covers some rows of the image and reads them with their halo once for all taps, instead
+    of once for each tap (Lym et al. 2019, DeLTA, section 4.1). The filter gradient gathers along the other dimension and
+    walks each row once, so the same holds.
+    """
+    height, width = (layer.h, layer.w) if layer.phase == "backward_data" else (layer.ho, layer.wo)
+    sh, sw = (1, 1) if layer.phase == "backward_data" else (layer.sh, layer.sw)
+    columns = min(TILE_PIXELS, width)
+    rows = min(height, ceil(TILE_PIXELS / columns))
+    window = ((rows - 1) * sh + layer.kh) * ((columns - 1) * sw + layer.kw)
+    return min(1.0, window / (rows * columns * layer.taps))
 
 
 def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
@@ -121,7 +140,8 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     )
     element, repeat = float(layer.element), layer.batch * layer.groups
     gemm = Kernel(
-        name="gemm", efficiency=efficiency, menu="gemm", m=m, n=n, k=k, operand=element, a_bytes=m * k * element,
+        name="gemm", efficiency=efficiency, menu="gemm", m=m, n=n, k=k, operand_a=element, operand_b=element,
+        a_bytes=m * k * element,
         b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1  # a 1 x 1 convolution is its own column matrix
@@ -155,7 +175,7 @@ def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
     repeat = layer.groups
     kernel = Kernel(
         name="winograd_2x2", efficiency=efficiency, menu="winograd", m=outer, n=tiles, k=inner, work=16,
-        operand=16.0 * layer.element, a_bytes=16 / 9 * a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
+        operand_a=16.0 * layer.element, operand_b=WINOGRAD_PATCH * layer.element, a_bytes=16 / 9 * a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
         flop=2.0 * 16 * outer * tiles * inner, items=float(outer * tiles), repeat=repeat,
     )  # fmt: skip
     transform = stream("winograd_filter", a, 16 / 9 * a, flop=4 * a, element=layer.element)
@@ -209,7 +229,7 @@ def _transformed(layer: Layer, efficiency: str, name: str, points: int, work: in
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(
         name=f"{name}_gemm", efficiency=efficiency, menu="transformed", m=m, n=n, k=k, count=points * groups, work=work,
-        operand=element, a_bytes=a, b_bytes=b, c_bytes=c, flop=2.0 * work * points * groups * m * n * k,
+        operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c, flop=2.0 * work * points * groups * m * n * k,
         items=float(m * n * points * groups),
     )  # fmt: skip
     adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck

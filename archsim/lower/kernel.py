@@ -26,7 +26,7 @@ class Kernel:
     """One kernel, launched `repeat` times in a row.
 
     A matrix kernel (with a `menu`) computes `count` products C[m, n] = A[m, k] B[k, n] with `work` multiply-accumulates
-    for each (m, n, k); `operand` is the size of one element of A or B as the tiles load it [B]. `a_bytes`, `b_bytes`,
+    for each (m, n, k); `operand_a`, `operand_b` are the bytes that a tile loads for one element of A or B. `a_bytes`, `b_bytes`,
     `c_bytes` are the tensors themselves, each counted once: an unfolded convolution input is smaller than its matrix.
     B is what the op before may have left in cache. A streaming kernel (without a menu) reads a and b, writes c and does
     `flop` arithmetic in `items` independent threads.
@@ -40,7 +40,8 @@ class Kernel:
     k: float = 1
     count: float = 1
     work: float = 1
-    operand: float = 4
+    operand_a: float = 4
+    operand_b: float = 4
     a_bytes: float = 0
     b_bytes: float = 0
     c_bytes: float = 0
@@ -73,7 +74,7 @@ class Plan:
 
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
-    "m", "n", "k", "count", "work", "operand", "a_bytes", "b_bytes", "c_bytes", "flop", "items", "zeros", "repeat",
+    "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items", "zeros", "repeat",
     "threaded", "dense",
 )  # fmt: skip
 
@@ -91,7 +92,8 @@ class Kernels:
     k: Array
     count: Array
     work: Array
-    operand: Array
+    operand_a: Array
+    operand_b: Array
     a_bytes: Array
     b_bytes: Array
     c_bytes: Array

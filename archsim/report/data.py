@@ -12,7 +12,7 @@ from archsim.answer import SCHEMA, Estimate
 
 SCALARS = (
     "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "fidelity", "clock_hz",
-    "latency_s", "latency_interval_s", "interval_level", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
+    "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
     "memory_bytes", "fits", "flop", "dram_bytes",
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", "energy_j")
@@ -25,6 +25,7 @@ def record(estimate: Estimate) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **scalars,
+        "held_out": asdict(estimate.held_out),
         "memory": asdict(estimate.memory),
         "breakdown_s": dict(estimate.breakdown_s),
         "ops": [asdict(op) for op in estimate.ops],

@@ -110,7 +110,11 @@ def _reference(r: Reference) -> str:
 
 def small_print(e: Estimate) -> str:
     """Assumptions and warnings."""
+    seen = e.held_out
     lines = [f"assumed     {line}" for line in e.assumptions]
+    if seen.rows:
+        lines.insert(0, f"held out    on {seen.rows} held-out cells like this one ({e.interval_class}): "
+                        f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %")  # fmt: skip
     if e.assumed_values:
         lines.append(f"assumed     {len(e.assumed_values)} values of the spec are not published: {', '.join(e.assumed_values)}")
     lines += [f"warning     {line}" for line in e.warnings]

@@ -1,0 +1,68 @@
+"""Cross-validation: each row predicted with constants that were fitted without its device, network, stack or source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.validate.calibrate import CannotFit, fit
+from archsim.validate.case import Case
+from archsim.validate.predict import predict
+
+FOLDS: dict[str, Callable[[Case], str]] = {
+    "hardware": lambda case: case.hardware,
+    "network": lambda case: case.label,
+    "stack": lambda case: case.stack_id,
+    "source": lambda case: case.source,
+}
+ROWS_PER_SOURCE = 600  # of one device kind that a fit uses; more change the constants by less than their spread
+
+
+def cross_validate(
+    cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Array:  # fmt: skip
+    """Predictions of `cases`, each by constants fitted to the rows of `training` outside its fold and of its device kind.
+
+    Fits start from the priors of `calibration`. Rows of split test are never among those fitted.
+    """
+    key = FOLDS[fold]
+    result = np.full(len(cases), np.nan)
+    folds = sorted({(case.spec.kind, key(case)) for case in cases})
+    learnt: dict[str, Calibration] = {}
+    for kind, name in folds:
+        progress(f"held out {fold} {name} ({kind})")
+        inside = [i for i, case in enumerate(cases) if (case.spec.kind, key(case)) == (kind, name)]
+        rows = thinned([case for case in training if case.spec.kind == kind and key(case) != name])
+        everything = len(rows) == len(thinned([case for case in training if case.spec.kind == kind]))
+        if everything and kind in learnt:
+            constants = learnt[kind]
+        else:
+            constants = _fitted(rows, calibration)
+            if everything:
+                learnt[kind] = constants
+        result[inside] = predict([cases[i] for i in inside], constants)
+    return result
+
+
+def _fitted(rows: Sequence[Case], calibration: Calibration) -> Calibration:
+    try:
+        return fit(rows, calibration.before_fit()).calibration
+    except CannotFit:
+        return calibration.before_fit()
+
+
+def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:
+    """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order."""
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        if case.split == "calibrate":
+            found.setdefault((case.source, case.spec.kind), []).append(case)
+    picked = []
+    for rows in found.values():
+        count = min(most, len(rows))
+        picked += [rows[int(i)] for i in np.linspace(0, len(rows) - 1, count)]
+    return picked

@@ -1,0 +1,62 @@
+"""Intervals: split-conformal quantiles of the errors on held-out rows, one pair for each class of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from archsim.cost.constants import Spread
+from archsim.cost.cost import Array
+from archsim.validate.case import Case
+
+FEWEST = 25  # rows that a class needs for quantiles of its own
+WIDER = 1.5  # factor on the widest class for what resembles no measured row. A choice, not a fit.
+
+
+def class_of(case: Case) -> str:
+    """The class of a measured network row; kernels timed alone form their own."""
+    if not case.host:
+        return f"{case.spec.kind} kernel"
+    return f"{case.spec.kind} {'training' if case.training else 'inference'}"
+
+
+def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
+    """log(predicted / measured) as times, for power and energy as they are."""
+    ratio = np.log(predicted / np.array([case.measured for case in cases]))
+    return np.where([case.metric == "throughput_per_s" for case in cases], -ratio, ratio)
+
+
+def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) -> dict[str, Spread]:
+    """The spread of each class from predictions of held-out rows.
+
+    Quantiles sit at ranks ceil((n + 1) (1 +- level) / 2), so that a new row of the class falls between them with at least
+    the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2).
+    """
+    timed = np.array([case.metric in ("latency_s", "throughput_per_s") for case in cases])
+    errors = log_errors(cases, predicted)
+    names = np.array([class_of(case) for case in cases])
+    found = {}
+    for name in sorted(set(names[timed])):
+        own = errors[timed & (names == name)]
+        if own.size >= FEWEST:
+            found[str(name)] = _spread(own, level, f"held-out {fold}, {own.size} rows")
+    widest = max((max(-s.low, s.high) for s in found.values()), default=0.5)
+    every = errors[timed]
+    median, p90 = (float(np.percentile(np.abs(np.expm1(every)), q)) for q in (50, 90))
+    found["extrapolated"] = Spread(
+        rows=0, low=-WIDER * widest, high=WIDER * widest, median=median, p90=p90,
+        origin=f"{WIDER:g} times the widest class",
+    )  # fmt: skip
+    return found
+
+
+def _spread(errors: Array, level: float, origin: str) -> Spread:
+    ordered = np.sort(errors)
+    n = ordered.size
+    rank = min(n - 1, int(np.ceil((n + 1) * (1 + level) / 2)) - 1)
+    off = np.abs(np.expm1(errors))
+    return Spread(
+        rows=n, low=float(ordered[n - 1 - rank]), high=float(ordered[rank]), median=float(np.median(off)),
+        p90=float(np.percentile(off, 90)), origin=origin,
+    )  # fmt: skip
