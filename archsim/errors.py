@@ -35,6 +35,7 @@ class InputError(ArchsimError):
     """
 
     exit_code = EXIT["bad input"]
+    most_shown = 50
 
     def __init__(self, path: str | PurePath, problems: str | Iterable[str]) -> None:
         self.path = str(path)
@@ -44,7 +45,9 @@ class InputError(ArchsimError):
     def __str__(self) -> str:
         if len(self.problems) == 1:
             return f"{self.path}: {self.problems[0]}"
-        return "\n".join([f"{self.path}: {len(self.problems)} problems", *(f"  {p}" for p in self.problems)])
+        more = len(self.problems) - self.most_shown
+        shown = [*self.problems[: self.most_shown], *([f"and {more} more"] if more > 0 else [])]
+        return "\n".join([f"{self.path}: {len(self.problems)} problems", *(f"  {p}" for p in shown)])
 
 
 class MissingFile(ArchsimError):

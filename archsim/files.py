@@ -34,6 +34,23 @@ def read_text(path: str | Path | Traversable, limit: int) -> str:
     Raises MissingFile, or InputError for a folder, an unreadable, empty, oversized, binary or broken file.
     """
     place = Path(path) if isinstance(path, str) else path
+    data = read_bytes(place, limit)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(str(place), f"is not UTF-8 text (byte {error.start})") from None
+    if not text.strip():
+        raise InputError(str(place), "is empty")
+    if "\0" in text:
+        raise InputError(str(place), "is binary, not text")
+    return text
+
+
+def read_bytes(place: Path | Traversable, limit: int) -> bytes:
+    """The content of a file of at most `limit` bytes, inflated when its name ends in `.gz`.
+
+    Raises MissingFile, or InputError for a folder, an unreadable, oversized or broken file.
+    """
     if isinstance(place, Path) and not place.exists():
         raise MissingFile(f"{place}: no such file")
     if place.is_dir():
@@ -47,15 +64,7 @@ def read_text(path: str | Path | Traversable, limit: int) -> str:
         raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
     if len(data) > limit:
         raise InputError(str(place), f"is larger than {limit} bytes")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(str(place), f"is not UTF-8 text (byte {error.start})") from None
-    if not text.strip():
-        raise InputError(str(place), "is empty")
-    if "\0" in text:
-        raise InputError(str(place), "is binary, not text")
-    return text
+    return data
 
 
 def _inflate(data: bytes, limit: int, path: str) -> bytes:

@@ -29,9 +29,12 @@ def problems_of(form: type[F], words: dict[str, Any], prefix: str) -> tuple[F | 
 
 
 def _first_per_key(error: ValidationError) -> list[Any]:
-    """One error for each key: a union (`str | int | float`) would otherwise report every member."""
+    """One error for each key: a union (`str | int | float`) would otherwise report every member.
+
+    That a number is not finite says more than that it is no text, so it goes first.
+    """
     firsts: dict[str, Any] = {}
-    for item in error.errors(include_url=False):
+    for item in sorted(error.errors(include_url=False), key=lambda item: item["type"] != "finite_number"):
         firsts.setdefault(str(item["loc"][0]), item)
     return list(firsts.values())
 

@@ -70,7 +70,10 @@ def parse(text: str, unit: str) -> float:
         return number
     if not suffix:
         raise ValueError(f"{text!r} lacks its unit{_example(unit)}")
-    return number * _scale(text, suffix, unit)
+    value = number * _scale(text, suffix, unit)
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not finite")
+    return value
 
 
 def _scale(text: str, suffix: str, unit: str) -> float:

@@ -19,7 +19,7 @@ from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.file import load
 from archsim.trace.trace import BoundTrace, Trace
-from archsim.trace.training import TASKS, task_trace
+from archsim.trace.training import OPTIMISER, TASKS, task_trace
 
 LARGEST_BATCH = 1 << 20
 
@@ -73,7 +73,7 @@ def ask(
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     notes += _precision_notes(device, precision)
     return Query(
-        network=net, trace_digest=_digest(graph, task), trace=_bound(graph, task, batch), spec=spec, stack=chosen, task=task,
+        network=net, trace_digest=_digest(graph, task, chosen.optimiser), trace=_bound(graph, task, batch, chosen.optimiser), spec=spec, stack=chosen, task=task,
         batch=batch, precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), notes=tuple(notes),
     )  # fmt: skip
@@ -86,17 +86,17 @@ def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:
 
 
 @lru_cache(maxsize=256)
-def prepared(net: str, task: str) -> Trace:
-    """The ops of a task of a network."""
+def prepared(net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
+    """The ops of a task of a network; a training step ends with the updates of `optimiser`."""
     try:
-        return task_trace(load(net), task)
+        return task_trace(load(net), task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
 
 
 @lru_cache(maxsize=256)
-def _bound(net: str, task: str, batch: int) -> BoundTrace:
-    trace = prepared(net, task)
+def _bound(net: str, task: str, batch: int, optimiser: str) -> BoundTrace:
+    trace = prepared(net, task, optimiser)
     free = [symbol for symbol in trace.free_symbols if symbol != "N"]
     if free:
         raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only N, the batch, can be set")
@@ -107,8 +107,8 @@ def _bound(net: str, task: str, batch: int) -> BoundTrace:
 
 
 @lru_cache(maxsize=256)
-def _digest(net: str, task: str) -> str:
-    return prepared(net, task).digest[:16]
+def _digest(net: str, task: str, optimiser: str) -> str:
+    return prepared(net, task, optimiser).digest[:16]
 
 
 def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:

@@ -38,7 +38,8 @@ class Run:
 def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
     device, constants = query.spec.device, query.calibration
-    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference")
+    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
+                    tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
     cost = query.fidelity.cost(
         lowered.kernels, device, query.precision, query.clock, query.threads or 1, constants, frozenset()
     )

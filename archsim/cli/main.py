@@ -84,9 +84,11 @@ def main() -> None:
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
     except BrokenPipeError:
-        # The reader has what it wanted; keep the interpreter from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader has what it wanted
         code = 0
+    except OSError as error:
+        _drop_output()
+        code = _say(f"cannot write the output ({error.strerror or error})", EXIT["bad input"])
     except ArchsimError as error:
         code = _say(str(error), error.exit_code)
     except Exception as error:
@@ -97,6 +99,12 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _drop_output() -> None:
+    """Keep the interpreter from writing, and complaining, once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(text: str, code: int) -> int:
-    click.echo(f"archsim: {text}", err=True)
+    shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # names of strangers' files stand in it
+    click.echo(f"archsim: {shown}", err=True)
     return code

@@ -39,7 +39,7 @@ def _device(name: str) -> str:
     from archsim.device.catalog import find
     from archsim.device.spec import keys
     from archsim.quantity import show
-    from archsim.report.text import table
+    from archsim.report.text import clean, table
 
     spec = find(name)
     i = spec.identity
@@ -52,7 +52,7 @@ def _device(name: str) -> str:
             rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
     head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
     stated = [(key, e.written, f"{e.clock} clock" if e.clock != "none" else "", e.source) for key, e in spec.stated.items()]
-    parts = [head, table(("key", "value", "kind", "meaning", "source, note"), rows, left=5)]
+    parts = [clean(head), table(("key", "value", "kind", "meaning", "source, note"), rows, left=5)]
     if stated:
         parts.append("Stated by the vendor\n" + table(("peak", "value", "at", "source"), stated, left=4))
     parts.append(f"{len(spec.assumed)} of {len(spec.entries)} values are assumed")
@@ -90,11 +90,11 @@ def _network(name: str) -> str:
 
 
 def _stack(name: str) -> str:
-    from archsim.report.text import table
+    from archsim.report.text import clean, table
     from archsim.stack.catalog import find
 
     s = find(name)
-    lines = [f"{s.id}: {s.framework} with {s.library}, for {s.kind}"]
+    lines = [clean(f"{s.id}: {s.framework} with {s.library}, for {s.kind}")]
     algorithms = [(phase, *row) for phase, rows in s.conv.algorithms.items() for row in rows.items()]
     lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
     menus = [
@@ -109,7 +109,7 @@ def _stack(name: str) -> str:
     lines.append("Passes\n" + table(("op", "phase", "over inputs", "over outputs", "launches"), passes, left=2))
     limit = "none" if s.conv.workspace_limit == float("inf") else f"{s.conv.workspace_limit / 2**20:g} MiB"
     lines.append(f"Workspace limit {limit}; groups run {s.conv.grouped}; bias {s.conv.bias}; host time {s.host or 'none'}")
-    lines.append("Sources\n" + "\n".join(f"  {source}" for source in s.sources))
+    lines.append("Sources\n" + "\n".join(f"  {clean(source)}" for source in s.sources))
     return "\n\n".join(lines)
 
 

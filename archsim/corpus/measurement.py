@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from archsim.corpus.shipped import FOLDER, shipped_files
 from archsim.files import data_folder
-
-FOLDER = "reports/published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,25 +34,36 @@ class Measurement:
 def rows_of(network: str, hardware: str) -> Iterator[Measurement]:
     """The shipped measurements of one network on one device.
 
-    The file is scanned as text first: an estimate must not pay for parsing rows that it will not show.
+    The files are scanned as text first: an estimate must not pay for parsing rows that it will not show.
     """
-    lines = _lines()
-    needle = f",{network},{hardware},"
-    for row in csv.DictReader([lines[0], *(line for line in lines if needle in line)]):
-        yield Measurement(
-            source=row["source"], network=row["network"], hardware=row["hardware"], stack=row["stack"], task=row["task"],
-            batch=int(row["batch"]), precision=row["precision"],
-            threads=int(row["threads"]) if row["threads"].isdigit() else None,
-            devices=int(row["devices"] or 1),
-            clock_hz=float(row["clock_mhz"]) * 1e6 if row["clock_mhz"] else None,
-            metric=row["metric"], value=float(row["value"]), split=row["split"],
-        )  # fmt: skip
+    for lines in _network_files():
+        near = [line for line in lines[1:] if network in line and hardware in line]
+        for row in csv.DictReader([lines[0], *near]):
+            if (row["network"], row["hardware"]) == (network, hardware):
+                yield _measurement(row)
+
+
+def _measurement(row: dict[str, str]) -> Measurement:
+    threads, clock = row.get("threads") or "", row.get("clock_mhz")
+    return Measurement(
+        source=row["source"], network=row["network"], hardware=row["hardware"], stack=row["stack"], task=row["task"],
+        batch=int(row["batch"]), precision=row["precision"], threads=int(threads) if threads.isdigit() else None,
+        devices=int(row.get("devices") or 1), clock_hz=float(clock) * 1e6 if clock else None, metric=row["metric"],
+        value=float(row["value"]), split=row.get("split") or "",
+    )  # fmt: skip
 
 
 @cache
-def _lines() -> tuple[str, ...]:
-    place = data_folder(FOLDER).joinpath("networks.csv")
-    return tuple(place.read_text("utf-8").splitlines())
+def _network_files() -> tuple[tuple[str, ...], ...]:
+    """The lines of every file of whole networks, told by its header; other files are read no further than that."""
+    found = []
+    for file in shipped_files():
+        if file.name.endswith(".csv"):
+            with file.open("r", encoding="utf-8-sig") as stream:
+                head = stream.readline()
+                if {"network", "stack", "task", "metric", "value"} <= set(head.strip().split(",")):
+                    found.append((head, *stream))
+    return tuple(found)
 
 
 @cache

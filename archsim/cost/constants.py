@@ -218,7 +218,7 @@ def dump(calibration: Calibration) -> str:
                   f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
                   f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}",
                   f"at_bound = {json.dumps(f.at_bound)}", "covariance = ["]  # fmt: skip
-        lines += [f"  [{', '.join(f'{value:.4g}' if value % 1 else f'{value:.1f}' for value in row)}]," for row in f.covariance]
+        lines += [f"  [{', '.join(map(_real, row))}]," for row in f.covariance]
         lines.append("]")
     return "\n".join(lines) + "\n"
 

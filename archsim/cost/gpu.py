@@ -22,13 +22,12 @@ def gpu_cost(
     """
     resident = resident_ctas(kernels, device)
     _, _, ctas = traffic.grid(kernels)
-    k = kernels.k * padded_depth(kernels.zeros, constants["conv.strided_data"])
-    depth_k = traffic.depth(kernels, k)
+    depth_k = traffic.depth(kernels)
     slots = device.sm.count * resident
     reads, writes = traffic.memory_bytes(kernels, slots, device.l2.size)
     moved = reads + writes
-    cached = np.where(kernels.matrix > 0, ctas * traffic.loaded_bytes(kernels, depth_k) + writes,
-                      kernels.a_bytes + kernels.b_bytes + kernels.c_bytes)  # fmt: skip
+    tiled = ctas * traffic.loaded_bytes(kernels, depth_k) + np.maximum(writes, kernels.scatter_bytes)
+    cached = np.where(kernels.matrix > 0, tiled, kernels.a_bytes + kernels.b_bytes + kernels.c_bytes)
     work = cta_work(kernels, depth_k, ctas, constants)
     rate = issue_rate(kernels, device, precision, constants)
     bounds = {
@@ -39,17 +38,8 @@ def gpu_cost(
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     latency = 0.0 if "launch" in without else device.launch.latency
-    overhead = np.broadcast_to(np.asarray(latency, dtype=float), moved.shape)
+    overhead = np.asarray(latency + np.zeros_like(moved))
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
-
-
-def padded_depth(zeros: Array, exponent: float) -> Array:
-    """Growth of the inner dimension of a strided data gradient, relative to the zero-padded product.
-
-    The padded product has `zeros` = stride^2 times the useful work; a library that skips part of the zeros has an
-    `exponent` below 1 (0: it skips all of them).
-    """
-    return np.asarray(zeros ** (exponent - 1.0))
 
 
 def cta_work(kernels: Kernels, depth_k: Array, ctas: Array, constants: Calibration) -> Array:

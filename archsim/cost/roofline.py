@@ -9,7 +9,7 @@ from archsim.cost.cost import Array
 from archsim.cost.cpu import last_level
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import Index, Kernels
 
 
 def units(device: Device, threads: Array | float) -> Array | float:
@@ -25,15 +25,7 @@ def roofline_cost(
 
     A cache-full of inputs may be there already and a cache-full of results may stay, so that much of either is free.
     """
-    peak = 2.0 * units(device, threads) * device.pipe(precision) * clock
-    flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
-    per_option = np.add.reduceat(flop, kernels.option_start)
-    least = np.minimum.reduceat(per_option, kernels.plan_start)
-    option = np.array(_first_best(per_option, least, kernels), dtype=np.intp)
-    cache = device.l2.size if isinstance(device, Gpu) else last_level(device)
-    moved = np.maximum(0.0, kernels.read_bytes - cache) + np.maximum(0.0, kernels.write_bytes - cache)
-    compute, dram = np.atleast_2d(least / peak), np.atleast_2d(moved / device.memory.bandwidth)
-    compute, dram = np.broadcast_arrays(compute, dram)
+    option, least, compute, dram, moved = roofline_parts(kernels, device, precision, clock, threads)
     time = np.maximum(compute, dram)
     full = np.broadcast_to(option, time.shape)
     wide = np.zeros((time.shape[0], len(kernels.kernels)))
@@ -54,6 +46,22 @@ def roofline_cost(
         kernel_bound=bound,
         bound_names=("compute", "dram"),
     )
+
+
+def roofline_parts(
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float
+) -> tuple[Index, Array, Array, Array, Array]:
+    """For each plan: option of the fewest FLOP, these FLOP, FLOP / peak [s], bytes / peak bandwidth [s], bytes."""
+    peak = 2.0 * units(device, threads) * device.pipe(precision) * clock
+    flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
+    per_option = np.add.reduceat(flop, kernels.option_start)
+    least = np.minimum.reduceat(per_option, kernels.plan_start)
+    option = np.array(_first_best(per_option, least, kernels), dtype=np.intp)
+    cache = device.l2.size if isinstance(device, Gpu) else last_level(device)
+    moved = np.maximum(0.0, kernels.read_bytes - cache) + np.maximum(0.0, kernels.write_bytes - cache)
+    compute, dram = np.atleast_2d(least / peak), np.atleast_2d(moved / device.memory.bandwidth)
+    compute, dram = np.broadcast_arrays(compute, dram)
+    return option, least, compute, dram, moved
 
 
 def _first_best(per_option: Array, least: Array, kernels: Kernels) -> list[int]:

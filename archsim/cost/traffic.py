@@ -18,9 +18,9 @@ def grid(kernels: Kernels) -> tuple[Array, Array, Array]:
     return across_m, across_n, np.where(kernels.matrix > 0, tiled, streamed)
 
 
-def depth(kernels: Kernels, k: Array) -> Array:
+def depth(kernels: Kernels) -> Array:
     """Steps of the inner loop of one CTA, padded to whole steps of its tile, in units of k, [V]."""
-    return np.asarray(np.ceil(k / kernels.split / kernels.tile_k) * kernels.tile_k)
+    return np.asarray(np.ceil(kernels.k / kernels.split / kernels.tile_k) * kernels.tile_k)
 
 
 def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -24,10 +25,18 @@ def find(name_or_path: str) -> Spec:
 
     Raises UnknownName with the nearest names, MissingFile, or InputError for a file that is no spec.
     """
+    return _find(name_or_path, ())
+
+
+def _find(name_or_path: str, heirs: tuple[str, ...]) -> Spec:
+    """`heirs` are the paths whose `inherits` led here."""
     if name_or_path in names():
         return _shipped(name_or_path)
     if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
-        return load(Path(name_or_path), find)
+        place = os.path.abspath(name_or_path)
+        if place in heirs:
+            raise InputError(name_or_path, "inherits: leads back to the file itself")
+        return load(Path(name_or_path), lambda parent: _find(parent, (*heirs, place)))
     wanted = _plain(name_or_path)
     matches = sorted({device for alias, device in _aliases() if alias == wanted})
     if len(matches) == 1:

@@ -83,6 +83,10 @@ class Gpu:
             raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
         return _fastest([rate for rate in candidates if rate is not None], self.identity.id, precision)
 
+    def has_tensor(self, precision: str) -> bool:
+        """Whether operands of `precision` are multiplied by tensor cores."""
+        return getattr(self.rate, f"tensor_{precision}", None) is not None
+
     def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
         """Peak arithmetic [FLOP/s] at `clock` [Hz] (rated boost if not named): 2 x SMs x FMA/clk/SM x clock."""
         return 2.0 * self.sm.count * self.pipe(precision) * (self.clock.boost if clock is None else clock)

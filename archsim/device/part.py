@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Number = float | NDArray[np.float64]
 
 
+SMALLEST, LARGEST = 1e-12, 1e18  # in any base unit; products and powers of values between them stay finite
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """What a spec field means: `unit` ("text" for words), `doc`, allowed range, whether it only informs."""
@@ -33,6 +36,8 @@ class Unit:
 
     def problem(self, value: float) -> str | None:
         """Why `value` (base unit) is outside the range of this field, or None."""
+        if value > LARGEST or 0 < value < SMALLEST:
+            return "is far beyond any machine"
         if value < self.low or (self.above and value == self.low):
             return f"must be {'more than' if self.above else 'at least'} {self.low:g} {self.label}".rstrip()
         if value > self.high:

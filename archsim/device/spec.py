@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -15,7 +15,7 @@ from typing import Any
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.form import EntryForm, HeaderForm, StatedForm
 from archsim.device.part import Unit, declared
-from archsim.errors import InputError, UnknownName, nearest
+from archsim.errors import InputError, MissingFile, UnknownName, nearest
 from archsim.files import read_text
 from archsim.form import problems_of
 from archsim.quantity import COUNT, TEXT, parse, show
@@ -23,6 +23,7 @@ from archsim.quantity import COUNT, TEXT, parse, show
 SCHEMA = 1
 SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
 DOTS_LIMIT = 16
+_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){%d}""" % (DOTS_LIMIT + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class Spec:
                 problems.append(f"{key}: {problem}")
             else:
                 changed[key] = Entry(key=key, value=value, written=written, source="set by the user", kind="set")
-        problems = problems or _relations(self.kind, changed)
+        problems = problems or _missing(self.kind, changed) or _relations(self.kind, changed)
         if problems:
             raise InputError("--set", problems)
         return replace(self, entries=changed)
@@ -117,38 +118,52 @@ def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
     header, problems = problems_of(HeaderForm, header_words, "")
     if header is None:
         raise InputError(path, problems)
-    base = parent(header.inherits) if header.inherits else None
+    base = _parent(path, header.inherits, parent)
     kind = header.kind or (base.kind if base else "")
     if kind not in PARTS:
         raise InputError(path, "kind: is missing; write kind = \"gpu\" or kind = \"cpu\"")
+    if base is not None and base.kind != kind:
+        raise InputError(path, f"inherits: {header.inherits} is a {base.kind}, this is a {kind}")
     sources = document.pop("sources", {})
     stated_table = document.pop("stated", {})
     found = dict(base.entries) if base else {}
     for table, content in ((name, value) for name, value in document.items() if isinstance(value, dict)):
         problems += _read_table(kind, table, content, sources, found)
     stated = dict(base.stated) if base else {}
-    problems += _read_stated(stated_table, sources, stated)
-    problems += _missing(kind, found) or _relations(kind, found)
+    problems += _read_stated(kind, stated_table, sources, stated)
+    # A key that was written and refused is not missing as well.
+    written = {f"{table}.{name}" for table, content in document.items() if isinstance(content, dict) for name in content}
+    problems += _missing(kind, found, written) or _relations(kind, found)
     identity, lacking = _identity(header, base)
     problems += lacking
     if problems:
-        raise InputError(path, problems)
+        raise InputError(path, dict.fromkeys(problems))
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
     assert identity is not None
     return Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated)
 
 
+def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec | None:
+    if name is None:
+        return None
+    try:
+        return parent(name)
+    except (UnknownName, MissingFile) as error:
+        raise InputError(path, f"inherits: {error}") from None
+
+
 def _document(place: Path | Traversable) -> dict[str, Any]:
     text = read_text(place, SIZE_LIMIT)
     path = str(place)
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.split(r"[=#\"']", line, maxsplit=1)[0].count(".") > DOTS_LIMIT:
-            raise InputError(path, f"line {number}: a key with more than {DOTS_LIMIT} dots")
+    dotted = _DOTTED.search(text)
+    if dotted is not None:
+        line = text.count("\n", 0, dotted.start()) + 1
+        raise InputError(path, f"line {line}: a key with more than {DOTS_LIMIT} dots")
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(path, f"is not valid TOML: {error}") from None
-    if document.get("schema") != SCHEMA:
+    if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
         raise InputError(path, f"schema: must be {SCHEMA}, is {document.get('schema', 'missing')!r}")
     return document
 
@@ -180,9 +195,14 @@ def _read_table(kind: str, table: str, content: dict[str, Any], sources: Any, fo
     return problems
 
 
-def _read_stated(table: Any, sources: Any, stated: dict[str, Entry]) -> list[str]:
+def _read_stated(kind: str, table: Any, sources: Any, stated: dict[str, Entry]) -> list[str]:
     problems = []
+    rates = declared(PARTS["gpu"]["rate"]) if kind == "gpu" else {"fp32": None, "fp64": None}
+    known = ["bandwidth", *(f"peak_{name}" for name in rates)]
     for name, raw in table.items() if isinstance(table, dict) else ():
+        if name not in known:
+            problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
+            continue
         unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
         entry, wrong = _entry(f"stated.{name}", raw, unit, sources, StatedForm)
         problems += wrong
@@ -218,7 +238,7 @@ def _quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None
     if unit.unit == TEXT:
         return str(written), None if isinstance(written, str) and written.strip() else "must be text"
     if not isinstance(written, str) and unit.unit != COUNT:
-        return 0.0, f"the bare number {written!r} lacks its unit; write it like \"{_like(written, unit)}\""
+        return 0.0, f"the bare number {str(written)[:40]} lacks its unit; write it like \"{_like(written, unit)}\""
     try:
         value = parse(str(written), unit.unit)
     except ValueError as error:
@@ -228,15 +248,15 @@ def _quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None
 
 
 def _like(written: float, unit: Unit) -> str:
-    return show(float(written), unit.unit) if written else f"1 {unit.unit}"
+    return show(float(written), unit.unit) if 0 < abs(written) < 1e30 else f"1 {unit.unit}"
 
 
-def _missing(kind: str, found: Mapping[str, Entry]) -> list[str]:
-    present = {key.partition(".")[0] for key in found}
+def _missing(kind: str, found: Mapping[str, Entry], written: Collection[str] = ()) -> list[str]:
+    present = {key.partition(".")[0] for key in (*found, *written)}
     absent = [part for part in PARTS[kind] if part not in present and part not in OPTIONAL_PARTS]
     problems = [f"[{part}]: the table is missing" for part in absent]
     for key, unit, required in keys(kind):
-        if required and key not in found and key.partition(".")[0] in present:
+        if required and key not in found and key not in written and key.partition(".")[0] in present:
             problems.append(f"{key}: is missing ({unit.doc})")
     return problems
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -19,6 +20,7 @@ class Context:
     device_kind: str
     element: int
     training: bool
+    tensor: bool = False  # whether products of this precision run on tensor cores
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""
@@ -26,7 +28,18 @@ class Context:
 
     def efficiency(self, family: str) -> str:
         """The constant of a kernel family (gemm, gemv, recurrent, ...)."""
-        return self.stack.efficiency.get(family, "one")
+        names = self.stack.efficiency
+        return names.get(f"{family}_tensor" if self.tensor else family) or names.get(family, "one")
+
+    def menu(self, name: str) -> str:
+        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one."""
+        narrow = f"{name}_tensor"
+        return narrow if self.tensor and narrow in self.stack.menus else name
+
+    def algorithms(self, phase: str) -> Mapping[str, str]:
+        """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""
+        rules = self.stack.conv
+        return (rules.tensor if self.tensor and rules.tensor else rules.algorithms).get(phase, {})
 
     def passes(self, op: str, phase: str) -> Passes:
         """How often this stack reads and writes memory for a streaming op."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from archsim.errors import Unsupported
+from archsim.errors import InputError, Unsupported, nearest
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.kinds.convolution import Conv2d
@@ -22,7 +22,8 @@ from archsim.trace.trace import BoundOp
 
 
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
-WINOGRAD_PATCH = 180 / 32  # 4 x 8 tiles of 2 x 2 results read a patch of 10 x 18 values together
+# Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
+WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +76,13 @@ class Layer:
         return self.filter_bytes, self.input_bytes, self.output_bytes
 
     @property
-    def product(self) -> tuple[int, int, int, float]:
-        """(m, n, k) per group, and padded over useful multiply-accumulates (strided data gradient)."""
+    def product(self) -> tuple[int, int, int]:
+        """(m, n, k) per group. A strided data gradient multiplies zeros between the pixels of its B, stride^2 as many."""
         if self.phase == "backward_data":
-            return self.ci, self.batch * self.h * self.w, self.co * self.taps, float(self.sh * self.sw)
+            return self.ci, self.batch * self.h * self.w, self.co * self.taps
         if self.phase == "backward_filter":
-            return self.co, self.ci * self.taps, self.batch * self.ho * self.wo, 1.0
-        return self.co, self.batch * self.ho * self.wo, self.ci * self.taps, 1.0
+            return self.co, self.ci * self.taps, self.batch * self.ho * self.wo
+        return self.co, self.batch * self.ho * self.wo, self.ci * self.taps
 
     @property
     def macs(self) -> float:
@@ -99,16 +100,35 @@ Algorithm = Callable[[Layer, Context, str], Option | None]
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
-    m, n, k, zeros = layer.product
+    m, n, k = layer.product
     a, b, c = layer.operands
     batched = context.stack.conv.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     kernel = Kernel(
-        name="implicit_gemm", efficiency=efficiency, menu=f"conv_{layer.phase}", m=m, n=n, k=k, count=at_once,
+        name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
         operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
-        flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), zeros=zeros, repeat=repeat,
+        flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(kernel,))
+
+
+def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel in the L2.
+
+    m = input channels x taps, n = N H' W', k = output channels: no zeros are multiplied whatever the stride, and few
+    input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0).
+    """
+    if layer.phase != "backward_data":
+        return None
+    m, n, k = layer.ci * layer.taps, layer.batch * layer.ho * layer.wo, layer.co
+    a, b, c = (size / layer.groups for size in layer.operands)
+    kernel = Kernel(
+        name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
+        operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=c,
+        scatter_bytes=float(m * n * layer.element), flop=2.0 * layer.macs / layer.groups, items=float(m * n),
+        repeat=layer.groups,
+    )  # fmt: skip
+    return Option(algorithm="scatter_gemm", kernels=(kernel,))
 
 
 def gathered(layer: Layer) -> float:
@@ -130,23 +150,52 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     """Unfold each image into a matrix in memory, then one library product per image and group (Jia et al. 2014, Caffe)."""
     pixels = layer.ho * layer.wo
     column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
-    image = layer.input_bytes / layer.batch
-    unfold = stream("im2col", image, column, element=layer.element, repeat=layer.batch)
-    if layer.phase == "backward_data":
-        unfold = stream("col2im", column, image, element=layer.element, repeat=layer.batch)
+    unfold = unfolding(layer, context, column, layer.batch)
     rows = layer.ci * layer.taps
     m, n, k = {"backward_data": (rows, pixels, layer.co), "backward_filter": (layer.co, rows, pixels)}.get(
         layer.phase, (layer.co, pixels, rows)
     )
     element, repeat = float(layer.element), layer.batch * layer.groups
     gemm = Kernel(
-        name="gemm", efficiency=efficiency, menu="gemm", m=m, n=n, k=k, operand_a=element, operand_b=element,
+        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
         a_bytes=m * k * element,
         b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1  # a 1 x 1 convolution is its own column matrix
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
     return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)
+
+
+def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
+    """Unfold the whole batch, one product per group, and put the images of its result in order (MXNet, CNTK on a CPU)."""
+    width = layer.ho * layer.wo * layer.batch
+    column = float(layer.groups * layer.ci * layer.taps * width * layer.element)
+    rows, element, out = layer.ci * layer.taps, float(layer.element), layer.output_bytes
+    m, n, k = {"backward_data": (rows, width, layer.co), "backward_filter": (layer.co, rows, width)}.get(
+        layer.phase, (layer.co, width, rows)
+    )
+    gemm = Kernel(
+        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
+        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k,
+        items=float(m * n), repeat=layer.groups,
+    )  # fmt: skip
+    threaded = context.stack.conv.unfold_threads == "all"
+    swap = stream("swap_axes", out, out, element=element, threaded=threaded)
+    unfold = unfolding(layer, context, column, 1)
+    order = {"backward_data": (swap, gemm, unfold), "backward_filter": (swap, unfold, gemm)}.get(
+        layer.phase, (unfold, gemm, swap)
+    )
+    return Option(algorithm="im2col_batch", kernels=order, workspace=column + out)
+
+
+def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Kernel:
+    """im2col or, for the data gradient, col2im, of `column` bytes at a time, `repeat` times."""
+    rules = context.stack.conv
+    image, element = layer.input_bytes / repeat, layer.element
+    reads, writes = (column, image) if layer.phase == "backward_data" else (image, column)
+    name = "col2im" if layer.phase == "backward_data" else "im2col"
+    return stream(name, reads, writes, flop=rules.unfold_flop * column / element, element=element, repeat=repeat,
+                  threaded=rules.unfold_threads == "all")  # fmt: skip
 
 
 def direct(layer: Layer, context: Context, efficiency: str) -> Option:
@@ -166,20 +215,39 @@ def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
 
 def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """F(2x2, 3x3) in one fused kernel: 16 multiplications for 4 results instead of 36 (Lavin & Gray 2016, equation 8)."""
-    if not _small_dense(layer) or layer.phase == "backward_filter":
+    return _fused_winograd(layer, context, efficiency, 2, "winograd")
+
+
+def winograd_4x4(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(4x4, 3x3) in one fused kernel: 36 multiplications for 16 results instead of 144."""
+    return _fused_winograd(layer, context, efficiency, 4, "winograd_4x4")
+
+
+def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, name: str) -> Option | None:
+    """`side` x `side` results of one channel pair take (side + 2)^2 multiplications, summed over channels.
+
+    In the filter gradient the sum runs over tiles: F(3x3, side x side), with the same number of multiplications.
+    """
+    if not _small_dense(layer):
         return None
-    inner, height, width = layer.target
+    filtering = layer.phase == "backward_filter"
+    inner, height, width = (layer.ci, layer.ho, layer.wo) if filtering else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
-    tiles = layer.batch * ceil(height / 2) * ceil(width / 2)
+    tiles = layer.batch * ceil(height / side) * ceil(width / side)
+    m, n, k = (outer, inner, tiles) if filtering else (outer, tiles, inner)
+    points, repeat, element = (side + 2) ** 2, layer.groups, layer.element
     a, b, c = layer.operands
-    repeat = layer.groups
+    filters = points / 9 * a  # transformed before the kernel runs; the filter gradient reads plain gradients instead
     kernel = Kernel(
-        name="winograd_2x2", efficiency=efficiency, menu="winograd", m=outer, n=tiles, k=inner, work=16,
-        operand_a=16.0 * layer.element, operand_b=WINOGRAD_PATCH * layer.element, a_bytes=16 / 9 * a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
-        flop=2.0 * 16 * outer * tiles * inner, items=float(outer * tiles), repeat=repeat,
+        name=f"winograd_{side}x{side}", efficiency=efficiency, menu=context.menu(f"{name}_filter" if filtering else name),
+        m=m, n=n, k=k, work=points, operand_a=float((side**2 if filtering else points) * element),
+        operand_b=WINOGRAD_PATCH[side] * element, a_bytes=(a if filtering else filters) / repeat, b_bytes=b / repeat,
+        c_bytes=c / repeat, flop=2.0 * points * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
-    transform = stream("winograd_filter", a, 16 / 9 * a, flop=4 * a, element=layer.element)
-    return Option(algorithm="winograd", kernels=(transform, kernel), workspace=16 / 9 * a)
+    if filtering:
+        return Option(algorithm=name, kernels=(kernel,))
+    transform = stream("winograd_filter", a, filters, flop=4 * a, element=element)
+    return Option(algorithm=name, kernels=(transform, kernel), workspace=filters)
 
 
 def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -191,22 +259,22 @@ def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option
     tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, efficiency, "winograd_nonfused", 36, 1, m, n, k)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", 36, 1, m, n, k)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """Tiles of 32 x 32 through the frequency domain: T (T/2 + 1) complex products (Mathieu et al. 2014; cuDNN 4 notes)."""
-    return _fourier(layer, efficiency, 32, "fft_tiling")
+    return _fourier(layer, context, efficiency, 32, "fft_tiling")
 
 
 def fft(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """The whole image through the frequency domain, padded to the next power of two (up to 256)."""
     size = max(layer.h, layer.w, layer.ho + layer.kh - 1, layer.wo + layer.kw - 1)
     padded = 1 << (size - 1).bit_length()
-    return _fourier(layer, efficiency, max(8, padded), "fft") if padded <= 256 else None
+    return _fourier(layer, context, efficiency, max(8, padded), "fft") if padded <= 256 else None
 
 
-def _fourier(layer: Layer, efficiency: str, tile: int, name: str) -> Option | None:
+def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: str) -> Option | None:
     if layer.sh != 1 or layer.sw != 1 or not layer.dense or layer.taps == 1 or max(layer.kh, layer.kw) > tile // 2:
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
@@ -215,10 +283,12 @@ def _fourier(layer: Layer, efficiency: str, tile: int, name: str) -> Option | No
     tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
     frequencies = tile * (tile // 2 + 1)
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, efficiency, name, frequencies, 4, m, n, k)
+    return _transformed(layer, context, efficiency, name, frequencies, 4, m, n, k)
 
 
-def _transformed(layer: Layer, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int) -> Option:
+def _transformed(
+    layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int
+) -> Option:
     """Transforms of A and B, `points` products of transformed values, the inverse transform of C.
 
     `work` is 1 for real and 4 for complex products; a complex value takes twice the bytes.
@@ -228,7 +298,7 @@ def _transformed(layer: Layer, efficiency: str, name: str, points: int, work: in
     a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n))
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(
-        name=f"{name}_gemm", efficiency=efficiency, menu="transformed", m=m, n=n, k=k, count=points * groups, work=work,
+        name=f"{name}_gemm", efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k, count=points * groups, work=work,
         operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c, flop=2.0 * work * points * groups * m * n * k,
         items=float(m * n * points * groups),
     )  # fmt: skip
@@ -249,9 +319,12 @@ def _small_dense(layer: Layer) -> bool:
 
 ALGORITHMS: dict[str, Algorithm] = {
     "implicit_gemm": implicit_gemm,
+    "scatter_gemm": scatter_gemm,
     "im2col": im2col,
+    "im2col_batch": im2col_batch,
     "direct": direct,
     "winograd": winograd,
+    "winograd_4x4": winograd_4x4,
     "winograd_nonfused": winograd_nonfused,
     "fft": fft,
     "fft_tiling": fft_tiling,
@@ -276,16 +349,35 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     """Every algorithm of the stack that can run this layer within the workspace limit; the bias as its own pass."""
     layer, rules = layer_of(op, context.element), context.stack.conv
     options = []
-    for name, efficiency in rules.algorithms.get(op.phase, {}).items():
+    for name, efficiency in context.algorithms(op.phase).items():
+        if name not in ALGORITHMS:
+            near = nearest(name, ALGORITHMS) or list(ALGORITHMS)
+            raise InputError(f"stack {context.stack.id}", f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}")
         option = ALGORITHMS[name](layer, context, efficiency)
-        if option is not None and (option.workspace <= rules.workspace_limit or name == "im2col"):
+        if option is not None and (option.workspace <= rules.workspace_limit or name.startswith("im2col")):
             options.append(option)
     if not options:
         raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
-    tail = _bias(op, context)
-    if tail is not None:
-        options = [Option(algorithm=o.algorithm, kernels=(*o.kernels, tail), workspace=o.workspace) for o in options]
+    tail, copies = _bias(op, context), _layout_copies(layer, context)
+    if tail is not None or copies:
+        after = () if tail is None else (tail,)
+        options = [replace(option, kernels=(*copies, *option.kernels, *after)) for option in options]
     return plan(op, context, *options)
+
+
+def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
+    """Copies of the images between the layouts of framework and library; a 1 x 1 convolution is a plain product in both.
+
+    Kernels for tensor cores read channels last and write what they are asked for, so there only what is read is copied.
+    """
+    rule = context.stack.conv.layout_copies
+    plain = layer.taps == 1 and layer.sh == layer.sw == 1
+    if rule == "none" or (rule == "tensor" and not context.tensor) or (rule == "all" and plain):
+        return ()
+    first, second, result = layer.operands
+    read = [first, second] if layer.phase == "backward_filter" else [second]
+    written = [result] if rule == "all" and layer.phase != "backward_filter" else []
+    return tuple([stream("transpose", size, size, element=layer.element) for size in (*read, *written)])
 
 
 def _bias(op: BoundOp, context: Context) -> Kernel | None:

@@ -27,7 +27,7 @@ def product(
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
-        name=name, efficiency=context.efficiency(family), menu=menu, m=m, n=n, k=k, count=count, operand_a=element, operand_b=element,
+        name=name, efficiency=context.efficiency(family), menu=context.menu(menu), m=m, n=n, k=k, count=count, operand_a=element, operand_b=element,
         a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop, items=m * n * count, repeat=repeat,
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ def linear(op: BoundOp, context: Context) -> Plan:
     }.get(op.phase, (features, rows, inner))
     kernels = [product("gemm", context, m, n, k)]
     out = context.bytes(op.shape)
-    if getattr(op.kind, "bias", False) and context.stack.conv.bias == "separate":
+    if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
         if op.phase == "forward":
             kernels.append(stream("bias", out, out, flop=out / context.element, element=context.element))
         elif op.phase == "backward_filter":

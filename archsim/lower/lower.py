@@ -9,12 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from archsim.device.device import PRECISION_BYTES
-from archsim.errors import Unsupported
+from archsim.errors import InputError, Unsupported
 from archsim.lower import conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
+
+TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
 
 Rule = Callable[[BoundOp, Context], Plan | None]
 
@@ -38,8 +40,11 @@ class Lowered:
     plan_of: Index
 
 
-def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool) -> Lowered:
-    """Lower each op; equal layers share one plan.
+def lower(
+    ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None
+) -> Lowered:
+    """Lower each op; equal layers share one plan. `tensor` says whether the device multiplies this precision on tensor
+    cores; None takes it as so where the precision is one that they accept.
 
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """
@@ -47,7 +52,8 @@ def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str
         raise Unsupported(f"stack {stack.id} is for a {stack.kind}, not a {device_kind}; `archsim list stacks` prints others")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
-    context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training)
+    context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training,
+                      tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor)  # fmt: skip
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of = []
@@ -59,8 +65,16 @@ def lower(ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str
         plan_of.append(seen[op.signature])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    kernels = pack(plans, stack.menus, tiled=device_kind == "gpu")
+    tiled = device_kind == "gpu"
+    asked = {k.menu for plan in plans for option in plan.options for k in option.kernels if k.menu and tiled}
+    if asked - set(stack.menus):
+        raise InputError(f"stack {stack.id}", [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))])
+    kernels = pack(plans, stack.menus, tiled=tiled)
     return Lowered(ops=tuple(ops), kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+
+
+def _on_tensor_cores(device_kind: str, precision: str) -> bool:
+    return device_kind == "gpu" and precision in TENSOR_PRECISIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +93,8 @@ class _Work:
     @property
     def _key(self) -> tuple[object, ...]:
         context = self.context
-        return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training)
+        return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
+                context.tensor)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

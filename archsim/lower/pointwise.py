@@ -19,7 +19,8 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     phase = "forward" if op.phase == "forward" else "backward"
     # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
     meets = getattr(op.kind, "accumulate", False)
-    rows = context.passes(op.kind.op, "forward" if meets else phase)
+    own = "accumulate" if meets and "accumulate" in context.stack.passes else op.kind.op
+    rows = context.passes(own, "forward" if meets else phase)
     if rows.launches == 0:
         return None
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)

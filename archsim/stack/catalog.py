@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,7 +15,7 @@ from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder, read_text
 from archsim.form import problems_of
 from archsim.quantity import parse
-from archsim.stack.form import ConvForm, MenuForm, PassesForm, StackForm
+from archsim.stack.form import ConvForm, ConvPhase, MenuForm, PassesForm, StackForm
 from archsim.stack.stack import Conv, Menu, Passes, Stack, Tile
 
 FOLDER = "traces/stacks"
@@ -53,7 +54,10 @@ def _merged(place: Path | Traversable, depth: int = 0) -> dict[str, Any]:
     if depth > DEPTH_LIMIT:
         raise InputError(str(place), f"inherits: more than {DEPTH_LIMIT} levels deep, or a circle")
     merged: dict[str, Any] = {}
-    for parent in own.get("inherits", []):
+    parents = own.get("inherits", [])
+    if not isinstance(parents, list):
+        raise InputError(str(place), f"inherits: must be a list of stack names, is {parents!r}")
+    for parent in parents:
         base = data_folder(FOLDER).joinpath(f"{parent}.toml")
         if not base.is_file():
             raise InputError(str(place), f"inherits: no stack file {parent!r}")
@@ -67,24 +71,24 @@ def _over(top: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
     for key, value in top.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
         # A table of algorithms replaces the inherited one: a library generation lists all that it has.
-        result[key] = _over(value, result[key]) if both and key != "algorithms" else value
+        result[key] = _over(value, result[key]) if both and key not in ("algorithms", "tensor") else value
     return result
 
 
 def _build(place: Path | Traversable) -> Stack:
     document = _merged(place)
     form, problems = problems_of(StackForm, document, "")
-    if form is None:
+    if form is None or (problems := _lacking(form)):
         raise InputError(str(place), problems)
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
     try:
-        conv, reserved = _conv(form.conv), parse(form.reserved, "B")
+        conv, reserved = _conv(form.conv), _size("reserved", form.reserved)
     except ValueError as error:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        inputs=form.inputs, reserved=reserved, variants=form.variants, conv=conv,
+        linear_bias=form.linear_bias, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved, variants=form.variants, conv=conv,
         menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
@@ -93,10 +97,32 @@ def _build(place: Path | Traversable) -> Stack:
     )  # fmt: skip
 
 
+def _lacking(form: StackForm) -> list[str]:
+    """The rows that every op without a row of its own falls back on."""
+    rows = form.passes.get("default", {})
+    missing = [f"passes.default.{phase}: is missing" for phase in ("forward", "backward") if phase not in rows]
+    return missing + ([] if "default" in form.optimiser_passes else ["optimiser_passes.default: is missing"])
+
+
+def _size(key: str, written: str) -> float:
+    size = parse(written, "B")
+    if size < 0:
+        raise ValueError(f"{key}: {written} is less than nothing")
+    return size
+
+
 def _conv(form: ConvForm) -> Conv:
-    limit = float("inf") if form.workspace_limit is None else parse(form.workspace_limit, "B")
-    algorithms = {str(phase): dict(rows) for phase, rows in form.algorithms.items()}
-    return Conv(algorithms=algorithms, workspace_limit=limit, grouped=form.grouped, bias=form.bias)
+    limit = float("inf") if form.workspace_limit is None else _size("conv.workspace_limit", form.workspace_limit)
+    return Conv(
+        algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without), workspace_limit=limit,
+        grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
+        unfold_flop=form.unfold_flop,
+    )  # fmt: skip
+
+
+def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[str]) -> dict[str, dict[str, str]]:
+    """The algorithms of a library that a framework lets run."""
+    return {str(phase): {name: c for name, c in rows.items() if name not in without} for phase, rows in table.items()}
 
 
 def _menu(form: MenuForm) -> Menu:

@@ -45,9 +45,14 @@ class ConvForm(Form):
     """How convolutions run."""
 
     algorithms: dict[ConvPhase, dict[Word, Word]]
+    tensor: dict[ConvPhase, dict[Word, Word]] = {}
+    without: list[Word] = []
     workspace_limit: Word | None = None
     grouped: Literal["sequential", "batched"] = "sequential"
     bias: Literal["separate", "fused"] = "separate"
+    layout_copies: Literal["none", "tensor", "all"] = "none"
+    unfold_threads: Literal["one", "all"] = "all"
+    unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     source: Word
 
 
@@ -66,6 +71,8 @@ class StackForm(Form):
     elementwise_threads: Literal["one", "all"] = "all"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
+    linear_bias: Literal["separate", "fused"] = "separate"
+    optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}

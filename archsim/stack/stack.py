@@ -40,13 +40,20 @@ class Conv:
     """How the stack convolves.
 
     `algorithms` maps a phase to {algorithm: name of its efficiency constant}; every algorithm whose workspace fits
-    `workspace_limit` is a candidate. `grouped` is how groups run: one after the other, or as one batched kernel.
+    `workspace_limit` is a candidate. `tensor` is the same for tensor cores, empty where they take the same algorithms.
+    `grouped` is how groups run: one after the other, or as one batched kernel. `layout_copies` says which convolutions
+    are surrounded by copies into the library's layout. Unfolding takes `unfold_flop` operations of index arithmetic for
+    each value.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
+    tensor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     workspace_limit: float = float("inf")
     grouped: str = "sequential"
     bias: str = "separate"
+    layout_copies: str = "none"  # "none", "tensor" (those on tensor cores), "all"
+    unfold_threads: str = "all"  # CPU: "all" or "one"
+    unfold_flop: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,8 @@ class Stack:
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
+    linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
+    optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     reserved: float = 0.0  # B of device memory that context and framework take

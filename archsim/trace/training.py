@@ -15,16 +15,18 @@ from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
 from archsim.trace.op import Add, CrossEntropy, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
-TASKS = ("inference", "backward", "forward_backward", "training_step")
+TASKS = ("inference", "forward", "backward", "forward_backward", "training_step")
 OPTIMISER = "sgd_momentum"
 
 
-def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER) -> Trace:
+def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
     """The ops that a task runs, in order: forward, gradients in reverse, updates; dead ops are left out.
 
-    `inference` is the forward pass, `backward` the gradients alone (the forward tensors that they read are inputs of
-    the trace), `forward_backward` both, and `training_step` adds the updates. Raises ValueError for another task, for a
-    trace that holds gradients already, and, where gradients are asked for, for one without learned values.
+    `inference` is the forward pass, `forward` the same as training runs it (batch statistics, dropout, loss), `backward`
+    the gradients alone (the forward tensors that they read are inputs of the trace), `forward_backward` both, and
+    `training_step` adds the updates. With `input_gradient` the network's inputs get a gradient too, as scripts have it
+    that call a framework's backward pass without telling it to leave the first layer's out. Raises ValueError for another
+    task, for a trace that holds gradients already, and, where gradients are asked for, for one without learned values.
     """
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; one of {', '.join(TASKS)}")
@@ -34,7 +36,9 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER) -> Trace:
     if task == "inference":
         return live
     forward = _in_training(live)
-    gradients, handed_in = _gradients(forward)
+    if task == "forward":
+        return forward
+    gradients, handed_in = _gradients(forward, input_gradient)
     if not gradients:
         raise ValueError(f"network {trace.name!r} has no learned values, so there is nothing to train")
     if task == "backward":
@@ -72,10 +76,10 @@ def _is_class_softmax(op: Op) -> bool:
     return isinstance(op.kind, Softmax) and op.kind.axis % len(op.shape) == len(op.shape) - 1 > 0
 
 
-def _gradients(forward: Trace) -> tuple[list[Op], dict[str, tuple[Dim, ...]]]:
+def _gradients(forward: Trace, of_inputs: bool) -> tuple[list[Op], dict[str, tuple[Dim, ...]]]:
     """The gradient ops in execution order, and the gradients that have to be handed in, of outputs without a loss."""
     bound = {op.name: op for op in _bound(forward)}
-    needs = _needing_gradients(forward, bound.values())
+    needs = _needing_gradients(forward, bound.values(), of_inputs)
     dims = dict(forward.inputs) | {op.name: op.shape for op in forward.ops}
     ends = set(forward.ends)
     handed_in: dict[str, tuple[Dim, ...]] = {}
@@ -110,9 +114,9 @@ def _sizes(op: BoundOp) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
     return op.input_shapes, op.shape
 
 
-def _needing_gradients(forward: Trace, bound: Iterable[BoundOp]) -> dict[str, bool]:
-    """Which tensors depend on learned values."""
-    needs = dict.fromkeys(forward.inputs, False)
+def _needing_gradients(forward: Trace, bound: Iterable[BoundOp], of_inputs: bool) -> dict[str, bool]:
+    """Which tensors depend on learned values, or on the inputs where these get a gradient."""
+    needs = dict.fromkeys(forward.inputs, of_inputs)
     for op in bound:
         needs[op.name] = op.parameters > 0 or any(needs[name] for name in op.inputs)
     return needs

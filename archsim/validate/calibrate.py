@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.cost.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.errors import ArchsimError, MissingExtra
 from archsim.validate.case import Case
@@ -73,6 +73,25 @@ def rows_hash(cases: Sequence[Case]) -> str:
     """Sixteen hexadecimal digits that stand for these rows and their measured values."""
     lines = sorted(f"{c.source},{c.label},{c.hardware},{c.stack_id},{c.task},{c.batch},{c.metric},{c.measured!r}" for c in cases)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def model_hash(cases: Sequence[Case], calibration: Calibration) -> str:
+    """Sixteen hexadecimal digits that stand for what model, specs and stacks make of these rows with these constants.
+
+    Predictions are rounded to 1e-5 of their value, so that the last bits of another machine's arithmetic do not count.
+    """
+    logs = np.round(np.log(evaluate(prepare(cases), calibration)), 5) + 0.0
+    return hashlib.sha256(logs.astype("<f8").tobytes()).hexdigest()[:16]
+
+
+def recorded(fit: Fit, cases: Sequence[Case], version: str) -> Calibration:
+    """The calibration of a fit with the record of what it was made from."""
+    record = FitRecord(
+        rows=fit.rows, rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration), median_before=fit.error_before,
+        median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound,
+        covariance=tuple(tuple(float(f"{value:.4g}") for value in row) for row in fit.covariance),
+    )  # fmt: skip
+    return replace(fit.calibration, version=version, fit=record)
 
 
 def bounds_reached(calibration: Calibration, names: Sequence[str]) -> tuple[str, ...]:
@@ -190,11 +209,11 @@ def _influences(name: str, group: Group) -> bool:
         return any(c.metric in ("power_w", "energy_j") for c in group.cases)
     if name in group.lowered.kernels.constants:
         return True
-    if family == "conv":
-        return name == "conv.strided_data" and device.kind == "gpu" and case.training
+    if rest.startswith("cublas"):
+        return False
     if family == "cpu":
         return device.kind == "cpu" and rest in ("ramp", "barrier_s", "pointwise_flop", "prefetch")
-    return family in ("gemm", "stream", "l2") and device.kind == "gpu" and name != "gemm.efficiency"
+    return family in ("gemm", "stream", "l2") and device.kind == "gpu" and name not in case.stack.efficiency.values()
 
 
 def _weights(cases: Sequence[Case]) -> Array:

@@ -17,7 +17,8 @@ class Case:
     """One row of a measurement file, ready to be predicted.
 
     `label` is the network, or the op of a kernel row. `clock` [Hz] is the measured one, None where the row gives none.
-    `host` says whether the framework's host time belongs to the measurement (a kernel timed alone has none).
+    `host` says whether the framework's host time belongs to the measurement (a kernel timed alone has none). `line` and
+    `file` say where the row stands, `fields` hold all its columns.
     """
 
     line: int
@@ -38,11 +39,12 @@ class Case:
     threads: int | None = None
     clock: float | None = None
     host: bool = True
+    file: str = ""
 
     @property
     def training(self) -> bool:
         """Whether the ops run as in training."""
-        return self.task not in ("inference", "forward")
+        return self.task != "inference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +53,4 @@ class Skip:
 
     line: int
     reason: str
+    file: str = ""

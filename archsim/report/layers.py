@@ -1,0 +1,88 @@
+"""The rows of the bar charts: single ops with the small ones put together, or kinds of op."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from archsim.answer import Estimate, OpEstimate
+from archsim.report.palette import order
+
+MOST = 40  # bars of single ops; more cannot be read
+LARGE = 1.6  # a rest this many times the longest op would squeeze all others, so it is told and not drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One bar: times [s] and energies [J] by bound, of `count` ops."""
+
+    name: str
+    time_s: dict[str, float]
+    energy_j: dict[str, float]
+    count: int = 1
+    drawn: bool = True
+
+    @property
+    def time(self) -> float:
+        """The whole bar [s]."""
+        return math.fsum(self.time_s.values())
+
+    @property
+    def energy(self) -> float:
+        """The whole bar [J]."""
+        return math.fsum(self.energy_j.values())
+
+
+def is_large(estimate: Estimate) -> bool:
+    """Whether there are more ops than `by_op` shows one by one."""
+    return len(_live(estimate)) > MOST
+
+
+def by_op(estimate: Estimate, most: int = MOST) -> list[Row]:
+    """The `most` longest ops in execution order, then one row for the others; ops that take no time are left out."""
+    live = _live(estimate)
+    longest = sorted(range(len(live)), key=lambda i: -live[i].time_s)[:most]
+    kept = set(longest)
+    rows = [_row(op.name, [op]) for i, op in enumerate(live) if i in kept]
+    rest = [op for i, op in enumerate(live) if i not in kept]
+    if rest:
+        other = _row(f"other {len(rest)} ops", rest)
+        fits = other.time <= LARGE * max(row.time for row in rows) and other.energy <= LARGE * max(r.energy for r in rows)
+        rows.append(_row(other.name, rest, drawn=fits))
+    return rows
+
+
+def by_kind(estimate: Estimate) -> list[Row]:
+    """All ops by kind and phase, the longest first."""
+    groups: dict[tuple[str, str], list[OpEstimate]] = {}
+    for op in _live(estimate):
+        groups.setdefault((op.kind, op.phase), []).append(op)
+    rows = [_row(_kind_name(kind, phase), ops) for (kind, phase), ops in groups.items()]
+    return sorted(rows, key=lambda row: (-row.time, row.name))
+
+
+def phase_name(phase: str) -> str:
+    """A phase for people: `backward_data` is "backward data"."""
+    return phase.replace("_", " ")
+
+
+def _kind_name(kind: str, phase: str) -> str:
+    return kind if phase in ("forward", kind) else f"{kind}, {phase_name(phase)}"
+
+
+def _live(estimate: Estimate) -> list[OpEstimate]:
+    return [op for op in estimate.ops if op.time_s > 0]
+
+
+def _row(name: str, ops: list[OpEstimate], drawn: bool = True) -> Row:
+    bounds = order({op.bound for op in ops})
+    return Row(
+        name=name, count=len(ops), drawn=drawn,
+        time_s={bound: _sum(op.time_s for op in ops if op.bound == bound) for bound in bounds},
+        energy_j={bound: _sum(op.energy_j for op in ops if op.bound == bound) for bound in bounds},
+    )  # fmt: skip
+
+
+def _sum(values: Iterable[float]) -> float:
+    return math.fsum(values)

@@ -1,0 +1,71 @@
+"""Words and tables as HTML. Whatever comes from a file passes through `text` or `label` here, nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from archsim.quantity import show
+from archsim.report.text import clean
+
+
+def text(words: str) -> str:
+    """Words for the body of a page or for a quoted attribute.
+
+    >>> text('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(clean(words))
+
+
+def label(words: str, longest: int = 34) -> str:
+    """Words for a chart, cut to `longest` characters; a chart library reads some tags, but knows no `&quot;`.
+
+    >>> label("<b>conv1</b>"), label("a" * 9, longest=5)
+    ('&lt;b&gt;conv1&lt;/b&gt;', 'aaaa…')
+    """
+    plain = clean(words)
+    short = plain if len(plain) <= longest else plain[: longest - 1] + "…"
+    return html.escape(short, quote=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell that is ready to be written: `body` is HTML, `value` what a click on the head sorts by."""
+
+    body: str
+    value: float | None = None
+    style: str = ""
+    tip: str = ""
+
+
+def words(content: str, *, style: str = "", tip: str = "") -> Cell:
+    """A cell of text."""
+    return Cell(body=text(content), style=style, tip=tip)
+
+
+def number(value: float, unit: str, digits: int = 3) -> Cell:
+    """A quantity, to the right."""
+    return Cell(body=text(show(value, unit, digits)), value=value, style="num")
+
+
+def percent(fraction: float, form: str = ".1f") -> Cell:
+    """A share of one as per cent, to the right."""
+    return Cell(body=f"{100 * fraction:{form}} %", value=fraction, style="num")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Cell]], style: str = "") -> str:
+    """A table whose numeric columns, heads included, stand to the right."""
+    lines = [list(row) for row in rows]
+    numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
+    heads = "".join(f'<th class="num">{text(h)}</th>' if n else f"<th>{text(h)}</th>" for h, n in zip(head, numeric, strict=True))
+    body = "\n".join(f"<tr>{''.join(map(_written, line))}</tr>" for line in lines)
+    return f'<table class="{style}">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
+
+
+def _written(cell: Cell) -> str:
+    marks = f' class="{cell.style}"' if cell.style else ""
+    marks += f' data-v="{cell.value:.6g}"' if cell.value is not None else ""
+    marks += f' title="{text(cell.tip)}"' if cell.tip else ""
+    return f"<td{marks}>{cell.body}</td>"

@@ -1,0 +1,22 @@
+"""Published measurements beside the prediction for the same settings, as a table."""
+
+from __future__ import annotations
+
+from archsim.answer import Estimate, Reference
+from archsim.quantity import show
+from archsim.report.markup import Cell, number, percent, table, words
+from archsim.report.text import METRIC_NAMES, METRIC_UNITS
+
+
+def references(estimate: Estimate) -> str:
+    """One row per measurement."""
+    head = ("metric", "measured", "predicted", "error", "stack", "clock", "source")
+    return table(head, [_row(reference) for reference in estimate.references])
+
+
+def _row(r: Reference) -> tuple[Cell, ...]:
+    unit = METRIC_UNITS[r.metric]
+    return (
+        words(METRIC_NAMES[r.metric]), number(r.measured, unit, 4), number(r.predicted, unit, 4), percent(r.error, "+.1f"),
+        words(r.stack), words(show(r.clock_hz, "Hz"), style="num"), words(r.source),
+    )  # fmt: skip

@@ -1,0 +1,128 @@
+"""Models that any prediction has to beat: the roofline, and the roofline with three global constants.
+
+time = sum over ops of max(FLOP / (a peak), bytes / (b bandwidth)) + c ops: a and b are the shares of the peaks that all
+kernels reach, c [s] is what every op costs besides. The three are fitted to the rows of split calibrate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.cost.roofline import roofline_parts
+from archsim.run import spread
+from archsim.validate.case import Case
+from archsim.validate.predict import Group, evaluate, prepare
+
+BASELINES = ("roofline", "constants")
+TIMES = ("latency_s", "throughput_per_s")
+MOST_FITTED = 1500  # rows: three numbers need no more
+SHARES = np.geomspace(0.02, 1.0, 14)
+PER_OP_S = np.concatenate([[0.0], np.geomspace(1e-6, 1e-3, 13)])
+FINER = 5  # values of each constant in the second, finer pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """The three constants and how they were found."""
+
+    compute: float
+    bandwidth: float
+    per_op_s: float
+    rows: int
+
+
+def baseline_roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
+    """What no implementation of these kernels could beat."""
+    return evaluate(groups, calibration, "roofline")
+
+
+def baseline_constants(cases: Sequence[Case]) -> tuple[Array, Constants | None]:
+    """Predictions of the roofline with three constants fitted to the calibrate rows among `cases`.
+
+    NaN for power and energy; without a calibrate row nothing is fitted and all are NaN.
+    """
+    return constants_of(cases, prepare(cases))
+
+
+def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array, Constants | None]:
+    """The same for cases that are prepared already."""
+    timed = np.array([case.metric in TIMES for case in cases])
+    usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
+    if not usable.size:
+        return np.full(len(cases), np.nan), None
+    parts = Parts.of(groups, len(cases))
+    seconds = np.array([c.measured if c.metric == "latency_s" else c.batch / c.measured for c in cases])
+    chosen = usable[np.linspace(0, usable.size - 1, min(MOST_FITTED, usable.size)).astype(np.intp)]
+    found = _fitted(parts.only(chosen), seconds[chosen], int(usable.size))
+    time = parts.time(found.compute, found.bandwidth)[0] + found.per_op_s * parts.count
+    rate = np.array([case.metric == "throughput_per_s" for case in cases])
+    batch = np.array([case.batch for case in cases])
+    with np.errstate(divide="ignore"):
+        return np.where(timed, np.where(rate, batch / time, time), np.nan), found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Ops of all cases in one row: `compute` and `dram` [s] at the peaks; case i owns those from `start[i]` on."""
+
+    compute: Array
+    dram: Array
+    start: Array
+    count: Array  # ops of each case that launch something
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], size: int) -> Parts:
+        """The parts of prepared cases, in the order of the cases."""
+        compute: list[Array] = [np.zeros(0)] * size
+        dram: list[Array] = [np.zeros(0)] * size
+        count = np.zeros(size)
+        for group in groups:
+            first = group.cases[0]
+            _, _, at_peak, at_bandwidth, _ = roofline_parts(
+                group.lowered.kernels, first.spec.device, first.precision, group.clock, group.threads
+            )
+            for position, plan_of in zip(group.positions, group.plans, strict=True):
+                compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]
+                count[position] = np.sum(plan_of >= 0)
+        return cls._joined(compute, dram, count)
+
+    @classmethod
+    def _joined(cls, compute: Sequence[Array], dram: Sequence[Array], count: Array) -> Parts:
+        start = np.cumsum([0, *(part.size for part in compute)])[:-1]
+        return cls(compute=np.concatenate(compute), dram=np.concatenate(dram), start=start, count=count)
+
+    def only(self, chosen: Array) -> Parts:
+        """The parts of some cases."""
+        ends = np.append(self.start[1:], self.compute.size)
+        spans = [slice(self.start[i], ends[i]) for i in chosen]
+        return self._joined([self.compute[s] for s in spans], [self.dram[s] for s in spans], self.count[chosen])
+
+    def time(self, compute: float, bandwidth: float) -> Array:
+        """Time without the constant of each op [s], [1, cases]."""
+        return np.add.reduceat(np.maximum(self.compute / compute, self.dram / bandwidth), self.start)[None, :]
+
+
+def _fitted(parts: Parts, seconds: Array, rows: int) -> Constants:
+    """The least mean |log(predicted / measured)| on a coarse grid, then on a finer one around its best point."""
+    best = _search(parts, seconds, SHARES, SHARES, PER_OP_S)
+    step = float(SHARES[1] / SHARES[0])
+    near = np.geomspace(1 / step, step, FINER)
+    shares = [np.minimum(1.0, value * near) for value in best[:2]]
+    compute, bandwidth, per_op = _search(parts, seconds, *shares, np.append(0.0, best[2] * np.geomspace(0.5, 2.0, FINER)))
+    return Constants(compute=compute, bandwidth=bandwidth, per_op_s=per_op, rows=rows)
+
+
+def _search(parts: Parts, seconds: Array, compute: Array, bandwidth: Array, per_op: Array) -> tuple[float, float, float]:
+    best = (np.inf, 1.0, 1.0, 0.0)
+    for a, b in product(compute, bandwidth):
+        time = parts.time(float(a), float(b)) + per_op[:, None] * parts.count
+        off = np.mean(np.abs(np.log(np.maximum(time, 1e-12) / seconds)), axis=1)
+        i = int(np.argmin(off))
+        best = min(best, (float(off[i]), float(a), float(b), float(per_op[i])))
+    return best[1:]

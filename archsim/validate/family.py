@@ -1,0 +1,84 @@
+"""A family of measurement files: the columns that tell it, what their cells must be, and how a row becomes cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from archsim.corpus.table import Row, Table, number, positive, whole
+from archsim.validate.case import Case
+from archsim.validate.resolve import Refused
+
+Reader = Callable[[Row, str], list[Case]]
+MOST_COUNTED = 100_000  # problems after which nobody reads on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One kind of measurement file.
+
+    A file belongs to it when it has all `columns`. `words` must not be empty; `numbers` are finite and above zero where
+    given, `readings` may be 0 (below what the timer tells apart), `whole` are counts from 1, `offsets` whole numbers from
+    0; `measured` are columns of which one must be given.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    words: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    measured: tuple[str, ...]
+    read: Reader
+
+
+def malformed(table: Table, family: Family) -> list[str]:
+    """Every cell whose form is wrong, as a sentence with its line."""
+    checks = [(name, positive) for name in family.numbers if name in table.header]
+    checks += [(name, number) for name in family.readings if name in table.header]
+    checks += [(name, whole) for name in family.whole if name in table.header]
+    checks += [(name, offset) for name in family.offsets if name in table.header]
+    cached = [(name, lru_cache(maxsize=65536)(_problem(rule))) for name, rule in checks]
+    problems: list[str] = []
+    for row in table.rows:
+        cells = row.cells
+        problems += [f"line {row.line}: {name} is empty" for name in family.words if not cells[name].strip()]
+        if not any(cells.get(name) for name in family.measured):
+            problems.append(f"line {row.line}: no value in {' or '.join(family.measured)}")
+        for name, problem in cached:
+            text = cells[name]
+            if text and (said := problem(text)):
+                problems.append(f"line {row.line}: {name} {said}")
+        problems += [f"line {row.line}: {name} begins with '{text[0]}', as a formula does"
+                     for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
+        if len(problems) > MOST_COUNTED:
+            break
+    return problems
+
+
+def offset(text: str) -> int:
+    """A whole number from 0."""
+    return whole(text, least=0)
+
+
+def _problem(rule: Callable[[str], float]) -> Callable[[str], str]:
+    def problem(text: str) -> str:
+        try:
+            rule(text)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    return problem
+
+
+def integer(cells: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """A whole number of a checked row; the default where the cell is empty."""
+    text = cells.get(name, "")
+    if text:
+        return int(float(text))
+    if default is None:
+        raise Refused(f"{name} is not given")
+    return default

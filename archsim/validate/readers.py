@@ -1,0 +1,68 @@
+"""Measurement files of every family, told apart by their headers, as cases; rows that cannot be predicted become skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from archsim.corpus.shipped import shipped_files
+from archsim.corpus.table import Table, read_table, refuse
+from archsim.errors import InputError
+from archsim.validate import readers_deepbench, readers_kernel, readers_layer, readers_network, readers_power
+from archsim.validate.case import Case, Skip
+from archsim.validate.family import Family, malformed
+from archsim.validate.resolve import Refused
+
+FAMILIES: tuple[Family, ...] = (
+    readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
+    readers_power.FAMILY,
+)  # fmt: skip
+
+
+def read_files(files: Iterable[str | Path | Traversable] = ()) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of several files, of the shipped corpus if none are named.
+
+    Raises MissingFile, and InputError for a file whose form is broken; a row whose words are not known is a skip.
+    """
+    cases: list[Case] = []
+    skips: list[Skip] = []
+    for place in list(files) or shipped_files():
+        found, left = read(place)
+        cases += found
+        skips += left
+    return cases, skips
+
+
+def read(place: str | Path | Traversable) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of one file."""
+    table = read_table(place)
+    family = family_of(table)
+    refuse(table.path, malformed(table, family))
+    return cases_of(table, family)
+
+
+def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of a table whose form has been checked."""
+    cases: list[Case] = []
+    skips: list[Skip] = []
+    for row in table.rows:
+        try:
+            cases += family.read(row, table.name)
+        except Refused as refused:
+            skips.append(Skip(line=row.line, reason=str(refused), file=table.name))
+    return cases, skips
+
+
+def family_of(table: Table) -> Family:
+    """The family whose columns the header has; InputError names what the nearest one still lacks."""
+    header = set(table.header)
+    for family in FAMILIES:
+        if header.issuperset(family.columns):
+            return family
+    nearest = max(FAMILIES, key=lambda family: len(header & set(family.columns)) / len(family.columns))
+    if not header & set(nearest.columns):
+        raise InputError(table.path, f"line 1: no measurement file; columns would be {', '.join(FAMILIES[0].columns)}")
+    missing = [name for name in nearest.columns if name not in header]
+    raise InputError(table.path, [f"line 1: column {name!r} is missing ({nearest.name})" for name in missing])
+

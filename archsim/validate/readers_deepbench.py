@@ -1,0 +1,77 @@
+"""Rows of DeepBench: products, convolutions and recurrent layers, library calls repeated in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from archsim.corpus.table import Row
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
+from archsim.trace.op import Linear, Lstm
+from archsim.trace.trace import BoundOp
+from archsim.validate.case import Case
+from archsim.validate.family import Family, integer
+from archsim.validate.kernel_ops import conv, op
+from archsim.validate.resolve import Refused, as_library, device, setting
+from archsim.validate.software import stack_of
+
+DIRECTIONS = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER)
+
+
+def read(row: Row, file: str) -> list[Case]:
+    """The case of a row's time."""
+    cells = row.cells
+    what, phase = cells["op"], cells["direction"]
+    if what not in BUILDERS:
+        raise Refused(f"op {what!r} is not modelled")
+    if cells.get("suspicious"):
+        raise Refused("marked as misprinted in its source")
+    if phase not in DIRECTIONS:
+        raise Refused(f"direction {phase!r} does not say which gradients")
+    built = BUILDERS[what](cells, phase)
+    hardware = device(cells["hardware"]).identity.id
+    found = as_library(setting(hardware, stack_of("deepbench", f"{hardware} {what}"), cells["precision"]))
+    return [
+        Case(
+            line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=what,
+            hardware=hardware, stack_id=found.stack.id, task="inference" if phase == FORWARD else "backward",
+            metric="latency_s", measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), ops=(built,),
+            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, host=False, file=file,
+        )
+    ]  # fmt: skip
+
+
+def _gemm(cells: Mapping[str, str], phase: str) -> BoundOp:
+    """C[M, N] = A[M, K] B[K, N], column-major: A are the weights, N the rows of a batch."""
+    m, n, k = (integer(cells, name) for name in ("M", "N", "K"))
+    return op(Linear(bias=False), phase, (n, m), (n, k))
+
+
+def _conv(cells: Mapping[str, str], phase: str) -> BoundOp:
+    """R is the height of the filter, S its width."""
+    n, c, h, w, k, r, s = (integer(cells, name) for name in ("batch", "C", "H", "W", "filters", "R", "S"))
+    return conv(
+        image=(n, c, h, w), filters=k, window=(r, s), stride=(integer(cells, "stride_h"), integer(cells, "stride_w")),
+        pad=(integer(cells, "pad_h"), integer(cells, "pad_w")), bias=False, phase=phase,
+    )  # fmt: skip
+
+
+def _recurrent(cells: Mapping[str, str], phase: str) -> BoundOp:
+    """One layer whose input is as wide as its state."""
+    if cells["cell"] != "LSTM":
+        raise Refused(f"cell {cells['cell']} is not modelled")
+    hidden, n, steps = (integer(cells, name) for name in ("hidden", "rnn_batch", "timesteps"))
+    return op(Lstm(hidden=hidden, biases=2), phase, (steps, n, hidden), (steps, n, hidden))
+
+
+BUILDERS: dict[str, Callable[[Mapping[str, str], str], BoundOp]] = {"gemm": _gemm, "conv": _conv, "rnn": _recurrent}
+
+FAMILY = Family(
+    name="DeepBench",
+    columns=("source_id", "op", "precision", "M", "N", "K", "W", "H", "C", "cell", "direction", "time_ms", "hardware"),
+    words=("source_id", "op", "precision", "hardware"),
+    numbers=("time_ms",),
+    whole=("M", "N", "K", "W", "H", "C", "batch", "filters", "R", "S", "stride_h", "stride_w", "hidden", "rnn_batch", "timesteps"),
+    offsets=("pad_h", "pad_w"),
+    measured=("time_ms",),
+    read=read,
+)

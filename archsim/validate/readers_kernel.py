@@ -1,0 +1,156 @@
+"""Rows of single kernels: products, convolutions, streams and attention, timed alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from archsim.corpus.table import Row
+from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Relu, Shape, Softmax, Tanh
+from archsim.trace.trace import BoundOp
+from archsim.validate.case import Case
+from archsim.validate.family import Family, integer
+from archsim.validate.kernel_ops import conv, forward
+from archsim.validate.resolve import Refused, setting
+from archsim.validate.software import stack_of
+
+Cells = Mapping[str, str]
+Build = Callable[[Cells, Mapping[str, Any]], BoundOp]
+
+DOUBTFUL = "SUSPECT"  # in the notes of a row whose rate is above the device's peak
+WITH_HOST = ("pytorch-",)  # software that launches each timed kernel from the host; the others replay a graph
+
+# element-wise kernels by the source's name: the kind that moves as much, and how many tensors it reads
+STREAMS: dict[str, tuple[Kind, int]] = {
+    "add": (Add(), 2), "mul": (Mul(), 2), "div": (Mul(), 2), "pow": (Mul(), 2),
+    "addu": (Relu(), 1), "mulu": (Relu(), 1), "divu": (Relu(), 1), "relu": (Relu(), 1),
+    "powu": (Tanh(), 1), "tanh": (Tanh(), 1), "gelu": (Gelu(), 1),
+}  # fmt: skip
+
+
+def read(row: Row, file: str) -> list[Case]:
+    """The case of its time, and of its power where the file measures both."""
+    cells = row.cells
+    if DOUBTFUL in cells.get("notes", ""):
+        raise Refused("marked as faster than the device's peak")
+    op, software = cells["op"], cells["software"]
+    if op not in BUILDERS:
+        raise Refused(f"op {op!r} is not modelled")
+    found = setting(cells["hardware"], stack_of("kernels", software), cells["dtype"])
+    built = BUILDERS[op](cells, parameters(cells))
+    fields = {**cells, "source": cells["source_id"]}
+
+    def case(metric: str, measured: float) -> Case:
+        return Case(
+            line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
+            stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=cells.get("split", ""),
+            ops=(built,), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
+            host=software.startswith(WITH_HOST), file=file,
+        )  # fmt: skip
+
+    cases = [case("latency_s", float(cells["latency_us"]) * 1e-6)]
+    if "energy_uj" in cells and cells.get("power_w"):
+        cases.append(case("power_w", float(cells["power_w"])))
+    return cases
+
+
+def parameters(cells: Cells) -> Mapping[str, Any]:
+    """The JSON object in the column `kernel` or `params`."""
+    text = cells.get("kernel") or cells.get("params") or "{}"
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused("kernel parameters are not JSON") from None
+    if not isinstance(found, dict):
+        raise Refused("kernel parameters are no JSON object")
+    return found
+
+
+def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    m, n, k = (integer(cells, name) for name in ("m", "n", "k"))
+    if integer(cells, "batch", 1) > 1:
+        return _bmm(cells, more)
+    return forward(Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
+
+
+def _bmm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    m, n, k = (integer(cells, name) for name in ("m", "n", "k"))
+    count = integer(cells, "batch", 1)
+    return forward(Matmul(), (count, m, n), (count, m, k), (count, k, n))
+
+
+def _conv(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    names = ("cin", "hin", "win", "cout", "kh", "kw", "stride", "pad")
+    sizes = [more.get(name) for name in names]
+    if not all(isinstance(size, int) and 0 <= size <= 1 << 24 for size in sizes):
+        raise Refused(f"a convolution needs {', '.join(names)}")
+    c, h, w, k, r, s, stride, pad = (int(size) for size in sizes if size is not None)
+    return conv(
+        image=(integer(cells, "batch", 1), c, h, w), filters=k, window=(r, s), stride=(stride, stride), pad=(pad, pad),
+        bias=False,
+    )  # fmt: skip
+
+
+def _elementwise(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    if cells["sub_op"] not in STREAMS:
+        raise Refused(f"element-wise op {cells['sub_op']!r} is not modelled")
+    kind, inputs = STREAMS[cells["sub_op"]]
+    shape = _matrix(cells)
+    return forward(kind, shape, *[shape] * inputs)
+
+
+def _softmax(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    return forward(Softmax(), _matrix(cells), _matrix(cells))
+
+
+def _layernorm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    return forward(LayerNorm(), _matrix(cells), _matrix(cells))
+
+
+def _matrix(cells: Cells) -> Shape:
+    return (integer(cells, "m"), integer(cells, "n"))
+
+
+def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    what = cells["sub_op"]
+    if what not in ("prefill_causal", "decode", "encoder_full"):
+        raise Refused("multi-head latent attention is not modelled" if what[:3] == "mla" else f"{what} is not modelled")
+    queries, keys, window = integer(cells, "seq_q"), integer(cells, "seq_kv"), more.get("window", 0)
+    if isinstance(window, int) and 0 < window < keys:
+        if what != "decode":
+            raise Refused("attention over a window is not modelled")
+        keys = window  # one query sees no further back
+    n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
+    shared = integer(cells, "kv_heads", heads)
+    kind = Attention(heads=heads, kv_heads=shared, causal=what == "prefill_causal")
+    seen = (n, keys, shared * size)
+    return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
+
+
+BUILDERS: dict[str, Build] = {
+    "gemm": _gemm, "bmm": _bmm, "conv": _conv, "elementwise": _elementwise, "softmax": _softmax, "layernorm": _layernorm,
+    "attention": _attention,
+}  # fmt: skip
+
+_COLUMNS = ("source_id", "op", "sub_op", "m", "n", "k", "dtype", "software", "latency_us", "hardware")
+_SIZES = ("m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "seq_q", "seq_kv", "elements")
+
+FAMILY = Family(
+    name="kernels",
+    columns=_COLUMNS,
+    words=("source_id", "op", "dtype", "software", "hardware"),
+    numbers=("latency_us", "power_w"),
+    whole=_SIZES,
+    measured=("latency_us",),
+    read=read,
+)
+POWER = Family(
+    name="kernels with power",
+    columns=(*_COLUMNS, "power_w", "energy_uj"),
+    words=FAMILY.words,
+    numbers=("latency_us", "power_w", "energy_uj"),
+    whole=_SIZES,
+    measured=("latency_us",),
+    read=read,
+)

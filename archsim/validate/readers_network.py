@@ -1,0 +1,59 @@
+"""Rows of whole networks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from archsim.corpus.table import Row
+from archsim.validate.case import METRICS, Case
+from archsim.validate.family import Family, integer
+from archsim.validate.resolve import Refused, network, setting
+
+_PER_CORE = re.compile(r"vCPUs/2")
+_VCPUS = re.compile(r"\((\d+) vCPU\)")
+
+
+def read(row: Row, file: str) -> list[Case]:
+    """The one case of a row."""
+    cells = row.cells
+    metric = cells["metric"]
+    if metric not in METRICS:
+        raise Refused(f"metric {metric!r} is not one of {', '.join(METRICS)}")
+    devices = integer(cells, "devices", 1)
+    if devices != 1:
+        raise Refused(f"{devices} devices: several devices are not modelled")
+    if cells.get("seq_len") or cells.get("out_len"):
+        raise Refused("sequence lengths are not modelled")
+    found = setting(cells["hardware"], cells["stack"], cells["precision"])
+    name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
+    clock = cells.get("clock_mhz")
+    return [
+        Case(
+            line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
+            stack_id=found.stack.id, task=task, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
+            ops=network(found.stack.variants.get(name, name), task, batch), spec=found.spec, stack=found.stack,
+            precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
+            clock=float(clock) * 1e6 if clock else None, file=file,
+        )
+    ]  # fmt: skip
+
+
+def threads(cells: Mapping[str, str]) -> int | None:
+    """Threads as given; "vCPUs/2" of a cloud instance by its number of vCPUs, where the source names it; else None."""
+    text = cells.get("threads", "").strip()
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    match = _VCPUS.search(cells.get("source_ref", "")) if _PER_CORE.search(text) else None
+    return max(1, int(match[1]) // 2) if match else None
+
+
+FAMILY = Family(
+    name="networks",
+    columns=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric", "value"),
+    words=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric"),
+    numbers=("value", "clock_mhz"),
+    whole=("batch", "devices"),
+    measured=("value",),
+    read=read,
+)

@@ -1,0 +1,127 @@
+"""From the words of a measured row to a device, a stack and the ops of a network; words that mean nothing are `Refused`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from archsim.device import catalog as devices
+from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.spec import Spec
+from archsim.errors import ArchsimError, Unsupported
+from archsim.query import prepared
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.trace import BoundOp
+from archsim.trace.training import TASKS
+
+HALF_STORAGE = "fp16 storage"  # values of two bytes, arithmetic in fp32
+
+# what sources write -> what is computed
+PRECISIONS = {
+    **{name: name for name in PRECISION_BYTES},
+    "fp32(default)": "fp32",
+    "fp16 in, fp32 accumulate": "fp16",
+    "fp16 storage (pseudo fp16)": HALF_STORAGE,
+    "int8 mult, int32 accumulate": "int8",
+    "fp8_block": "fp8",
+}
+
+
+class Refused(Exception):
+    """A row cannot be predicted; the message says why and becomes the reason of its skip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What runs a measured row."""
+
+    spec: Spec
+    stack: Stack
+    precision: str
+
+
+def setting(hardware: str, stack: str, precision: str) -> Setting:
+    """The device, stack and precision of a row; equal words give the same objects."""
+    found = _setting(hardware, stack, precision)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def network(graph: str, task: str, batch: int) -> tuple[BoundOp, ...]:
+    """The ops of a task of a network; equal arguments give the same tuple."""
+    found = _network(graph, task, batch)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def device(name: str) -> Spec:
+    """The spec of a device."""
+    found = _device(name)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def as_library(found: Setting) -> Setting:
+    """The setting with the stack's library called directly: a recurrent layer is one call for the whole sequence."""
+    stack = replace(found.stack, recurrent="fused", digest=f"{found.stack.digest}-fused")
+    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+
+
+@lru_cache(maxsize=4096)
+def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
+    spec, stack, precision = _device(hardware), _stack(stack_name), PRECISIONS.get(written.strip().lower())
+    if isinstance(spec, str) or isinstance(stack, str):
+        return spec if isinstance(spec, str) else str(stack)
+    if precision is None:
+        return f"precision {written!r} is not modelled"
+    if precision == HALF_STORAGE:
+        spec, precision = _without_half_arithmetic(spec), "fp16"
+    if stack.kind not in ("any", spec.kind):
+        return f"stack {stack.id} is for a {stack.kind}, not a {spec.kind}"
+    try:
+        spec.device.pipe(precision)
+    except Unsupported:
+        return f"{spec.identity.id} has no unit for {precision}"
+    return Setting(spec=spec, stack=stack, precision=precision)
+
+
+def _without_half_arithmetic(spec: Spec) -> Spec:
+    """The device with its half-precision units at the rate of the single ones."""
+    if not isinstance(spec.device, Gpu):
+        return spec
+    single = str(spec.entries["rate.fp32"].written)
+    return spec.with_settings({key: single for key in ("rate.fp16", "rate.tensor_fp16") if key in spec.entries})
+
+
+@lru_cache(maxsize=4096)
+def _device(name: str) -> Spec | str:
+    try:
+        return devices.find(name)
+    except ArchsimError:
+        return f"hardware {name!r} is not described"
+
+
+@lru_cache(maxsize=4096)
+def _stack(name: str) -> Stack | str:
+    try:
+        return stacks.find(name)
+    except ArchsimError:
+        return f"stack {name!r} is not described"
+
+
+@lru_cache(maxsize=4096)
+def _network(graph: str, task: str, batch: int) -> tuple[BoundOp, ...] | str:
+    if task not in TASKS:
+        return f"task {task!r} is not one of {', '.join(TASKS)}"
+    try:
+        trace = prepared(graph, task)
+        others = [symbol for symbol in trace.free_symbols if symbol != "N"]
+        if others:
+            return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
+        return trace.bind(**({"N": batch} if trace.free_symbols else {})).ops
+    except (ArchsimError, ValueError) as error:
+        return str(error).splitlines()[0].split(";")[0]

@@ -1,0 +1,110 @@
+"""How far predictions are off: pure functions of arrays.
+
+An error is predicted / measured - 1 of a time, power or energy; a rate is scored as the time that it stands for, so that
+predictions that are too high and too low weigh alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.95  # of the bootstrap interval
+RESAMPLES = 1000
+SEED = 20160816
+BLOCK = 1 << 21  # values drawn at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Errors of a set of rows. `bias` is the median signed error, `mape_interval` the 95 % bootstrap interval of the MAPE."""
+
+    n: int
+    mape: float
+    median_ape: float
+    p90_ape: float
+    bias: float
+    mape_interval: tuple[float, float]
+    coverage: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Kendall's tau of the device order: mean and least over the (network, task) groups that have two devices to order."""
+
+    groups: int
+    mean: float
+    least: float
+
+
+def errors(measured: Array, predicted: Array, is_rate: NDArray[np.bool_]) -> Array:
+    """predicted / measured - 1; of rates, that of the times that they stand for."""
+    ratio = predicted / measured
+    return np.where(is_rate, 1.0 / ratio, ratio) - 1.0
+
+
+def score(error: Array, inside: NDArray[np.bool_] | None = None) -> Score:
+    """The score of signed errors; `inside` says which rows their intervals cover. ValueError without rows."""
+    if not error.size:
+        raise ValueError("no rows to score")
+    off = np.abs(error)
+    return Score(
+        n=int(error.size), mape=float(off.mean()), median_ape=float(np.median(off)), p90_ape=float(np.percentile(off, 90)),
+        bias=float(np.median(error)), mape_interval=bootstrap(off),
+        coverage=float(inside.mean()) if inside is not None and inside.size else None,
+    )  # fmt: skip
+
+
+def bootstrap(values: Array, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean (Efron 1979), the same on every run."""
+    if values.size == 1:
+        return float(values[0]), float(values[0])
+    random = np.random.default_rng(seed)
+    block = max(1, BLOCK // values.size)
+    means: list[Array] = []
+    for begin in range(0, resamples, block):
+        count = min(block, resamples - begin)
+        means.append(values[random.integers(0, values.size, (count, values.size), dtype=np.int32)].mean(axis=1))
+    low, high = np.percentile(np.concatenate(means), [50 * (1 - level), 50 * (1 + level)])
+    return float(low), float(high)
+
+
+def kendall_tau(first: Array, second: Array) -> float:
+    """Kendall's tau-b of two orders (Kendall 1945), by comparing all pairs; nan when either does not order anything.
+
+    >>> kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
+    0.3333333333333333
+    """
+    upper = np.triu_indices(first.size, k=1)
+    a, b = (np.sign(values[:, None] - values[None, :])[upper] for values in (first, second))
+    norm = np.sqrt(np.sum(a != 0) * np.sum(b != 0))
+    return float(np.sum(a * b) / norm) if norm else float("nan")
+
+
+def device_order(
+    groups: Sequence[Hashable], cells: Sequence[Hashable], devices: Sequence[str], measured: Array, predicted: Array
+) -> Order | None:
+    """Whether predicted times put devices in the measured order; None when no cell has two devices.
+
+    Rows of equal `cells` did the same work. Each device counts once in a cell, by the median of its rows; the tau of a
+    group is the mean over its cells, weighted by pairs of devices.
+    """
+    by_cell: dict[tuple[Hashable, Hashable], dict[str, list[int]]] = {}
+    for row, (group, cell, device) in enumerate(zip(groups, cells, devices, strict=True)):
+        by_cell.setdefault((group, cell), {}).setdefault(device, []).append(row)
+    taus: dict[Hashable, list[tuple[float, int]]] = {}
+    for (group, _), rows in by_cell.items():
+        if len(rows) > 1:
+            seen, thought = (np.array([np.median(values[own]) for own in rows.values()]) for values in (measured, predicted))
+            tau = kendall_tau(seen, thought)
+            if not np.isnan(tau):
+                taus.setdefault(group, []).append((tau, len(rows) * (len(rows) - 1) // 2))
+    if not taus:
+        return None
+    means = [float(np.average([tau for tau, _ in found], weights=[pairs for _, pairs in found])) for found in taus.values()]
+    return Order(groups=len(means), mean=float(np.mean(means)), least=min(means))

@@ -1,0 +1,42 @@
+"""The command line, run inside this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from archsim.cli.main import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Outcome]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """`cli("list", "hw")` gives exit code and output; a traceback in either fails the test."""
+
+    # Otherwise click takes escape sequences out of what is no terminal, and a test would not see them.
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_, **__: False)
+
+    def call(*words: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["archsim", *words])
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.out + captured.err
+        assert isinstance(leaving.value.code, int)
+        return Outcome(leaving.value.code, captured.out, captured.err)
+
+    return call

@@ -1,0 +1,211 @@
+"""What the commands print when all is well."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+
+import archsim
+from archsim.device import catalog as devices
+from archsim.stack import catalog as stacks
+from archsim.trace import names as networks
+
+# The documented keys, in the documented order; others may stand between and after them.
+ESTIMATE_KEYS = (
+    "schema", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "fidelity", "clock_hz",
+    "latency_s", "latency_interval_s", "interval_level", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
+    "memory_bytes", "fits", "flop", "dram_bytes", "breakdown_s", "ops", "references", "warnings", "provenance",
+)  # fmt: skip
+OP_KEYS = {"name", "kind", "time_s", "bound", "flop", "dram_bytes", "energy_j", "kernels"}
+KERNEL_KEYS = {"name", "algorithm", "time_s", "bound"}
+REFERENCE_KEYS = {"metric", "measured", "predicted", "error", "source"}
+PROVENANCE_KEYS = {"version", "spec_hash", "trace_hash", "calibration"}
+
+
+def record(cli: Any, *words: str) -> dict[str, Any]:
+    result = cli("estimate", *words, "--json")
+    assert result.code == 0
+    assert result.err == ""
+    parsed: dict[str, Any] = json.loads(result.out)
+    return parsed
+
+
+def test_estimate_prints_layers_totals_and_what_was_measured(cli: Any) -> None:
+    result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1")
+    assert (result.code, result.err) == (0, "")
+    for text in ("conv1", "fc8", "latency", "throughput", "power", "energy", "memory", "fits", "690 MHz", "caffe-cudnn4",
+                 "measured", "NVIDIA Jetson TX1 whitepaper, 2015", "47 img/s", "error", "values of the spec are not published"):  # fmt: skip
+        assert text in result.out, text
+
+
+def test_json_has_every_documented_key_in_order(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1")
+    assert [key for key in found if key in ESTIMATE_KEYS] == list(ESTIMATE_KEYS)
+    assert found["schema"] == "archsim-estimate/1"
+    assert all(set(op) >= OP_KEYS for op in found["ops"])
+    assert all(set(kernel) >= KERNEL_KEYS for op in found["ops"] for kernel in op["kernels"])
+    assert all(set(row) >= REFERENCE_KEYS for row in found["references"])
+    assert set(found["provenance"]) >= PROVENANCE_KEYS
+    assert found["provenance"]["version"] == archsim.__version__
+
+
+def test_json_agrees_with_itself(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--batch", "4")
+    assert math.isclose(sum(op["time_s"] for op in found["ops"]), found["latency_s"], rel_tol=1e-9)
+    assert math.isclose(sum(found["breakdown_s"].values()), found["latency_s"], rel_tol=1e-9)
+    assert math.isclose(found["energy_j"], found["power_w"] * found["latency_s"], rel_tol=1e-12)
+    assert math.isclose(found["throughput_per_s"], 4 / found["latency_s"], rel_tol=1e-12)
+    low, high = found["latency_interval_s"]
+    assert low < found["latency_s"] < high
+    assert [op["name"] for op in found["ops"]][:2] == ["conv1", "relu1"]
+
+
+@pytest.mark.parametrize(
+    ("precision", "batch", "measured"),
+    [("fp32", "1", (47.0, 5.5)), ("fp16", "1", (67.0, 5.1)), ("fp32", "128", (155.0, 6.0)), ("fp16", "128", (258.0, 5.7))],
+)
+def test_references_hold_the_whitepaper_cells(cli: Any, precision: str, batch: str, measured: tuple[float, float]) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--precision", precision, "--batch", batch)
+    cells = {(row["metric"], row["measured"]): row for row in found["references"] if "whitepaper" in row["source"]}
+    assert {("throughput_per_s", measured[0]), ("power_w", measured[1])} <= set(cells)
+    for row in cells.values():
+        assert math.isclose(row["error"], row["predicted"] / row["measured"] - 1, rel_tol=1e-12)
+        # The device's default clock and stack are those of the whitepaper, so the two predictions are one.
+        assert row["predicted"] == pytest.approx(found[row["metric"]], rel=1e-9)
+
+
+def test_a_reference_keeps_its_own_clock_and_stack(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--clock", "998.4MHz", "--stack", "ideal")
+    row = found["references"][0]
+    assert (row["stack"], row["clock_hz"]) == ("caffe-cudnn4", 690e6)
+    assert found["clock_hz"] == pytest.approx(998.4e6)
+    assert row["predicted"] < found["throughput_per_s"]
+
+
+def test_a_what_if_has_no_measured_reference(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--set", "memory.bandwidth=51.2GB/s")
+    assert found["references"] == []
+
+
+def test_cell_without_measurements_says_so(cli: Any) -> None:
+    assert "nothing published for this cell" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "3").out
+
+
+def test_json_of_every_option(cli: Any) -> None:
+    found = record(
+        cli, "--net", "resnet_18", "--hw", "i7_6700k", "--batch", "2", "--task", "training_step", "--stack", "caffe-openblas",
+        "--threads", "2", "--clock", "3GHz", "--fidelity", "roofline", "--precision", "fp16", "--devices", "1",
+    )  # fmt: skip
+    expected = {"network": "resnet_18", "hardware": "i7_6700k", "batch": 2, "task": "training_step", "stack": "caffe-openblas",
+                "threads": 2, "clock_hz": 3e9, "fidelity": "roofline", "precision": "fp16", "devices": 1}  # fmt: skip
+    assert {key: found[key] for key in expected} == expected
+    assert {op["phase"] for op in found["ops"]} >= {"forward", "backward_data", "backward_filter", "update"}
+
+
+def test_csv_has_one_row_per_op(cli: Any) -> None:
+    result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--csv")
+    rows = list(csv.DictReader(io.StringIO(result.out)))
+    assert [row["name"] for row in rows] == [op.name for op in archsim.estimate(net="alexnet", hw="tegra_x1").ops]
+    assert set(rows[0]) >= {"network", "hardware", "name", "kind", "time_s", "bound", "flop", "dram_bytes", "energy_j"}
+    total = sum(float(row["time_s"]) for row in rows)
+    assert math.isclose(total, archsim.estimate(net="alexnet", hw="tegra_x1").latency_s, rel_tol=1e-9)
+
+
+def test_the_api_gives_what_json_prints(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--batch", "128", "--precision", "fp16")
+    estimate = archsim.estimate(net="alexnet", hw="tegra_x1", batch=128, precision="fp16")
+    for key in ESTIMATE_KEYS[1:22]:
+        value = getattr(estimate, key)
+        assert found[key] == (list(value) if isinstance(value, tuple) else value), key
+
+
+def test_large_networks_list_their_longest_ops_unless_asked(cli: Any) -> None:
+    few, every, none = (
+        cli("estimate", "--net", "resnet_50", "--hw", "gtx_1080", *words).out for words in ((), ("--layers",), ("--no-layers",))
+    )
+    assert "shorter ops not listed" in few
+    assert len(none.splitlines()) < 20 < len(few.splitlines()) < len(every.splitlines())
+
+
+def test_compare_is_sorted_and_agrees_with_estimate(cli: Any) -> None:
+    result = cli("compare", "--net", "alexnet", "--hw", "i7_6700k,tegra_x1,gtx_1080,tegra_x1", "--batch", "16", "--json")
+    found = json.loads(result.out)
+    assert sorted(row["hardware"] for row in found) == ["gtx_1080", "i7_6700k", "tegra_x1"]
+    assert [row["latency_s"] for row in found] == sorted(row["latency_s"] for row in found)
+    for row in found:
+        assert row["latency_s"] == archsim.estimate(net="alexnet", hw=row["hardware"], batch=16).latency_s
+
+
+def test_compare_as_table_and_csv(cli: Any) -> None:
+    table = cli("compare", "--net", "alexnet", "--hw", "tegra_x1,i7_6700k", "--threads", "2")
+    assert table.code == 0
+    assert "tegra_x1" in table.out
+    rows = list(csv.DictReader(io.StringIO(cli("compare", "--net", "alexnet", "--hw", "tegra_x1,i7_6700k", "--csv").out)))
+    assert {row["hardware"] for row in rows} == {"tegra_x1", "i7_6700k"}
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [("hw", devices.names()), ("nets", networks()), ("stacks", stacks.names()), ("fidelities", ["roofline", "analytical"]),
+     ("ops", ["conv2d", "linear", "lstm", "lrn"])],
+)  # fmt: skip
+def test_list_names_everything(cli: Any, what: str, expected: list[str]) -> None:
+    result = cli("list", what)
+    assert result.code == 0
+    first = {line.split()[0] for line in result.out.splitlines() if line.strip()}
+    assert set(expected) <= first
+
+
+def test_show_prints_every_number_with_its_source(cli: Any) -> None:
+    result = cli("show", "hw", "tegra_x1")
+    spec = devices.find("tegra_x1")
+    assert result.code == 0
+    for key, entry in spec.entries.items():
+        line = next(line for line in result.out.splitlines() if line.startswith(f"{key} "))
+        assert entry.source in line, key
+        assert entry.kind in line, key
+
+
+def test_show_as_json(cli: Any) -> None:
+    found = json.loads(cli("show", "hw", "tegra_x1", "--json").out)
+    assert found["values"]["memory.bandwidth"]["value"] == 25.6e9
+    assert found["values"]["memory.bandwidth"]["source"]
+
+
+@pytest.mark.parametrize("words", [("net", "alexnet"), ("stack", "caffe-cudnn4"), ("calibration",)])
+def test_show_the_rest(cli: Any, words: tuple[str, ...]) -> None:
+    result = cli("show", *words)
+    assert result.code == 0
+    assert len(result.out.splitlines()) > 5
+
+
+def test_doctor_is_content(cli: Any) -> None:
+    result = cli("doctor")
+    assert result.code == 0
+    assert "all well" in result.out
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("estimate", "--help"), ("compare", "-h"), ("list", "-h"), ("show", "-h"), ("--version",)])
+def test_help(cli: Any, words: tuple[str, ...]) -> None:
+    result = cli(*words)
+    assert result.code in (0, 2) if not words else result.code == 0
+    assert "archsim" in result.out + result.err
+
+
+def test_text_of_strangers_moves_no_cursor(cli: Any, tmp_path: Any) -> None:
+    from archsim.trace import dumps, load
+
+    path = tmp_path / "x.jsonl"
+    path.write_text(dumps(load("alexnet_r")).replace('"name": "alexnet_r"', '"name": "a\\u001b[31mred\\nline"', 1))
+    spec = tmp_path / "x.toml"
+    text = devices.data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
+    spec.write_text(text.replace('name = "NVIDIA', 'name = "\\u001b[31mNVIDIA', 1).replace('"LPDDR4 (', '"LPDDR4 \\u001b[31m(', 1))
+    for words in (("estimate", "--net", str(path), "--hw", str(spec)), ("show", "net", str(path)), ("show", "hw", str(spec)),
+                  ("compare", "--net", str(path), "--hw", str(spec))):  # fmt: skip
+        result = cli(*words)
+        assert "\x1b" not in result.out + result.err, words

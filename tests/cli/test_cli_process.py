@@ -1,0 +1,88 @@
+"""What only a process of its own shows: pipes, signals, start-up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ARCHSIM = [sys.executable, "-m", "archsim"]
+LONG = ["estimate", "--net", "densenet_201", "--hw", "tegra_x1", "--task", "training_step", "--json"]
+HEAVY = ("plotly", "scipy", "pandas", "networkx", "simpy", "numba")
+
+
+def test_a_reader_that_leaves_early_hears_no_noise() -> None:
+    process = subprocess.Popen(ARCHSIM + LONG, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"{\n"
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0
+    assert errors == b""
+
+
+def test_a_closed_output_is_no_defect() -> None:
+    with open(os.devnull, "rb") as unwritable:
+        done = subprocess.run([*ARCHSIM, "list", "fidelities"], stdout=unwritable, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 65
+    assert done.stderr == b"archsim: cannot write the output (Bad file descriptor)\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*ARCHSIM, "list", "fidelities"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 65
+    assert done.stderr == b"archsim: cannot write the output (No space left on device)\n"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="no SIGINT here")
+def test_an_interrupt_ends_with_130_and_one_line() -> None:
+    code = (
+        "import sys, signal, threading, os, time; import archsim.answer; "
+        "archsim.answer.estimate = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(5)); "
+        "sys.argv = ['archsim', 'estimate', '--net', 'alexnet', '--hw', 'tegra_x1']; "
+        "from archsim.cli.main import main; main()"
+    )
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.strip() == "archsim: interrupted"
+    assert done.stdout == ""
+    assert time.perf_counter() - start < 5
+
+
+def heavy(listing: str) -> list[str]:
+    """The heavy packages that `-X importtime` names."""
+    named = {line.rpartition("|")[2].strip().split(".")[0] for line in listing.splitlines()}
+    return [name for name in HEAVY if name in named]
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import archsim"], capture_output=True, text=True, check=True)
+    assert heavy(done.stderr) == []
+    assert "archsim" in done.stderr
+
+
+def test_an_estimate_imports_nothing_heavy() -> None:
+    code = "import archsim; archsim.estimate(net='alexnet', hw='tegra_x1')"
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", code], capture_output=True, text=True, check=True)
+    assert heavy(done.stderr) == []
+
+
+def test_a_heavy_import_would_be_noticed() -> None:
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import simpy"], capture_output=True, text=True, check=True)
+    assert heavy(done.stderr) == ["simpy"]
+
+
+def test_the_module_runs_with_another_locale() -> None:
+    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "", "PYTHONUTF8": "0"}
+    done = subprocess.run([*ARCHSIM, "show", "hw", "tegra_x1"], env=environment, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr

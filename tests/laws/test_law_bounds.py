@@ -1,0 +1,124 @@
+"""Laws of one answer: its bounds, its sums, its energy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archsim.answer import Estimate, answer
+from archsim.device import catalog as devices
+from archsim.query import ask
+from archsim.run import run
+from archsim.stack import catalog as stacks
+
+NETWORKS = (
+    "alexnet", "alexnet_owt", "googlenet", "vgg_16", "resnet_18", "resnet_56", "squeezenet_1_1", "mobilenet_v2", "overfeat",
+    "fcn_5", "lstm_32", "lstm_ptb",
+)  # fmt: skip
+KIND = {name: devices.find(name).kind for name in devices.names()}
+STACKS = {kind: [n for n in stacks.names() if stacks.find(n).kind in ("any", kind)] for kind in ("gpu", "cpu")}
+LAST_BITS = 1e-9
+
+
+@st.composite
+def cells(draw: st.DrawFn) -> dict[str, Any]:
+    hw = draw(st.sampled_from(sorted(KIND)))
+    return {
+        "net": draw(st.sampled_from(NETWORKS)), "hw": hw, "stack": draw(st.sampled_from(STACKS[KIND[hw]])),
+        "batch": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 16, 37, 64, 128))),
+        "precision": draw(st.sampled_from(("fp32", "fp16"))),
+        "task": draw(st.sampled_from(("inference", "backward", "forward_backward", "training_step"))),
+        "fidelity": draw(st.sampled_from(("analytical", "roofline"))),
+    }  # fmt: skip
+
+
+def predicted(cell: dict[str, Any]) -> Estimate:
+    return answer(ask(**cell), references=False)
+
+
+@given(cells())
+def test_roofline_is_never_slower_than_analytical(cell: dict[str, Any]) -> None:
+    bound, model = run(ask(**cell | {"fidelity": "roofline"})), run(ask(**cell | {"fidelity": "analytical"}))
+    assert 0 < bound.latency_s[0] <= model.latency_s[0] * (1 + LAST_BITS)
+
+
+@given(cells())
+def test_roofline_holds_for_every_op_on_a_gpu(cell: dict[str, Any]) -> None:
+    if KIND[cell["hw"]] != "gpu":
+        return
+    bound, model = run(ask(**cell | {"fidelity": "roofline"})), run(ask(**cell | {"fidelity": "analytical"}))
+    assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
+
+
+@given(cells())
+def test_no_model_beats_the_useful_arithmetic_at_peak(cell: dict[str, Any]) -> None:
+    """Independent of the roofline's own code, for what no algorithm can shorten: fully connected layers and LSTMs."""
+    query = ask(**cell)
+    if cell["net"] not in ("fcn_5", "lstm_32", "lstm_ptb"):
+        return
+    device = query.spec.device
+    peak = float(device.peak_flops(cell["precision"], query.clock))
+    macs = sum(op.macs for op in query.trace.ops)
+    assert run(query).latency_s[0] >= 2 * macs / peak * (1 - LAST_BITS)
+
+
+@given(cells())
+def test_times_of_ops_add_up_to_the_latency(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    assert all(op.time_s >= 0 and math.isfinite(op.time_s) for op in estimate.ops)
+    assert math.isclose(math.fsum(op.time_s for op in estimate.ops), estimate.latency_s, rel_tol=1e-9)
+    assert math.isclose(run(ask(**cell)).latency_s[0], estimate.latency_s, rel_tol=1e-9)
+
+
+@given(cells())
+def test_breakdown_adds_up_to_the_latency(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    assert min(estimate.breakdown_s.values()) >= 0
+    assert math.isclose(math.fsum(estimate.breakdown_s.values()), estimate.latency_s, rel_tol=1e-9)
+
+
+@given(cells())
+def test_times_of_kernels_add_up_to_the_op_without_waiting(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    kernels = math.fsum(kernel.time_s for op in estimate.ops for kernel in op.kernels)
+    assert math.isclose(kernels + estimate.breakdown_s["host"], estimate.latency_s, rel_tol=1e-9)
+
+
+@given(cells())
+def test_flop_traffic_and_energy_of_ops_add_up(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    for name in ("flop", "dram_bytes", "energy_j"):
+        total = math.fsum(getattr(op, name) for op in estimate.ops)
+        assert math.isclose(total, getattr(estimate, name), rel_tol=1e-12), name
+
+
+@given(cells())
+def test_energy_is_power_times_time(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    assert math.isclose(estimate.energy_j, estimate.power_w * estimate.latency_s, rel_tol=1e-12)
+    assert math.isclose(estimate.throughput_per_s * estimate.latency_s, cell["batch"], rel_tol=1e-12)
+    assert math.isclose(estimate.throughput_per_w * estimate.power_w, estimate.throughput_per_s, rel_tol=1e-12)
+
+
+@given(cells())
+def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
+    power, device = predicted(cell).power_w, ask(**cell).spec.device
+    assert device.power.idle * (1 - LAST_BITS) <= power <= device.power.tdp * (1 + LAST_BITS)
+
+
+@given(cells())
+def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
+    limit = ask(**cell).spec.device.power.tdp
+    assert all(op.energy_j <= limit * op.time_s * (1 + LAST_BITS) + 1e-15 for op in predicted(cell).ops)
+
+
+@given(cells())
+def test_interval_holds_the_latency(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    low, high = estimate.latency_interval_s
+    assert 0 < low < estimate.latency_s < high
+    assert 0 < estimate.interval_level < 1

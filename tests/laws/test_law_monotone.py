@@ -1,0 +1,141 @@
+"""Laws of comparison: a better device is not slower, a bigger batch does not take less time.
+
+The time of the kernels obeys them exactly, op by op, in the bounds that a change touches. Three effects are deliberate and
+have a tolerance where they enter:
+
+- A library takes the algorithm that is fastest on the device, as cuDNN's own search does. Faster memory can make it choose
+  one of more launches, and the host then needs longer: `HOST`.
+- Work is dealt out in whole tiles and whole waves, and patches of tiles are as square as whole tiles allow: `WAVES`.
+- One more core makes the tree of a barrier deeper: `BARRIER`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archsim.device import catalog as devices
+from archsim.query import Query, ask
+from archsim.run import Run, run
+from archsim.stack import catalog as stacks
+
+HOST = 1.12
+WAVES = 1.03
+BARRIER = 1.12
+BATCH = 1.06
+EXACT = 1 + 1e-9
+NETWORKS = ("alexnet", "googlenet", "vgg_16", "resnet_18", "resnet_56", "mobilenet_v2", "overfeat", "fcn_5", "lstm_ptb")
+GPUS = [name for name in devices.names() if devices.find(name).kind == "gpu"]
+CPUS = [name for name in devices.names() if devices.find(name).kind == "cpu"]
+
+
+@st.composite
+def cells(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
+    hw = draw(st.sampled_from(names))
+    kind = devices.find(hw).kind
+    return {
+        "net": draw(st.sampled_from(NETWORKS)), "hw": hw,
+        "stack": draw(st.sampled_from([n for n in stacks.names() if stacks.find(n).kind in ("any", kind)])),
+        "batch": draw(st.sampled_from((1, 2, 4, 5, 16, 37, 128))), "precision": draw(st.sampled_from(("fp32", "fp16"))),
+        "task": draw(st.sampled_from(("inference", "backward", "training_step"))),
+    }  # fmt: skip
+
+
+FACTORS = st.sampled_from((1.05, 1.5, 2.0, 4.0))
+
+
+def improved(cell: dict[str, Any], key: str, factor: float) -> tuple[Run, Run]:
+    """The cell on its device, and on the one whose `key` is `factor` times as large."""
+    query = ask(**cell)
+    entry = query.spec.entries[key]
+    number, _, unit = entry.written.strip().partition(" ")
+    written = f"{float(number) * factor:.12g} {unit}".strip()
+    return run(query), run(ask(**cell, settings={key: written}))
+
+
+def kernel_time(result: Run) -> np.ndarray[Any, Any]:
+    """Time of each op's kernels, without waiting for the host."""
+    plans = result.lowered.plan_of
+    return np.where(plans >= 0, result.cost.time_s[0][np.maximum(plans, 0)], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "lower"),
+    [("memory.bandwidth", False), ("memory.achievable", False), ("l2.bandwidth", False), ("rate.fp32", False),
+     ("memory.latency", True), ("launch.latency", True)],
+)  # fmt: skip
+@given(cell=cells(GPUS), factor=FACTORS)
+def test_a_better_gpu_is_not_slower(key: str, lower: bool, cell: dict[str, Any], factor: float) -> None:
+    if key == "memory.achievable":
+        factor = min(factor, 1 / float(devices.find(cell["hw"]).device.memory.achievable))
+    before, after = improved(cell, key, 1 / factor if lower else factor)
+    assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
+    assert after.latency_s[0] <= before.latency_s[0] * HOST
+
+
+@given(cell=cells(GPUS), more=st.sampled_from((1, 2, 3, 8, 16)))
+def test_more_multiprocessors_are_not_slower(cell: dict[str, Any], more: int) -> None:
+    count = int(devices.find(cell["hw"]).device.sm.count)
+    before, after = improved(cell, "sm.count", (count + more) / count)
+    assert kernel_time(after).sum() <= kernel_time(before).sum() * WAVES
+    assert after.latency_s[0] <= before.latency_s[0] * HOST
+
+
+@given(cell=cells(GPUS + CPUS), factor=FACTORS)
+def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
+    query = ask(**cell)
+    before, after = run(query), run(ask(**cell, clock=float(np.ravel(query.clock)[0]) * factor))
+    assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
+    assert after.latency_s[0] <= before.latency_s[0] * HOST
+
+
+@pytest.mark.parametrize(("key", "lower"), [("memory.bandwidth", False), ("memory.latency", True)])
+@given(cell=cells(CPUS), factor=FACTORS)
+def test_better_memory_of_a_cpu_is_not_slower(key: str, lower: bool, cell: dict[str, Any], factor: float) -> None:
+    before, after = improved(cell, key, 1 / factor if lower else factor)
+    assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
+    assert after.latency_s[0] <= before.latency_s[0] * EXACT
+
+
+@given(cell=cells(CPUS))
+def test_wider_registers_are_not_slower(cell: dict[str, Any]) -> None:
+    before, after = improved(cell, "core.simd", 2)
+    assert after.latency_s[0] <= before.latency_s[0] * WAVES
+
+
+@given(cell=cells(CPUS))
+def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
+    query = ask(**cell)
+    core = query.spec.device.core
+    more = {"core.count": str(int(core.count) + 1), "core.threads": str(int(core.threads) + 2)}
+    assert run(ask(**cell, settings=more)).latency_s[0] <= run(query).latency_s[0] * BARRIER
+
+
+@given(cell=cells(GPUS + CPUS))
+def test_twice_the_batch_does_not_take_less_time(cell: dict[str, Any]) -> None:
+    single, double = run(ask(**cell)), run(ask(**cell | {"batch": 2 * cell["batch"]}))
+    assert double.latency_s[0] >= single.latency_s[0] / BATCH
+
+
+@given(cell=cells(GPUS + CPUS))
+def test_twice_the_batch_is_twice_the_useful_arithmetic(cell: dict[str, Any]) -> None:
+    def macs(query: Query) -> int:
+        return sum(op.macs for op in query.trace.ops if op.phase != "update")
+
+    assert macs(ask(**cell | {"batch": 2 * cell["batch"]})) == 2 * macs(ask(**cell))
+
+
+@given(cell=cells(GPUS))
+def test_a_device_twice_as_fast_in_everything_takes_half_the_kernel_time(cell: dict[str, Any]) -> None:
+    """All rates times two and all latencies over two: time scales exactly."""
+    query = ask(**cell)
+    twice = {}
+    for key, factor in {"memory.bandwidth": 2, "memory.latency": 0.5, "launch.latency": 0.5}.items():
+        number, _, unit = query.spec.entries[key].written.strip().partition(" ")
+        twice[key] = f"{float(number) * factor!r} {unit}"
+    fast = run(ask(**cell, settings=twice, clock=2 * float(np.ravel(query.clock)[0])))
+    np.testing.assert_allclose(2 * kernel_time(fast), kernel_time(run(query)), rtol=1e-9)

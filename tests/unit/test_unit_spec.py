@@ -1,0 +1,290 @@
+"""Spec files: hostile ones, and what-ifs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from archsim.device import catalog
+from archsim.device.part import Unit
+from archsim.device.spec import Spec, keys, unit_of
+from archsim.errors import ArchsimError, InputError, UnknownName
+from archsim.files import data_folder
+
+BASE = data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
+BANDWIDTH = 'bandwidth = { value = "25.6 GB/s", source = "module", kind = "datasheet" }'
+COUNT = 'count = { value = 2, source = "whitepaper", kind = "datasheet" }'
+assert BASE.count(BANDWIDTH) == 1
+assert BASE.count(COUNT) == 1
+
+
+def entry(value: str) -> str:
+    return f'{{ value = {value}, source = "module", kind = "datasheet" }}'
+
+
+def read(folder: Path, content: str | bytes) -> Spec:
+    path = folder / "mine.toml"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return catalog.find(str(path))
+
+
+def problems(folder: Path, content: str | bytes) -> tuple[str, ...]:
+    start = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        read(folder, content)
+    assert time.perf_counter() - start < 1.5
+    assert caught.value.path == str(folder / "mine.toml")
+    return caught.value.problems
+
+
+def test_the_base_of_these_tests_is_good(tmp_path: Path) -> None:
+    assert read(tmp_path, BASE).device == catalog.find("tegra_x1").device
+
+
+ONE_PROBLEM = {
+    "unknown key": (BANDWIDTH, f"{BANDWIDTH}\nbandwith = {entry('1')}", "memory.bandwith: unknown key; nearest: bandwidth"),
+    "unknown table": ("[market]", "[memmory]\n[market]", "[memmory]: no such table in a gpu spec; nearest: memory"),
+    "table of the other kind": ("[market]", "[core]\n[market]", "[core]: no such table in a gpu spec"),
+    "unknown header key": ("year = 2015", "year = 2015\nyeer = 2015", "yeer: unknown key; nearest: year"),
+    "unknown key of an entry": (
+        BANDWIDTH, BANDWIDTH.replace("kind", 'nte = "x", kind'), "memory.bandwidth.nte: unknown key; nearest: note",
+    ),
+    "bare value": (BANDWIDTH, "bandwidth = 25.6e9", "memory.bandwidth: is a bare value; write {"),
+    "bare number": (
+        BANDWIDTH, f"bandwidth = {entry('25.6e9')}",
+        'memory.bandwidth: the bare number 25600000000.0 lacks its unit; write it like "25.6 GB/s"',
+    ),
+    "bare number as text": (BANDWIDTH, BANDWIDTH.replace(" GB/s", ""), "memory.bandwidth: '25.6' lacks its unit"),
+    "bare whole number of 400 digits": (BANDWIDTH, f"bandwidth = {entry('1' + '0' * 400)}", "memory.bandwidth: the bare number 1000"),
+    "NaN": (BANDWIDTH, f"bandwidth = {entry('nan')}", "memory.bandwidth.value: must be a finite number"),
+    "infinity": (BANDWIDTH, f"bandwidth = {entry('-inf')}", "memory.bandwidth.value: must be a finite number"),
+    "NaN as text": (BANDWIDTH, BANDWIDTH.replace("25.6", "nan"), "memory.bandwidth: 'nan GB/s' is not a number"),
+    "1e400": (BANDWIDTH, BANDWIDTH.replace("25.6", "1e400"), "memory.bandwidth: '1e400 GB/s' is not finite"),
+    "overflow by prefix": (BANDWIDTH, BANDWIDTH.replace("25.6 GB", "1e300 PB"), "memory.bandwidth: '1e300 PB/s' is not finite"),
+    "beyond any machine": (COUNT, f"count = {entry('1e300')}", "sm.count: 1e+300 is far beyond any machine"),
+    "below any machine": (BANDWIDTH, BANDWIDTH.replace("25.6 GB", "1e-300 B"), "memory.bandwidth: 1e-300 B/s is far beyond any machine"),
+    "negative": (BANDWIDTH, BANDWIDTH.replace("25.6", "-25.6"), "memory.bandwidth: -25.6 GB/s must be more than 0 B/s"),
+    "zero": (BANDWIDTH, BANDWIDTH.replace("25.6", "0"), "memory.bandwidth: 0 GB/s must be more than 0 B/s"),
+    "share above one": ("value = 0.78", "value = 1.78", "memory.achievable: 1.78 must be at most 1"),
+    "part of a multiprocessor": (COUNT, f"count = {entry('1.5')}", "sm.count: 1.5 must be a whole number"),
+    "a truth value": (COUNT, f"count = {entry('true')}", "sm.count.value: "),
+    "a list": (COUNT, f"count = {entry('[2]')}", "sm.count.value: "),
+    "a date": (COUNT, f"count = {entry('2015-11-01')}", "sm.count.value: "),
+    "missing value": (BANDWIDTH, 'bandwidth = { source = "module", kind = "datasheet" }', "memory.bandwidth.value: is missing"),
+    "missing source": (
+        BANDWIDTH, 'bandwidth = { value = "25.6 GB/s", kind = "datasheet" }', "memory.bandwidth.source: is missing",
+    ),
+    "empty source": (BANDWIDTH, BANDWIDTH.replace('"module"', '""'), "memory.bandwidth.source: "),
+    "missing kind": (BANDWIDTH, 'bandwidth = { value = "25.6 GB/s", source = "module" }', "memory.bandwidth.kind: is missing"),
+    "misspelt kind": (
+        BANDWIDTH, BANDWIDTH.replace('"datasheet"', '"datsheet"'),
+        "memory.bandwidth.kind: input should be 'datasheet', 'measured', 'derived' or 'assumed', is 'datsheet'",
+    ),
+    "assumed without note": (
+        BANDWIDTH, BANDWIDTH.replace("datasheet", "assumed"), "memory.bandwidth: an assumed value needs a note that says why",
+    ),
+    "missing key": (BANDWIDTH, "", "memory.bandwidth: is missing (peak bandwidth of all channels)"),
+    "wrong unit": (BANDWIDTH, BANDWIDTH.replace("GB/s", "GHz"), "memory.bandwidth: '25.6 GHz' is not in B/s"),
+    "unknown prefix": (BANDWIDTH, BANDWIDTH.replace("GB/s", "XB/s"), "memory.bandwidth: '25.6 XB/s' is not in B/s"),
+    "base above boost": ('"76.8 MHz"', '"2 GHz"', "clock.base: 2 GHz is more than clock.boost (998.4 MHz)"),
+    "misspelt device kind": ('kind = "gpu"', 'kind = "gpuu"', "kind: input should be 'gpu' or 'cpu', is 'gpuu'"),
+    "no device kind": ('kind = "gpu"', "", "kind: is missing"),
+    "other schema": ("schema = 1", "schema = 2", "schema: must be 1, is 2"),
+    "schema as truth value": ("schema = 1", "schema = true", "schema: must be 1, is True"),
+    "no schema": ("schema = 1", "", "schema: must be 1, is 'missing'"),
+    "year": ("year = 2015", "year = 1066", "year: input should be greater than or equal to 1990, is 1066"),
+    "no architecture": ('architecture = "maxwell"', "", "architecture: is missing"),
+    "id with spaces": ('id = "tegra_x1"', 'id = "Tegra X1"', "id: "),
+    "unknown stated peak": ("peak_fp16 =", "peak_fp17 =", "stated.peak_fp17: unknown key; nearest: peak_fp16"),
+    "unknown stated clock": ('clock = "boost"', 'clock = "boots"', "stated.peak_fp16.clock: input should be 'base'"),
+    "bare stated peak": ("peak_fp16 = {", "peak_fp16 = 1.024e12 #{", "stated.peak_fp16: is a bare value"),
+    "source that is no text": ('module = "NVIDIA', 'module = 5 #"NVIDIA', "sources.module: must be text"),
+    "not TOML": ("[sm]", "[sm", "is not valid TOML: "),
+    "a key twice": (BANDWIDTH, f"{BANDWIDTH}\n{BANDWIDTH}", "is not valid TOML: "),
+    "number of 5000 digits": (COUNT, f"count = {entry('1' + '0' * 5000)}", "is not valid TOML: "),
+    "unknown parent": ("year = 2015", 'year = 2015\ninherits = "nope"', "inherits: unknown device 'nope'"),
+    "missing parent": ("year = 2015", 'year = 2015\ninherits = "/no/such.toml"', "inherits: /no/such.toml: no such file"),
+    "parent of the other kind": ("year = 2015", 'year = 2015\ninherits = "i7_6700k"', "inherits: i7_6700k is a cpu, this is a gpu"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), ONE_PROBLEM.values(), ids=list(ONE_PROBLEM))
+def test_one_mistake_is_one_problem(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert BASE.count(old) >= 1
+    found = problems(tmp_path, BASE.replace(old, new, 1))
+    assert len(found) == 1, found
+    assert found[0].startswith(expected)
+
+
+def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    content = BASE.replace(BANDWIDTH, f"bandwith = {entry('1')}").replace(COUNT, f"count = {entry('-1')}")
+    content = content.replace("[launch]", "[lunch]").replace('"76.8 MHz"', "76.8")
+    assert sorted(line.split(": ")[0] for line in problems(tmp_path, content)) == [
+        "[launch]", "[lunch]", "clock.base", "memory.bandwidth", "memory.bandwith", "sm.count",
+    ]  # fmt: skip
+
+
+FILES = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "binary": (bytes(range(256)), "is not UTF-8 text"),
+    "with a zero byte": (b"schema = 1\0", "is binary"),
+    "in Latin-1": (BASE.replace("NVIDIA", "NVIDIÄ").encode("latin-1"), "is not UTF-8 text"),
+    "too large": (b'schema = 1\nx = "' + b"a" * 300_000 + b'"', "is larger than"),
+    "40 kB of dots": (b"schema = 1\n" + b"a." * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
+    "dots after a quoted part": (b'schema = 1\n"a".' + b"a." * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
+    "dots with spaces": (b"schema = 1\n" + b"a . " * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
+    "dots in an inline table": (b"schema = 1\nx = {" + b"a." * 100_000 + b"a = 1}\n", "line 2: a key with more than 16 dots"),
+    "dots in a table name": (b"schema = 1\n[" + b"a." * 20_000 + b"a]\n", "line 2: a key with more than 16 dots"),
+    "dots of quoted parts": (b"schema = 1\n" + b'"a".' * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
+    "deep lists": (b"schema = 1\nx = " + b"[" * 100_000 + b"]" * 100_000, "is not valid TOML"),
+    "deep tables": (b"schema = 1\nx = " + b"{a=" * 20_000 + b"1" + b"}" * 20_000, "is not valid TOML"),
+    "one long word": (b"schema = 1\n" + b"a" * 200_000, "is not valid TOML"),
+    "one long row of quotes": (b"schema = 1\n" + b'"' * 200_000, "is not valid TOML"),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), FILES.values(), ids=list(FILES))
+def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, expected: str) -> None:
+    found = problems(tmp_path, content)
+    assert len(found) == 1
+    assert found[0].startswith(expected)
+
+
+def test_twenty_thousand_unknown_keys_end_quickly(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, BASE.replace("[sm]", "[sm]\n" + "".join(f"k{i} = 1\n" for i in range(20_000))))) == 20_000
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder"):
+        catalog.find(str(tmp_path))
+
+
+def test_a_spec_that_inherits_from_itself(tmp_path: Path) -> None:
+    found = problems(tmp_path, BASE.replace("year = 2015", f'year = 2015\ninherits = "{tmp_path}/mine.toml"'))
+    assert found == ("inherits: leads back to the file itself",)
+
+
+def test_specs_that_inherit_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(BASE.replace("year = 2015", f'year = 2015\ninherits = "{tmp_path}/mine.toml"'))
+    (tmp_path / "mine.toml").write_text(BASE.replace("year = 2015", f'year = 2015\ninherits = "{tmp_path}/other.toml"'))
+    with pytest.raises(InputError, match="leads back to the file itself"):
+        catalog.find(str(tmp_path / "mine.toml"))
+
+
+def test_an_heir_needs_only_its_name_and_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "parent.toml").write_text(BASE)
+    heir = read(tmp_path, f'schema = 1\nid = "mine"\nname = "Mine"\ninherits = "{tmp_path}/parent.toml"\n[memory]\n{BANDWIDTH}\n'
+                .replace("25.6", "51.2").replace('"module"', '"my idea"'))  # fmt: skip
+    parent = catalog.find("tegra_x1")
+    assert heir.identity.id == "mine"
+    assert heir.identity.architecture == "maxwell"
+    assert heir.device.memory.bandwidth == 51.2e9
+    assert heir.entries["memory.bandwidth"].source == "my idea"
+    assert heir.device.sm == parent.device.sm
+    assert heir.digest != parent.digest
+
+
+def test_a_source_may_be_an_abbreviation(tmp_path: Path) -> None:
+    assert read(tmp_path, BASE).entries["memory.bandwidth"].source.startswith("NVIDIA Jetson TX1 System-on-Module")
+
+
+def test_the_digest_ignores_words_and_sees_values(tmp_path: Path) -> None:
+    digest = read(tmp_path, BASE).digest
+    assert read(tmp_path, BASE.replace("Tegra X1 whitepaper", "another paper")).digest == digest
+    assert read(tmp_path, BASE.replace("25.6 GB/s", "25.7 GB/s")).digest != digest
+
+
+# ---------------------------------------------------------------------------------------------- what-ifs
+
+
+def test_a_setting_replaces_one_value_and_leaves_the_spec_alone() -> None:
+    spec = catalog.find("tegra_x1")
+    changed = spec.with_settings({"memory.bandwidth": "51.2GB/s", "sm.count": "4"})
+    assert (changed.device.memory.bandwidth, changed.device.sm.count) == (51.2e9, 4)
+    assert changed.entries["sm.count"].kind == "set"
+    assert spec.device.sm.count == 2
+    assert changed.digest != spec.digest
+
+
+def test_an_optional_value_can_be_added() -> None:
+    assert catalog.find("tegra_x1").with_settings({"rate.int8": "512 FMA/clk"}).device.pipe("int8") == 512
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [("memory.bandwith", "1 GB/s", "unknown gpu key 'memory.bandwith'; nearest: memory.bandwidth"),
+     ("core.count", "2", "unknown gpu key 'core.count'"), ("x", "1", "unknown gpu key 'x'"), ("", "1", "unknown gpu key ''")],
+)  # fmt: skip
+def test_a_setting_of_no_key(key: str, value: str, expected: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        catalog.find("tegra_x1").with_settings({key: value})
+    assert str(caught.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [("memory.bandwidth", "51.2", "'51.2' lacks its unit"), ("memory.bandwidth", "-1 GB/s", "must be more than 0"),
+     ("memory.bandwidth", "nan GB/s", "is not a number"), ("memory.bandwidth", "1e-300 B/s", "far beyond any machine"),
+     ("sm.count", "2.5", "must be a whole number"), ("sm.count", "many", "is not a number"), ("clock.base", "2 GHz", "is more than"),
+     ("memory.type", " ", "must be text"), ("link.bandwidth", "12 GB/s", "link.type: is missing")],
+)  # fmt: skip
+def test_a_setting_that_does_not_fit(key: str, value: str, expected: str) -> None:
+    spec = catalog.find("tegra_x1")
+    with pytest.raises(InputError, match="^--set: ") as caught:
+        spec.with_settings({key: value})
+    assert expected in str(caught.value)
+
+
+def test_all_settings_that_do_not_fit_are_told_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        catalog.find("tegra_x1").with_settings({"sm.count": "x", "memory.bandwidth": "y"})
+    assert len(caught.value.problems) == 2
+
+
+# ---------------------------------------------------------------------------------------------- keys and names
+
+
+def test_every_key_has_a_meaning_and_a_known_unit() -> None:
+    for kind in ("gpu", "cpu"):
+        for key, unit, _ in keys(kind):
+            assert unit.doc, key
+            assert unit_of(kind, key) is unit
+
+
+def test_the_range_of_a_field() -> None:
+    share = Unit(unit="1", doc="", high=1.0)
+    assert [share.problem(value) for value in (0.5, 1.0)] == [None, None]
+    assert share.problem(0.0) == "must be more than 0"
+    assert share.problem(1.1) == "must be at most 1"
+    assert Unit(unit="W", doc="", low=0, above=False).problem(0.0) is None
+
+
+def test_a_device_is_found_by_alias_name_and_any_spelling() -> None:
+    for name in ("tegra_x1", "TX1", "jetson-tx1", "Jetson TX1", "NVIDIA Tegra X1 (Jetson TX1 module)"):
+        assert catalog.find(name).identity.id == "tegra_x1"
+    assert catalog.find("GTX-1080").identity.id == "gtx_1080"
+
+
+def test_an_ambiguous_name_is_refused_with_the_candidates() -> None:
+    with pytest.raises(UnknownName, match="it could be titan_x_maxwell or titan_x_pascal"):
+        catalog.find("titan_x")
+
+
+def test_an_unknown_name_offers_near_ones() -> None:
+    with pytest.raises(UnknownName, match="nearest: .*tegra_x1"):
+        catalog.find("tegra_x")
+    for name in ("", "a" * 10_000, "\x1b[31m"):
+        with pytest.raises(ArchsimError):
+            catalog.find(name)
+
+
+def test_no_two_devices_share_an_id_and_every_alias_leads_to_one_device_or_says_so() -> None:
+    for name in catalog.names():
+        for alias in catalog.find(name).identity.aliases:
+            try:
+                assert catalog.find(alias).identity.id == name
+            except UnknownName as error:
+                assert name in str(error), (name, alias)
