@@ -16,6 +16,7 @@ from archsim.errors import EXIT, ArchsimError
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
     "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
     "show": ("archsim.cli.show", "One device, network or stack with every number and its source."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),

@@ -12,7 +12,7 @@ from archsim.lower.kernel import Index, Kernels
 
 Array = NDArray[np.float64]
 
-SMOOTH = 4.0  # exponent of the smooth maximum; two equal bounds give 19 % more than one. A choice, not a fit.
+SMOOTH = 2.0  # exponent of the smooth maximum; two equal bounds give 41 % more than one. A choice, not a fit.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

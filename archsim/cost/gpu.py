@@ -28,8 +28,8 @@ def gpu_cost(
     moved = reads + writes
     tiled = ctas * traffic.loaded_bytes(kernels, depth_k) + np.maximum(writes, kernels.scatter_bytes)
     cached = np.where(kernels.matrix > 0, tiled, kernels.a_bytes + kernels.b_bytes + kernels.c_bytes)
-    work = cta_work(kernels, depth_k, ctas, constants)
     rate = issue_rate(kernels, device, precision, constants)
+    work = cta_work(kernels, depth_k, ctas, resident, rate, constants)
     bounds = {
         "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
         "dram": memory_bound(moved, device),
@@ -42,10 +42,17 @@ def gpu_cost(
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
 
 
-def cta_work(kernels: Kernels, depth_k: Array, ctas: Array, constants: Calibration) -> Array:
-    """Multiply-accumulates that one CTA issues, its prologue and epilogue included as `gemm.prologue` steps of k."""
-    tiled = kernels.tile_m * kernels.tile_n * kernels.work * (depth_k + constants["gemm.prologue"])
-    return np.where(kernels.matrix > 0, tiled, 0.5 * kernels.flop / ctas)
+def cta_work(
+    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, constants: Calibration
+) -> Array:
+    """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
+
+    A product's tile, and `gemm.prologue_clk` clocks of address set-up, first load and last store; the CTAs that share the
+    SM fill them with work of their own, so that a share of 1/resident remains.
+    """
+    tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
+    waiting = constants["gemm.prologue_clk"] * rate / resident
+    return np.where(kernels.matrix > 0, tiled + waiting, 0.5 * kernels.flop / ctas)
 
 
 def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
 from archsim.stack.stack import Stack
@@ -54,3 +54,4 @@ class Skip:
     line: int
     reason: str
     file: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)

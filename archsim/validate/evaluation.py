@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.errors import ArchsimError
-from archsim.validate.baseline import Constants, baseline_roofline, constants_of
+from archsim.validate.baseline import Constants, constants_of
 from archsim.validate.case import Case, Skip
+from archsim.validate.columns import column, quantity
 from archsim.validate.interval import class_of
 from archsim.validate.predict import Group, evaluate, prepare
 from archsim.validate.score import Order, Score, device_order, errors, score
-
-QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy"}
 
 Tell = Callable[[str], None]
 Predictor = Callable[[Sequence[Case]], Array]
@@ -25,7 +24,10 @@ Predictor = Callable[[Sequence[Case]], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a validation compares. `held_out`, where given, predicts instead of `fidelity` with `calibration`."""
+    """What a validation compares.
+
+    `held_out`, where given, predicts each case with constants that have not seen its `fold`; otherwise `calibration` does.
+    """
 
     calibration: Calibration
     fidelity: str = "analytical"
@@ -38,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """The score of the rows that agree in the columns of `by`, and of each baseline on them."""
+    """The score of the rows that agree in the columns of `by`, and of each baseline on the same rows."""
 
     by: Mapping[str, str]
     score: Score
@@ -57,65 +59,161 @@ class Validation:
     error: Array
     low: Array
     high: Array
-    baselines: Mapping[str, Array] = field(default_factory=dict)
-    constants: Constants | None = None
-    groups: tuple[GroupScore, ...] = ()
-    overall: tuple[GroupScore, ...] = ()
-
-    def column(self, name: str) -> list[str]:
-        """One column of all rows: of the case, or of the file that it came from."""
-        return [value_of(case, name) for case in self.cases]
+    baselines: Mapping[str, Array]
+    constants: Constants | None
+    groups: tuple[GroupScore, ...]
+    overall: tuple[GroupScore, ...]
 
 
 def validate(cases: Sequence[Case], skips: Sequence[Skip], request: Request, tell: Tell = lambda text: None) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    left, predicted, groups, failed = _predicted(cases, request, tell)
-    is_rate = np.array([case.metric == "throughput_per_s" for case in left], dtype=bool)
-    measured = np.array([case.measured for case in left])
-    low, high = intervals(left, predicted, request)
-    tell("scoring")
-    found, constants = _baselines(left, groups, request)
-    result = Validation(
-        request=request, cases=tuple(left), skips=(*skips, *failed), predicted=predicted,
-        error=errors(measured, predicted, is_rate), low=low, high=high, baselines=found, constants=constants,
-    )  # fmt: skip
+    answers = _Answers.of(cases, request, tell)
+    keep = np.isfinite(answers.predicted) & (answers.predicted > 0)
+    failed = [
+        Skip(
+            line=case.line, file=case.file, fields=case.fields,
+            reason=answers.reasons.get(i, "the prediction is no positive number"),
+        )
+        for i, case in enumerate(cases) if not keep[i]
+    ]  # fmt: skip
+    left = tuple(case for case, kept in zip(cases, keep, strict=True) if kept)
+    predicted = answers.predicted[keep]
+    baselines = {name: values[keep] for name, values in answers.baselines.items()}
+    low, high = intervals(left, predicted, request.calibration, trusted=_is_calibrated(request))
+    measured, is_rate = _measured(left)
+    error = errors(measured, predicted, is_rate)
+    off = {name: errors(measured, values, is_rate) for name, values in baselines.items()}
+
+    def scored(by: Sequence[str]) -> tuple[GroupScore, ...]:
+        return _scored(left, by, error, off, predicted, low, high)
+
     return Validation(
-        **{name: getattr(result, name) for name in result.__slots__ if name not in ("groups", "overall")},
-        groups=_scored(result, request.by), overall=_scored(result, ("quantity",)),
+        request=request, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
+        baselines=baselines, constants=answers.constants, groups=scored(request.by), overall=scored(("quantity",)),
     )  # fmt: skip
 
 
-def value_of(case: Case, name: str) -> str:
-    """The value of a column of a row."""
-    own: Mapping[str, Callable[[Case], Any]] = {
-        "source": lambda c: c.source, "hardware": lambda c: c.hardware, "stack": lambda c: c.stack_id,
-        "task": lambda c: c.task, "metric": lambda c: c.metric, "split": lambda c: c.split, "batch": lambda c: c.batch,
-        "precision": lambda c: c.precision, "label": lambda c: c.label, "file": lambda c: c.file,
-        "quantity": lambda c: QUANTITY[c.metric], "kind": lambda c: c.spec.kind,
-        "architecture": lambda c: c.spec.identity.architecture, "network": lambda c: c.fields.get("network", c.label),
-    }  # fmt: skip
-    return str(own[name](case)) if name in own else case.fields.get(name, "")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """Predictions of all cases, NaN where none was possible, and why not."""
+
+    predicted: Array
+    baselines: Mapping[str, Array]
+    constants: Constants | None
+    reasons: Mapping[int, str]
+
+    @classmethod
+    def of(cls, cases: Sequence[Case], request: Request, tell: Tell) -> _Answers:
+        """Predict by partitions, so that one that fails does not take the others along."""
+        predicted, roofline = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
+        reasons: dict[int, str] = {}
+        prepared: list[Group] = []
+        waiting = _partitions(cases)
+        while waiting:
+            part = waiting.pop()
+            tell(f"{len(cases) - np.isnan(predicted).sum()} of {len(cases)} rows")
+            rows = [cases[i] for i in part]
+            try:
+                groups = prepare(rows, request.without)
+                values = evaluate(groups, request.calibration, request.fidelity, request.without)
+            except (ArchsimError, ValueError) as error:
+                finer = _halves(part, cases)
+                waiting += finer
+                reasons |= {} if finer else dict.fromkeys(part, str(error).splitlines()[0])
+                continue
+            predicted[part] = values
+            if "roofline" in request.baselines:
+                roofline[part] = evaluate(groups, request.calibration, "roofline")
+            prepared += [replace(group, positions=np.array(part)[group.positions]) for group in groups]
+        sound = sorted(int(i) for group in prepared for i in group.positions)
+        if request.held_out is not None:
+            predicted[sound] = request.held_out([cases[i] for i in sound])
+        baselines = {"roofline": roofline} if "roofline" in request.baselines else {}
+        constants = None
+        if "constants" in request.baselines and prepared:
+            tell("fitting the baseline")
+            baselines["constants"], constants = constants_of(cases, prepared)
+        return cls(predicted=predicted, baselines=baselines, constants=constants, reasons=reasons)
 
 
-def _predicted(
-    cases: Sequence[Case], request: Request, tell: Tell
-) -> tuple[list[Case], Array, list[Group], list[Skip]]:
-    """Predictions by partitions, so that one that fails does not take the others along."""
-    parts: dict[object, list[Case]] = {}
-    for case in cases:
-        parts.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(case)
-    failed: list[Skip] = []
-    sound: list[Case] = []
-    for i, part in enumerate(parts.values()):
-        tell(f"{part[0].hardware} {part[0].stack_id} ({i + 1} of {len(parts)})")
-        sound += _lowered(part, request, failed)
-    sound.sort(key=_order({id(case): i for i, case in enumerate(cases)}))
-    groups = prepare(sound, request.without) if sound else []
-    tell("predicting")
-    values = request.held_out(sound) if request.held_out else evaluate(groups, request.calibration, request.fidelity, request.without)
-    usable = np.isfinite(values) & (values > 0)
-    failed += [_skip(case, "the prediction is no positive number") for case, good in zip(sound, usable, strict=True) if not good]
-    if not usable.all():
-        sound = [case for case, good in zip(sound, usable, strict=True) if good]
-        groups, values = (prepare(sound, request.without) if sound else []), values[usable]
-    return sound, values, groups, failed
+def _partitions(cases: Sequence[Case]) -> list[list[int]]:
+    found: dict[object, list[int]] = {}
+    for i, case in enumerate(cases):
+        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(i)
+    return list(found.values())
+
+
+def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
+    """A partition that failed in two, cut where the label changes; nothing when it has one label."""
+    ordered = sorted(part, key=lambda i: cases[i].label)
+    cuts = [k for k in range(1, len(ordered)) if cases[ordered[k]].label != cases[ordered[k - 1]].label]
+    if not cuts:
+        return []
+    middle = min(cuts, key=lambda k: abs(k - len(ordered) // 2))
+    return [ordered[:middle], ordered[middle:]]
+
+
+def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
+    return np.array([case.measured for case in cases]), np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
+
+
+def _is_calibrated(request: Request) -> bool:
+    return request.fidelity == "analytical" and not request.without
+
+
+def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
+    """Where the calibration expects the measured values, by the class of each case; NaN for power and energy.
+
+    Spreads are quantiles of log(predicted / measured) of a time, so a measured time lies between predicted exp(-high) and
+    predicted exp(-low), a rate the other way round.
+    """
+    low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
+    for i, case in enumerate(cases):
+        spread = calibration.spreads.get(class_of(case) if trusted else "extrapolated")
+        spread = spread or calibration.spreads.get("extrapolated")
+        if spread is not None and quantity(case) == "time":
+            a, b = (-spread.high, -spread.low) if case.metric == "latency_s" else (spread.low, spread.high)
+            low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
+    return low, high
+
+
+def _scored(
+    cases: Sequence[Case], by: Sequence[str], error: Array, off: Mapping[str, Array], predicted: Array, low: Array, high: Array
+) -> tuple[GroupScore, ...]:
+    """One score for each combination of values in the columns `by`, the largest group first."""
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for i, names in enumerate(zip(*(column(cases, name) for name in by), strict=True)):
+        rows.setdefault(names, []).append(i)
+    measured, _ = _measured(cases)
+    inside = (low <= measured) & (measured <= high)
+    found = []
+    for names, own in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0])):
+        known = [i for i in own if np.isfinite(low[i])]
+        found.append(
+            GroupScore(
+                by=dict(zip(by, names, strict=True)),
+                score=score(error[own], inside[known] if len(known) == len(own) else None),
+                order=_order([cases[i] for i in own], predicted[own]),
+                baselines={n: score(values[own]) for n, values in off.items() if np.isfinite(values[own]).all()},
+            )
+        )
+    return tuple(found)
+
+
+def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
+    """The order of devices inside each (network, task), by the time of one batch."""
+    timed = [i for i, case in enumerate(cases) if quantity(case) == "time"]
+    if not timed:
+        return None
+    own, rate = [cases[i] for i in timed], np.array([cases[i].metric == "throughput_per_s" for i in timed])
+    measured = np.array([case.measured for case in own])
+    batch = np.array([case.batch for case in own])
+    seen, thought = (np.where(rate, batch / values, values) for values in (measured, predicted[timed]))
+    groups = [(case.label, case.task) for case in own]
+    return device_order(groups, [_work(case) for case in own], [case.hardware for case in own], seen, thought)
+
+
+def _work(case: Case) -> tuple[object, ...]:
+    """What was done: equal for rows that may be compared."""
+    ops = case.ops if len(case.ops) <= 2 else ()
+    return (case.batch, case.precision, *(op.signature for op in ops))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -34,6 +35,15 @@ def read_files(files: Iterable[str | Path | Traversable] = ()) -> tuple[list[Cas
     return cases, skips
 
 
+def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
+    """Sixteen hexadecimal digits that stand for the names and contents of the files, or of the shipped corpus."""
+    digest = hashlib.sha256()
+    for place in list(files) or shipped_files():
+        file = Path(place) if isinstance(place, str) else place
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
 def read(place: str | Path | Traversable) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of one file."""
     table = read_table(place)
@@ -50,7 +60,7 @@ def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
         try:
             cases += family.read(row, table.name)
         except Refused as refused:
-            skips.append(Skip(line=row.line, reason=str(refused), file=table.name))
+            skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
     return cases, skips
 
 

@@ -44,8 +44,8 @@ class Order:
 
 def errors(measured: Array, predicted: Array, is_rate: NDArray[np.bool_]) -> Array:
     """predicted / measured - 1; of rates, that of the times that they stand for."""
-    ratio = predicted / measured
-    return np.where(is_rate, 1.0 / ratio, ratio) - 1.0
+    with np.errstate(divide="ignore"):
+        return np.where(is_rate, measured / predicted, predicted / measured) - 1.0
 
 
 def score(error: Array, inside: NDArray[np.bool_] | None = None) -> Score:

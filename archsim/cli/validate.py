@@ -1,0 +1,143 @@
+"""`archsim validate`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archsim.errors import UnknownName
+
+if TYPE_CHECKING:
+    from archsim.validate.case import Case, Skip
+
+FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stack": "stack", "split": "split", "metric": "metric"}
+
+
+@click.command("validate")
+@click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
+@click.option("--add", default=None, metavar="FILE", help="Check a file for the corpus, and predict nothing.")
+@click.option("--source", default=None, help="Only rows of these sources (several by commas, here and below).")
+@click.option("--hardware", default=None, help="Only these devices.")
+@click.option("--network", default=None, help="Only these networks, or ops of kernel rows.")
+@click.option("--stack", default=None, help="Only these stacks.")
+@click.option("--split", default=None, help="calibrate or test.")
+@click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
+@click.option("--limit", type=click.IntRange(min=1), default=None, help="At most so many rows, the first ones.")
+@click.option("--by", default="source,quantity", show_default=True, help="Columns to group by.")
+@click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical.")
+@click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
+@click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
+@click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, every row in it.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV line per row.")
+def command(
+    measurements: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str, baseline: str, without: str,
+    calibration: str | None, as_json: bool, as_csv: bool, **chosen: str | None,
+) -> None:  # fmt: skip
+    """How far the predictions are from what others have measured.
+
+    Reads files of networks, kernels, DeepBench and layers, told apart by their headers. A row whose device, stack or network
+    is not described is skipped and counted; a file whose form is broken is refused with the numbers of the lines.
+
+    \b
+    Examples:
+      archsim validate
+      archsim validate --hardware gtx_1080,tesla_k80 --by network
+      archsim validate --measurements mine.csv --json
+      archsim validate --split test --without waves
+      archsim validate --add mine.csv
+    """
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    if add is not None:
+        from archsim.validate.check import check_file
+
+        click.echo(check_file(add))
+        return
+    from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
+    from archsim.validate.evaluation import validate
+    from archsim.validate.readers import data_hash, read_files
+
+    with Progress() as tell:
+        tell("reading")
+        cases, skips = read_files(measurements)
+        request = _request(cases, by, fidelity, baseline, without, calibration)
+        cases, skips = _chosen(cases, skips, chosen)
+        result = validate(cases[:limit], skips, request, tell)
+    provenance = provenance_of(result, data_hash(measurements))
+    if as_json:
+        click.echo(validation_json(result, provenance))
+    elif as_csv:
+        click.echo(validation_csv(result), nl=False)
+    else:
+        click.echo(validation_text(result, provenance))
+
+
+def _request(
+    cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None
+) -> Any:
+    from archsim.cli.options import names
+    from archsim.cost.constants import default, load
+    from archsim.fidelity import find
+    from archsim.validate.baseline import BASELINES
+    from archsim.validate.columns import known_columns
+    from archsim.validate.evaluation import Request
+    from archsim.validate.predict import PARTS
+
+    return Request(
+        calibration=load(calibration) if calibration else default(),
+        fidelity=find(fidelity).name,
+        without=frozenset(_known("part", names(without), PARTS)),
+        baselines=tuple(_known("baseline", [n for n in names(baseline) if n != "none"], BASELINES)),
+        by=tuple(_known("column", names(by) or ["quantity"], known_columns(cases))),
+    )
+
+
+def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    for name in given:
+        if name not in known:
+            raise UnknownName(what, name, known, hint=f"one of {', '.join(known)}")
+    return given
+
+
+def _chosen(cases: list[Case], skips: list[Skip], chosen: dict[str, str | None]) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips that pass every filter; a value that no row has is an error."""
+    from archsim.cli.options import names
+    from archsim.validate.columns import column, written
+
+    for option, text in chosen.items():
+        if text is None:
+            continue
+        wanted = names(text)
+        values, left_out = column(cases, FILTERS[option]), [written(skip, option) for skip in skips]
+        for name in wanted:
+            if name not in values and name not in left_out:
+                raise UnknownName(option, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
+        cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
+        skips = [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
+    return cases, skips
+
+
+class Progress:
+    """A line on standard error that says what is being done, only on a terminal and only when it takes long."""
+
+    def __init__(self) -> None:
+        self._stream = click.get_text_stream("stderr")
+        self._shown, self._next = False, time.monotonic() + 0.5
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._tell
+
+    def _tell(self, text: str) -> None:
+        if self._stream.isatty() and time.monotonic() >= self._next:
+            self._shown, self._next = True, time.monotonic() + 0.1
+            self._stream.write(f"\r\x1b[Karchsim: {text}")
+            self._stream.flush()
+
+    def __exit__(self, *failure: object) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,174 @@
+"""A validation for a terminal, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import archsim
+from archsim.report.data import rows_as_csv
+from archsim.report.text import clean, table
+from archsim.validate.case import Skip
+from archsim.validate.columns import OWN
+from archsim.validate.evaluation import GroupScore, Validation
+from archsim.validate.score import LEVEL, Score
+
+SCHEMA = "archsim-validation/1"
+MOST_REASONS = 25
+_RESULTS = ("measured", "predicted", "error", "lo", "hi")
+
+
+def validation_text(v: Validation, provenance: dict[str, str]) -> str:
+    """One line for each group, the overall lines, and what was left out."""
+    parts = [_heading(v), _scores(v), _constants(v), _skipped(v), _provenance(provenance)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _heading(v: Validation) -> str:
+    r = v.request
+    text = f"{len(v.cases)} measured values beside the {r.fidelity} model"
+    text += f" without {', '.join(sorted(r.without))}" if r.without else ""
+    return text + (f", each predicted without its {r.fold}" if r.fold else "")
+
+
+def _scores(v: Validation) -> str:
+    if not v.cases:
+        return "nothing could be predicted"
+    names = list(v.baselines)
+    head = [
+        *v.request.by, "rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "covered", *names
+    ]  # fmt: skip
+    rows = [_line(group, list(group.by.values()), names) for group in v.groups]
+    left = len(v.request.by)
+    rows += [_line(group, [f"all {group.by['quantity']}", *[""] * (left - 1)], names) for group in v.overall]
+    notes = "MAPE, median and p90 of |predicted / measured - 1|; bias: the median of it, signed; order: Kendall's tau of the devices\n"
+    notes += "inside each network, mean (least); covered: share of measured values inside the stated interval"
+    notes += f" ({100 * v.request.calibration.level:.0f} % meant)"
+    notes += f"; {' and '.join(names)}: the median error of that baseline" if names else ""
+    return f"{table(head, rows, left=left)}\n\n{notes}"
+
+
+def _line(group: GroupScore, names: list[str], baselines: list[str]) -> list[str]:
+    s, order = group.score, group.order
+    return [
+        *names, str(s.n), _percent(s.mape), f"{_percent(s.mape_interval[0])} to {_percent(s.mape_interval[1])}",
+        _percent(s.median_ape), _percent(s.p90_ape), f"{100 * s.bias:+.1f} %",
+        "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})", "-" if s.coverage is None else f"{100 * s.coverage:.0f} %",
+        *[_percent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in baselines],
+    ]  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _constants(v: Validation) -> str:
+    c = v.constants
+    if c is None:
+        return ""
+    return (
+        f"constants: the roofline at {_percent(c.compute)} of the peak and {_percent(c.bandwidth)} of the bandwidth, and "
+        f"{1e6 * c.per_op_s:.1f} us for each op,\nfitted to {c.rows} rows of split calibrate"
+    )
+
+
+def _skipped(v: Validation) -> str:
+    if not v.skips:
+        return "no row was skipped"
+    counted = Counter(skip.reason for skip in v.skips).most_common()
+    lines = [f"{count:>6}  {clean(reason)}" for reason, count in counted[:MOST_REASONS]]
+    if len(counted) > MOST_REASONS:
+        rest = counted[MOST_REASONS:]
+        lines.append(f"{sum(count for _, count in rest):>6}  for {len(rest)} further reasons; --json lists each row")
+    return "\n".join([f"{len(v.skips)} skipped", *lines])
+
+
+def _provenance(provenance: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in provenance.items())
+
+
+def provenance_of(v: Validation, data: str) -> dict[str, str]:
+    """What a validation was made from; `data` stands for the measurement files."""
+    c = v.request.calibration
+    return {"version": archsim.__version__, "calibration": f"{c.version}+{c.digest}", "data": data}
+
+
+def record(v: Validation, provenance: dict[str, str]) -> dict[str, Any]:
+    """The validation as plain values, keys in the documented order."""
+    r = v.request
+    return {
+        "schema": SCHEMA,
+        "fidelity": r.fidelity,
+        "without": sorted(r.without),
+        "cross_validated": r.fold,
+        "provenance": provenance,
+        "groups": [_group(group) for group in v.groups],
+        "overall": [_group(group) for group in v.overall],
+        "rows": [*rows(v)],
+        "skipped": [
+            {"file": skip.file, "row": skip.line, "reason": skip.reason, "source": skipped_source(skip),
+             "hardware": skip.fields.get("hardware", "")}
+            for skip in v.skips
+        ],
+        "skipped_by_reason": dict(Counter(skip.reason for skip in v.skips).most_common()),
+    }
+
+
+def skipped_source(skip: Skip) -> str:
+    """The source of a row that was skipped."""
+    return skip.fields.get("source") or skip.fields.get("source_id", "")
+
+
+def _group(group: GroupScore) -> dict[str, Any]:
+    order = group.order
+    return {
+        "by": dict(group.by),
+        **_figures(group.score),
+        "coverage": group.score.coverage,
+        "kendall_tau": None if order is None else order.mean,
+        "kendall_tau_least": None if order is None else order.least,
+        "kendall_tau_groups": 0 if order is None else order.groups,
+        "baselines": {name: _figures(score) for name, score in group.baselines.items()},
+    }
+
+
+def _figures(s: Score) -> dict[str, Any]:
+    return {
+        "n": s.n, "mape": s.mape, "mape_interval": list(s.mape_interval), "median_ape": s.median_ape, "p90_ape": s.p90_ape,
+        "bias": s.bias,
+    }  # fmt: skip
+
+
+def rows(v: Validation) -> list[dict[str, Any]]:
+    """One object for each row: the columns of its file, what they were read as, and the results."""
+    found = []
+    for i, case in enumerate(v.cases):
+        numbers = (case.measured, v.predicted[i], v.error[i], v.low[i], v.high[i])
+        found.append(
+            {
+                **case.fields,
+                **{name: value(case) for name, value in OWN.items()},
+                **{name: _number(value) for name, value in zip(_RESULTS, numbers, strict=True)},
+                **{name: _number(values[i]) for name, values in v.baselines.items()},
+            }
+        )
+    return found
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def validation_json(v: Validation, provenance: dict[str, str]) -> str:
+    """One JSON object; never NaN or Infinity."""
+    return json.dumps(record(v, provenance), allow_nan=False, ensure_ascii=True)
+
+
+def validation_csv(v: Validation) -> str:
+    """One line per row: what it is, the results, then the other columns of its file."""
+    listed = rows(v)
+    head = [*OWN, *_RESULTS, *v.baselines]
+    head += [name for name in dict.fromkeys(name for row in listed for name in row) if name not in head]
+    return rows_as_csv(tuple(head), [[row.get(name, "") for name in head] for row in listed])

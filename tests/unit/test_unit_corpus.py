@@ -1,0 +1,36 @@
+"""Published measurements as rows."""
+
+from __future__ import annotations
+
+from archsim.corpus.measurement import citations, rows_of
+
+
+def test_rows_of_the_whitepaper() -> None:
+    rows = [row for row in rows_of("alexnet", "tegra_x1") if row.source == "nvidia_tx1_wp"]
+    cells = {(row.precision, row.batch, row.metric): row for row in rows}
+    assert cells["fp32", 1, "throughput_per_s"].value == 47.0
+    assert cells["fp16", 128, "power_w"].value == 5.7
+    row = cells["fp16", 1, "throughput_per_s"]
+    assert (row.task, row.stack, row.threads, row.devices, row.clock_hz) == ("inference", "caffe-cudnn4", None, 1, 690e6)
+
+
+def test_rows_are_of_exactly_this_network_and_device() -> None:
+    for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("alexnet", "i7_6700k")):
+        rows = list(rows_of(network, hardware))
+        assert rows
+        assert {(row.network, row.hardware) for row in rows} == {(network, hardware)}
+    assert list(rows_of("alexnet", "tegra_x")) == []
+    assert list(rows_of("alex", "tegra_x1")) == []
+
+
+def test_values_are_positive_and_of_known_metrics() -> None:
+    for row in rows_of("alexnet", "titan_x_maxwell"):
+        assert row.value > 0
+        assert row.metric in ("latency_s", "throughput_per_s", "power_w", "energy_j")
+        assert row.task in ("inference", "backward", "forward_backward", "training_step")
+
+
+def test_every_source_has_a_citation() -> None:
+    known = citations()
+    for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("resnet_50", "gtx_1080")):
+        assert {row.source for row in rows_of(network, hardware)} <= set(known)

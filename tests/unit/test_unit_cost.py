@@ -1,0 +1,255 @@
+"""Equations of the cost layer on cases that can be worked out by hand."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archsim.cost.constants import default
+from archsim.cost.cost import choose, smooth_maximum
+from archsim.cost.cost import Cost
+from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
+from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
+from archsim.cost.occupancy import issue_slots, resident_ctas
+from archsim.cost.traffic import memory_bytes
+from archsim.device import catalog
+from archsim.device.device import Cpu, Gpu
+from archsim.errors import Unsupported
+from archsim.lower.kernel import Kernel, Kernels, Option, Plan, pack
+from archsim.stack.stack import Menu, Tile
+
+
+def columns(*kernels: Kernel, tiles: tuple[Tile, ...] = (), split: tuple[int, ...] = (1,), tiled: bool = True) -> Kernels:
+    """Each kernel as the only one of its own plan."""
+    plans = [Plan(options=(Option(algorithm="x", kernels=(kernel,)),), read_bytes=0, write_bytes=0) for kernel in kernels]
+    return pack(plans, {"menu": Menu(tiles=tiles, split_k=split)} if tiles else {}, tiled=tiled)
+
+
+def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: int = 120, shared: int = 16384) -> Tile:
+    return Tile(m=m, n=n, k=k, threads=threads, registers=registers, shared=shared)
+
+
+def product(m: float, n: float, k: float, **words: float) -> Kernel:
+    sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k}
+    return Kernel(name="p", efficiency="one", menu="menu", m=m, n=n, k=k, items=m * n, **sizes | words)
+
+
+# ---------------------------------------------------------------------------------------------- occupancy
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "registers", "shared", "ctas"),
+    [
+        # compute capability 5.2: 65536 registers, 96 KiB, 64 warps, 32 CTAs
+        ("gtx_980", 256, 120, 16384, 2),  # registers: 65536 / 30720
+        ("gtx_980", 64, 64, 4096, 16),  # registers: 65536 / 4096
+        ("gtx_980", 256, 16, 0, 8),  # warps: 64 / 8
+        ("gtx_980", 1024, 32, 0, 2),  # warps: 64 / 32
+        ("gtx_980", 32, 16, 0, 32),  # CTAs
+        ("gtx_980", 128, 32, 40 * 1024, 2),  # shared memory: 96 / 40
+        ("gtx_980", 1024, 255, 0, 1),  # does not fit at all: counts as one
+        # compute capability 5.3: 64 KiB of shared memory
+        ("tegra_x1", 128, 32, 40 * 1024, 1),
+        # compute capability 3.5: 16 CTAs
+        ("tesla_k40", 32, 16, 0, 16),
+        ("tesla_k40", 256, 64, 0, 4),  # registers: 65536 / 16384
+        # compute capability 2.0: 32768 registers, 48 warps, 8 CTAs
+        ("gtx_480", 192, 20, 0, 8),
+        ("gtx_480", 256, 32, 0, 4),  # registers: 32768 / 8192
+    ],
+)  # fmt: skip
+def test_ctas_per_multiprocessor(device: str, threads: int, registers: int, shared: int, ctas: int) -> None:
+    gpu = catalog.find(device).device
+    assert isinstance(gpu, Gpu)
+    kernels = columns(product(512, 512, 512), tiles=(tile(threads=threads, registers=registers, shared=shared),))
+    assert resident_ctas(kernels, gpu).tolist() == [ctas]
+
+
+@pytest.mark.parametrize(
+    ("ctas", "resident", "sms", "fill", "slots"),
+    [
+        (10, 1, 10, 1, 1),  # one full wave
+        (11, 1, 10, 1, 2),  # one CTA more: a second wave
+        (20, 2, 10, 1, 2),  # two at a time take twice as long as one
+        (21, 2, 10, 1, 3),  # full wave of two, tail of one
+        (1, 4, 10, 1, 1),  # a single CTA
+        (1, 4, 10, 4, 4),  # ... that cannot fill the pipes takes as long as four
+        (40, 4, 10, 4, 4),  # four that fill the pipes together
+        (50, 4, 10, 4, 8),  # the tail of one runs as slowly as four
+        (20, 2, 10, 4, 4),  # two at a time do not fill the pipes
+        (30, 4, 10, 1, 3),  # fewer than fit
+    ],
+)
+def test_waves(ctas: int, resident: int, sms: int, fill: float, slots: float) -> None:
+    assert issue_slots(np.array([float(ctas)]), np.array([float(resident)]), sms, np.array([float(fill)])).tolist() == [slots]
+
+
+@given(ctas=st.integers(1, 500), resident=st.integers(1, 8), sms=st.integers(1, 80), fill=st.floats(0.1, 8))
+def test_waves_against_a_loop(ctas: int, resident: int, sms: int, fill: float) -> None:
+    """Deal the CTAs of the busiest multiprocessor out in waves."""
+    left, time = ceil(ctas / sms), 0.0
+    while left:
+        wave = min(left, resident)
+        time += max(wave, fill)
+        left -= wave
+    found = issue_slots(np.array([float(ctas)]), np.array([float(resident)]), sms, np.array([fill]))
+    assert found[0] == pytest.approx(time, rel=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------- bounds, choices
+
+
+def test_the_smooth_maximum() -> None:
+    def of(*values: float) -> float:
+        return float(smooth_maximum({str(i): np.array([[value]]) for i, value in enumerate(values)}).item())
+
+    assert of(3.0, 0.0) == 3.0
+    assert of(1.0, 1.0) == pytest.approx(2**0.25)
+    assert of(1e-30, 1e-31) == pytest.approx(1e-30, rel=1e-3)
+    assert of(0.0, 0.0) < 1e-300
+
+
+@given(st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=6))
+def test_the_smooth_maximum_lies_between_maximum_and_sum(values: list[float]) -> None:
+    found = float(smooth_maximum({str(i): np.array([[value]]) for i, value in enumerate(values)}).item())
+    assert max(values) * (1 - 1e-12) <= found <= sum(values) * (1 + 1e-12)
+
+
+def test_the_fastest_variant_and_option_are_chosen() -> None:
+    """Two plans: one with two options of two and one kernels, one with a single option."""
+    tiles = (tile(), tile(m=64), tile(m=32))
+    a, b, c, d = (product(64, 64, 64) for _ in range(4))
+    plans = [
+        Plan(options=(Option(algorithm="two", kernels=(a, b)), Option(algorithm="one", kernels=(c,))), read_bytes=0, write_bytes=0),
+        Plan(options=(Option(algorithm="only", kernels=(d,)),), read_bytes=0, write_bytes=0),
+    ]
+    kernels = pack(plans, {"menu": Menu(tiles=tiles)}, tiled=True)
+    times = np.array([[3, 1, 2, 5, 4, 6, 9, 5.5, 7, 8, 8, 8.5], [1, 9, 9, 9, 9, 1, 9, 9, 9, 1, 2, 3.0]])
+    cost = Cost(bounds={"x": times}, busy_s=times, overhead_s=0 * times, dram_bytes=times, cache_bytes=times)
+    choice = choose(cost, kernels)
+    assert choice.kernel_time_s.tolist() == [[1, 4, 5.5, 8], [1, 1, 9, 1]]
+    assert choice.variant.tolist() == [[1, 4, 7, 9], [0, 5, 6, 9]]
+    assert choice.option_time_s.tolist() == [[5, 5.5, 8], [2, 9, 1]]
+    assert choice.option.tolist() == [[0, 2], [0, 2]]
+    assert choice.plan_time_s.tolist() == [[5, 8], [2, 1]]
+
+
+# ---------------------------------------------------------------------------------------------- traffic
+
+
+def patches(across_m: int, across_n: int, slots: int, tile_m: int, tile_n: int) -> tuple[int, int]:
+    """How often A and B are read if CTAs in flight share what they read, patch by patch, counted tile by tile."""
+    patch_m = min(max(1, int((slots * tile_n / tile_m) ** 0.5)), across_m)
+    patch_n = min(max(1, slots // patch_m), across_n)
+    reads_a, reads_b = 0, 0
+    for top, left in itertools.product(range(0, across_m, patch_m), range(0, across_n, patch_n)):
+        rows = {i for i in range(top, min(top + patch_m, across_m))}
+        cols = {j for j in range(left, min(left + patch_n, across_n))}
+        reads_a += len(rows)
+        reads_b += len(cols)
+    return reads_a, reads_b
+
+
+@given(across_m=st.integers(1, 12), across_n=st.integers(1, 12), slots=st.integers(1, 40),
+       tile_m=st.sampled_from((32, 64, 128)), tile_n=st.sampled_from((32, 64, 128)))  # fmt: skip
+def test_patches_against_counting_tiles(across_m: int, across_n: int, slots: int, tile_m: int, tile_n: int) -> None:
+    m, n, k = across_m * tile_m, across_n * tile_n, 64
+    kernels = columns(product(m, n, k), tiles=(tile(m=tile_m, n=tile_n),))
+    reads, writes = memory_bytes(kernels, np.array([float(slots)]), 0.0)
+    times_a, times_b = patches(across_m, across_n, slots, tile_m, tile_n)
+    assert reads[0] == pytest.approx(4 * k * (times_a * tile_m + times_b * tile_n))
+    assert writes[0] == 4 * m * n
+
+
+def test_operands_that_stay_in_the_cache_are_read_once_or_not_at_all() -> None:
+    kernels = columns(product(1024, 1024, 64), tiles=(tile(),))
+    size = 4 * 1024 * 64
+    assert memory_bytes(kernels, np.array([1.0]), 0.0)[0].tolist() == [size * 8 + size * 8]
+    assert memory_bytes(kernels, np.array([1.0]), 2.0 * size)[0].tolist() == [size]  # A once, B is still there
+
+
+def test_splitting_writes_and_reads_partial_results() -> None:
+    kernels = columns(product(128, 128, 4096), tiles=(tile(),), split=(1, 4))
+    reads, writes = memory_bytes(kernels, np.array([100.0, 100.0]), 0.0)
+    result = 4 * 128 * 128
+    assert (reads[1] - reads[0], writes[1] - writes[0]) == (4 * result, 4 * result)
+
+
+# ---------------------------------------------------------------------------------------------- CPU
+
+
+def cpu(name: str = "i7_6700k") -> Cpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Cpu)
+    return device
+
+
+def test_the_register_block_of_haswell_and_skylake() -> None:
+    """8 lanes x 2 ports x latency in flight over 16 columns: 4 cycles on Skylake, 5 on Haswell."""
+    assert [value.item() for value in micro_tile(cpu())] == [4.0, 16.0]
+    assert [value.item() for value in micro_tile(cpu("i7_5930k"))] == [5.0, 16.0]
+
+
+def test_one_core_draws_what_its_miss_buffers_allow() -> None:
+    device = cpu()
+    one = 10 * 64 / 61.5e-9
+    assert memory_bandwidth(device, np.array([1.0]), 4e9)[0] == pytest.approx(one)
+    assert memory_bandwidth(device, np.array([4.0]), 4e9)[0] == pytest.approx(min(4 * one, 34.1e9 * device.memory.achievable))
+
+
+def test_threads_beyond_the_cores_work_on_nothing() -> None:
+    kernels = columns(Kernel(name="s", efficiency="one", b_bytes=1e6, c_bytes=1e6, items=1e6), tiled=False)
+    serial = columns(Kernel(name="s", efficiency="one", b_bytes=1e6, c_bytes=1e6, items=1e6, threaded=0), tiled=False)
+    assert [active_cores(kernels, cpu(), threads)[0] for threads in (1, 3, 4, 8)] == [1, 3, 4, 4]
+    assert active_cores(serial, cpu(), 4)[0] == 1
+
+
+def test_the_last_cache_level_is_that_of_all_sockets() -> None:
+    assert last_level(cpu()) == 8 * 2**20
+    device = cpu()
+    two = replace(device, core=replace(device.core, count=8, sockets=2))
+    assert last_level(two) == 2 * 8 * 2**20
+
+
+# ---------------------------------------------------------------------------------------------- energy
+
+
+def test_voltage_falls_with_the_clock() -> None:
+    assert voltage_share(1e9, 1e9) == 1.0
+    assert voltage_share(2e9, 1e9) == 1.0
+    assert 0.5 < voltage_share(0.5e9, 1e9) < 1.0
+
+
+def test_energy_grows_with_work_and_stops_at_the_limit() -> None:
+    device, constants = catalog.find("gtx_1080").device, default()
+    time = np.array([[1.0, 1.0, 1.0]])
+    energy = kernel_energy(np.array([[0.0, 1e12, 1e15]]), np.array([[0.0, 1e9, 1e12]]), time, device, "fp32", 1.6e9, constants)[0]
+    assert device.power.idle < energy[0] < energy[1] < energy[2]
+    assert energy[2] == device.power.tdp
+
+
+def test_a_narrow_pipe_spends_half_per_operation() -> None:
+    device, constants = catalog.find("tegra_x1").device, default()
+    wide, narrow = (mac_energy(device, precision, 690e6, constants) for precision in ("fp32", "fp16"))
+    assert wide == pytest.approx(2 * narrow)
+
+
+def test_a_memory_without_an_energy_per_byte_is_refused() -> None:
+    device = catalog.find("tegra_x1").with_settings({"memory.type": "core rope"}).device
+    with pytest.raises(Unsupported, match="core rope"):
+        byte_energy(device, default())
+
+
+def test_the_right_family_of_memory_is_taken() -> None:
+    constants = default()
+    device = catalog.find("tegra_x1").device
+    for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6X"), ("HBM2e", "HBM2e"), ("HBM2", "HBM2"),
+                            ("DDR4-2133", "DDR4"), ("lpddr4 (shared)", "LPDDR4")):  # fmt: skip
+        changed = replace(device, memory=replace(device.memory, type=written))
+        assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written

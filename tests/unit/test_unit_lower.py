@@ -1,0 +1,248 @@
+"""Lowering: sizes of products against hand counts, and which algorithm applies where."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from archsim.errors import InputError, Unsupported
+from archsim.lower.kernel import Kernel, Option
+from archsim.lower.lower import Lowered, lower
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Menu, Stack, Tile
+from archsim.trace import BoundTrace, load, loads, task_trace
+
+TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
+MENUS = ("gemm", "conv_forward", "conv_backward_data", "conv_backward_filter", "winograd", "transformed")
+
+
+def stack(*algorithms: str, **conv: Any) -> Stack:
+    """A stack without losses that has these algorithms in every phase, and a menu of one tile for everything."""
+    ideal = stacks.find("ideal")
+    rows = {phase: dict.fromkeys(algorithms, "one") for phase in ("forward", "backward_data", "backward_filter")}
+    menus = {name: Menu(tiles=(TILE,)) for name in MENUS}
+    made = replace(ideal, conv=replace(ideal.conv, algorithms=rows, **conv), menus=menus)
+    return replace(made, digest=f"{algorithms}{sorted(conv.items())}")  # plans are remembered by digest
+
+
+def network(*ops: dict[str, Any], task: str = "inference", batch: int = 2, **inputs: list[Any]) -> BoundTrace:
+    head = {"schema": "archsim-trace/1", "name": "t", "inputs": inputs, "dtype": "fp32", "source": "test"}
+    text = "".join(json.dumps(record) + "\n" for record in (head, *ops))
+    return task_trace(loads(text, "t.jsonl"), task).bind(N=batch)
+
+
+def conv(out: list[Any], **words: Any) -> dict[str, Any]:
+    return {"op": "conv2d", "name": "c", "in": ["data"], "out": out, "bias": False, **words}
+
+
+def options(lowered: Lowered, op: int = 0) -> list[Option]:
+    columns, plan = lowered.kernels, int(lowered.plan_of[op])
+    ends = [*columns.plan_start.tolist(), len(columns.options)]
+    return list(columns.options[ends[plan] : ends[plan + 1]])
+
+
+def lowered(trace: BoundTrace, chosen: Stack, kind: str = "gpu", precision: str = "fp32") -> Lowered:
+    return lower(trace.ops, chosen, kind, precision, any(op.phase != "forward" for op in trace.ops))
+
+
+def by_phase(trace: BoundTrace, chosen: Stack) -> dict[str, list[Option]]:
+    result = lowered(trace, chosen)
+    return {op.phase: options(result, i) for i, op in enumerate(result.ops) if op.kind.op == "conv2d"}
+
+
+def matrix_kernels(option: Option) -> list[Kernel]:
+    return [kernel for kernel in option.kernels if kernel.menu]
+
+
+# A layer small enough to count by hand: [2, 6, 9, 9] -> [2, 8, 7, 7], 3 x 3, after a layer so that it has a data gradient.
+FIRST = {"op": "conv2d", "name": "first", "in": ["data"], "out": ["N", 6, 9, 9], "kernel": [1, 1], "bias": False}
+LAYER = conv(["N", 8, 7, 7], kernel=[3, 3]) | {"in": ["first"]}
+MACS = 2 * 8 * 7 * 7 * 6 * 9
+
+
+def test_implicit_product_sizes_in_each_phase() -> None:
+    trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
+    result = lowered(trace, stack("implicit_gemm"))
+    found = {op.phase: options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if "first" not in op.name}
+    sizes = {phase: (kernel.m, kernel.n, kernel.k, kernel.repeat) for phase, kernel in found.items()}
+    assert sizes == {
+        "forward": (8, 2 * 7 * 7, 6 * 9, 1),
+        "backward_data": (6, 2 * 9 * 9, 8 * 9, 1),
+        "backward_filter": (8, 6 * 9, 2 * 7 * 7, 1),
+    }
+    assert {phase: kernel.flop for phase, kernel in found.items()} == dict.fromkeys(found, 2.0 * MACS)
+    data, filters, result_bytes = 4 * 2 * 6 * 81, 4 * 8 * 6 * 9, 4 * 2 * 8 * 49
+    tensors = {phase: (k.a_bytes, k.b_bytes, k.c_bytes) for phase, k in found.items()}
+    assert tensors == {
+        "forward": (filters, data, result_bytes),
+        "backward_data": (filters, result_bytes, data),
+        "backward_filter": (result_bytes, data, filters),
+    }
+
+
+def test_groups_run_one_after_the_other_or_as_one_batch() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3], groups=2), data=["N", 6, 9, 9])
+    for rule, repeat, count in (("sequential", 2, 1), ("batched", 1, 2)):
+        kernel = options(lowered(trace, stack("implicit_gemm", grouped=rule)))[0].kernels[0]
+        assert (kernel.m, kernel.n, kernel.k, kernel.repeat, kernel.count) == (4, 98, 27, repeat, count)
+        assert kernel.flop * kernel.repeat == 2 * 2 * 8 * 49 * 3 * 9
+        assert kernel.a_bytes * kernel.repeat == 4 * 8 * 3 * 9
+
+
+def test_unfolding_per_image() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    (option,) = options(lowered(trace, stack("im2col")))
+    unfold, gemm = option.kernels
+    assert (unfold.name, unfold.repeat) == ("im2col", 2)
+    assert (unfold.b_bytes, unfold.c_bytes) == (4 * 6 * 81, 4 * 6 * 9 * 49)
+    assert (gemm.m, gemm.n, gemm.k, gemm.repeat, gemm.flop) == (8, 49, 54, 2, 2 * 8 * 49 * 54)
+    assert option.workspace == 4 * 6 * 9 * 49
+
+
+def test_unfolding_in_the_gradients() -> None:
+    trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
+    result = lowered(trace, stack("im2col"))
+    found = {op.phase: options(result, i)[0] for i, op in enumerate(result.ops) if "first" not in op.name}
+    data, filters = found["backward_data"].kernels, found["backward_filter"].kernels
+    assert [kernel.name for kernel in data] == ["gemm", "col2im"]
+    assert (data[0].m, data[0].n, data[0].k) == (54, 49, 8)
+    assert [kernel.name for kernel in filters] == ["im2col", "gemm"]
+    assert (filters[1].m, filters[1].n, filters[1].k) == (8, 54, 49)
+
+
+def test_a_one_by_one_convolution_needs_no_unfolding() -> None:
+    trace = network(conv(["N", 8, 9, 9], kernel=[1, 1]), data=["N", 6, 9, 9])
+    (option,) = options(lowered(trace, stack("im2col")))
+    assert [kernel.name for kernel in option.kernels] == ["gemm"]
+    assert option.workspace == 0
+    strided = network(conv(["N", 8, 5, 5], kernel=[1, 1], stride=[2, 2]), data=["N", 6, 9, 9])
+    assert len(options(lowered(strided, stack("im2col")))[0].kernels) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "out", "applies"),
+    [({"kernel": [3, 3]}, 7, True), ({"kernel": [3, 3], "stride": [2, 2]}, 4, False), ({"kernel": [5, 5]}, 5, False),
+     ({"kernel": [1, 1]}, 9, False), ({"kernel": [3, 3], "dilation": [2, 2]}, 5, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("algorithm", ["winograd", "winograd_nonfused"])
+def test_winograd_is_for_three_by_three_with_stride_one(algorithm: str, words: dict[str, Any], out: int, applies: bool) -> None:
+    trace = network(conv(["N", 8, out, out], **words), data=["N", 6, 9, 9])
+    names = [option.algorithm for option in options(lowered(trace, stack("implicit_gemm", algorithm)))]
+    assert names == (["implicit_gemm", algorithm] if applies else ["implicit_gemm"])
+
+
+def test_multiplications_of_winograd() -> None:
+    trace = network(conv(["N", 8, 8, 8], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 8, 8])
+    direct, fused, through_memory = options(lowered(trace, stack("implicit_gemm", "winograd", "winograd_nonfused")))
+    useful = direct.kernels[0].flop
+    assert useful == 2 * 2 * 8 * 64 * 6 * 9
+    assert matrix_kernels(fused)[0].flop == useful * 16 / 36  # F(2x2, 3x3)
+    assert matrix_kernels(through_memory)[0].flop == useful * 36 / 144  # F(4x4, 3x3)
+
+
+def test_multiplications_of_the_frequency_domain() -> None:
+    """32 x 32 tiles of 30 x 30 results: 32 x 17 complex products, 4 real multiplications each."""
+    trace = network(conv(["N", 8, 30, 30], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 30, 30])
+    (option,) = options(lowered(trace, stack("fft_tiling")))
+    (gemm,) = matrix_kernels(option)
+    assert (gemm.m, gemm.n, gemm.k, gemm.count, gemm.work) == (8, 2, 6, 32 * 17, 4)
+    assert gemm.flop == 2 * 4 * 32 * 17 * 8 * 2 * 6
+
+
+def test_an_algorithm_whose_workspace_is_over_the_limit_is_left_out() -> None:
+    trace = network(conv(["N", 8, 8, 8], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 8, 8])
+    found = options(lowered(trace, stack("implicit_gemm", "winograd_nonfused", workspace_limit=1.0)))
+    assert [option.algorithm for option in found] == ["implicit_gemm"]
+    with pytest.raises(Unsupported, match="no algorithm for c"):
+        lowered(trace, stack("winograd_nonfused", workspace_limit=1.0))
+
+
+def test_an_unknown_algorithm_and_a_missing_menu_are_problems_of_the_stack() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    with pytest.raises(InputError, match="no algorithm 'implicit_gem'; nearest: implicit_gemm"):
+        lowered(trace, stack("implicit_gem"))
+    bare = replace(stack("implicit_gemm"), menus={"gemm": Menu(tiles=(TILE,))}, digest="without")
+    with pytest.raises(InputError, match="menus.conv_forward: is missing"):
+        lowered(trace, bare)
+
+
+def test_a_separate_bias_is_a_pass_over_the_output() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]) | {"bias": True}, data=["N", 6, 9, 9])
+    fused, separate = (options(lowered(trace, stack("implicit_gemm", bias=rule)))[0] for rule in ("fused", "separate"))
+    assert [kernel.name for kernel in fused.kernels] == ["implicit_gemm"]
+    assert [kernel.name for kernel in separate.kernels] == ["implicit_gemm", "bias"]
+    bias = separate.kernels[1]
+    assert bias.b_bytes == bias.c_bytes == 4 * 2 * 8 * 49
+
+
+def test_fully_connected_sizes_in_each_phase() -> None:
+    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", size], "bias": False} for name, before, size in
+          (("a", "data", 48), ("b", "a", 32))]  # fmt: skip
+    trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
+    result = lowered(trace, stack("implicit_gemm"))
+    found = {op.phase: options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.name.startswith("b")}
+    assert {phase: (k.m, k.n, k.k) for phase, k in found.items()} == {
+        "forward": (32, 16, 48), "backward_data": (48, 16, 32), "backward_filter": (32, 48, 16),
+    }  # fmt: skip
+    assert {k.flop for k in found.values()} == {2.0 * 16 * 32 * 48}
+
+
+def test_streams_move_what_the_stack_says() -> None:
+    relu = {"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}
+    (option,) = options(lowered(network(relu, data=["N", 8, 8]), stack("implicit_gemm")))
+    (kernel,) = option.kernels
+    assert (kernel.a_bytes, kernel.b_bytes, kernel.c_bytes) == (0, 4 * 128, 4 * 128)
+
+
+def test_narrow_values_are_half_as_large() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))
+    assert (wide.b_bytes, wide.flop) == (2 * narrow.b_bytes, narrow.flop)
+
+
+def test_views_and_dropout_launch_nothing_in_inference() -> None:
+    ops = [{"op": "reshape", "name": "flat", "in": ["data"], "out": ["N", 64]},
+           {"op": "dropout", "name": "drop", "in": ["flat"], "out": ["N", 64]},
+           {"op": "relu", "name": "r", "in": ["drop"], "out": ["N", 64]}]  # fmt: skip
+    result = lowered(network(*ops, data=["N", 8, 8]), stack("implicit_gemm"))
+    assert (result.plan_of >= 0).tolist() == [False, False, True]
+
+
+def test_equal_layers_share_one_plan() -> None:
+    same = [conv(["N", 6, 9, 9], kernel=[3, 3], pad=[1, 1]) | {"name": f"c{i}", "in": [f"c{i - 1}" if i else "data"]} for i in range(4)]
+    other = conv(["N", 6, 9, 9], kernel=[5, 5], pad=[2, 2]) | {"in": ["c3"]}
+    result = lowered(network(*same, other, data=["N", 6, 9, 9]), stack("implicit_gemm"))
+    assert result.plan_of.tolist() == [0, 0, 0, 0, 1]
+    assert len(result.kernels.plan_start) == 2
+
+
+def test_a_stack_of_the_other_kind_is_refused() -> None:
+    ops = load("alexnet").bind(N=1).ops
+    with pytest.raises(Unsupported, match="not a cpu"):
+        lower(ops, stacks.find("caffe-cudnn4"), "cpu", "fp32", False)
+    with pytest.raises(Unsupported, match="fp17"):
+        lower(ops, stacks.find("caffe-cudnn4"), "gpu", "fp17", False)
+
+
+@pytest.mark.parametrize("net", ["alexnet", "googlenet", "mobilenet_v2"])
+def test_products_of_a_direct_network_count_twice_its_macs(net: str) -> None:
+    """Nothing is lost or counted twice on the way from ops to kernels."""
+    trace = load(net).bind(N=8)
+    result = lowered(trace, stack("perfect"))
+    for i, op in enumerate(trace.ops):
+        if op.kind.op in ("conv2d", "linear"):
+            total = sum(k.flop * k.repeat for k in options(result, i)[0].kernels if k.name != "bias")
+            assert total == 2 * op.macs, op.name
+
+
+def test_columns_nest() -> None:
+    columns = lowered(load("alexnet").bind(N=8), stack("implicit_gemm", "im2col", "winograd")).kernels
+    assert columns.kernel_start.tolist() == sorted(columns.kernel_start.tolist())
+    assert len(columns.kernel_start) == len(columns.kernels)
+    assert len(columns.option_start) == len(columns.options)
+    assert columns.kernel_of.tolist() == sorted(columns.kernel_of.tolist())
+    assert all(len(getattr(columns, name)) == len(columns.kernel_of) for name in ("m", "n", "k", "flop", "tile_m", "split", "efficiency"))
+    assert sum(len(option.kernels) for option in columns.options) == len(columns.kernels)
