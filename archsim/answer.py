@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import archsim
-from archsim.corpus.measurement import Measurement, citations, rows_of
+from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import Calibration, Spread
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import ArchsimError
@@ -235,9 +235,11 @@ def _references(query: Query) -> tuple[Reference, ...]:
 
 
 def _predict(row: Measurement, calibration: Calibration) -> Reference:
+    script, framework = protocol(row.source), row.stack.partition("-")[0]
     query = ask(
-        row.network, row.hardware, batch=row.batch, precision=row.precision, task=row.task, stack=row.stack,
+        row.network, row.hardware, batch=row.batch, precision=row.precision, task=script.task(row.task), stack=row.stack,
         threads=row.threads, clock=row.clock_hz, calibration=calibration,
+        input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
     result = run(query)
     latency = float(result.latency_s[0])

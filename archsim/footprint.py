@@ -64,14 +64,18 @@ def _learned(trace: BoundTrace) -> int:
 
 
 def _peak(trace: BoundTrace) -> int:
-    """Largest number of values alive at once, inputs included."""
-    last = {name: step for step, op in enumerate(trace.ops) for name in op.inputs}
-    sizes = {name: prod(shape) for name, shape in trace.inputs.items()}
-    alive = sum(sizes.values())
-    peak = alive
+    """Largest number of values alive at once, inputs included. What works in place lives where its input lives."""
+    place = {name: name for name in trace.inputs}
+    last: dict[str, int] = {}
     for step, op in enumerate(trace.ops):
-        sizes[op.name] = 0 if _in_place(op.kind.op) else prod(op.shape)
-        alive += sizes[op.name]
+        place[op.name] = place.get(op.inputs[0], op.inputs[0]) if _in_place(op.kind.op) else op.name
+        last.update((place.get(name, name), step) for name in op.inputs)
+    sizes = {name: prod(shape) for name, shape in trace.inputs.items()}
+    alive = peak = sum(sizes.values())
+    for step, op in enumerate(trace.ops):
+        if place[op.name] == op.name:
+            sizes[op.name] = prod(op.shape)
+            alive += sizes[op.name]
         peak = max(peak, alive)
-        alive -= sum(sizes[name] for name in set(op.inputs) if last.get(name) == step and name in sizes)
+        alive -= sum(sizes[name] for name in {place.get(name, name) for name in op.inputs} if last[name] == step and name in sizes)
     return peak

@@ -50,9 +50,11 @@ class Query:
 def ask(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
-    settings: Mapping[str, str] | None = None, calibration: Calibration | None = None,
+    settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
+
+    `input_gradient` asks for the gradient of the network's input too, which training does not need.
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
     """
@@ -73,8 +75,9 @@ def ask(
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     notes += _precision_notes(device, precision)
     return Query(
-        network=net, trace_digest=_digest(graph, task, chosen.optimiser), trace=_bound(graph, task, batch, chosen.optimiser), spec=spec, stack=chosen, task=task,
-        batch=batch, precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
+        network=net, trace_digest=_digest(graph, task, chosen.optimiser, input_gradient),
+        trace=_bound(graph, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
+        precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), notes=tuple(notes),
     )  # fmt: skip
 
@@ -95,8 +98,8 @@ def prepared(net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bo
 
 
 @lru_cache(maxsize=256)
-def _bound(net: str, task: str, batch: int, optimiser: str) -> BoundTrace:
-    trace = prepared(net, task, optimiser)
+def _bound(net: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> BoundTrace:
+    trace = prepared(net, task, optimiser, input_gradient)
     free = [symbol for symbol in trace.free_symbols if symbol != "N"]
     if free:
         raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only N, the batch, can be set")
@@ -107,8 +110,8 @@ def _bound(net: str, task: str, batch: int, optimiser: str) -> BoundTrace:
 
 
 @lru_cache(maxsize=256)
-def _digest(net: str, task: str, optimiser: str) -> str:
-    return prepared(net, task, optimiser).digest[:16]
+def _digest(net: str, task: str, optimiser: str, input_gradient: bool) -> str:
+    return prepared(net, task, optimiser, input_gradient).digest[:16]
 
 
 def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,9 +77,7 @@ def command(
         click.echo(validation_text(result, provenance))
 
 
-def _request(
-    cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None
-) -> Any:
+def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Any:
     from archsim.cli.options import names
     from archsim.cost.constants import default, load
     from archsim.fidelity import find
@@ -125,7 +124,7 @@ class Progress:
     """A line on standard error that says what is being done, only on a terminal and only when it takes long."""
 
     def __init__(self) -> None:
-        self._stream = click.get_text_stream("stderr")
+        self._stream = sys.stderr
         self._shown, self._next = False, time.monotonic() + 0.5
 
     def __enter__(self) -> Callable[[str], None]:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from archsim.corpus.shipped import FOLDER, shipped_files
 from archsim.files import data_folder
@@ -66,8 +67,39 @@ def _network_files() -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What a source's script does besides the task that it names.
+
+    `forward`: its forward pass runs as in training. `input_gradient`: the networks or frameworks for which its backward
+    pass computes the gradient of the network's input too.
+    """
+
+    forward: bool = False
+    input_gradient: tuple[str, ...] = ()
+
+    def task(self, task: str) -> str:
+        """The task as it really ran."""
+        return "forward" if task == "inference" and self.forward else task
+
+    def of_inputs(self, network: str, framework: str) -> bool:
+        """Whether the gradient of the input was computed."""
+        return network in self.input_gradient or framework in self.input_gradient
+
+
+@cache
+def protocol(source: str) -> Protocol:
+    """The protocol of a source; a plain one for a source that is not described."""
+    entry = _sources().get(source, {})
+    return Protocol(forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())))
+
+
 @cache
 def citations() -> dict[str, str]:
     """Source id -> short citation."""
-    document = tomllib.loads(data_folder(FOLDER).joinpath("sources.toml").read_text("utf-8"))
-    return {name: entry["citation"] for name, entry in document.items()}
+    return {name: entry["citation"] for name, entry in _sources().items()}
+
+
+@cache
+def _sources() -> dict[str, Any]:
+    return tomllib.loads(data_folder(FOLDER).joinpath("sources.toml").read_text("utf-8"))

@@ -13,4 +13,3 @@ def shipped_files() -> list[Traversable]:
     """The measurement files, by name."""
     files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
     return sorted(files, key=lambda f: f.name)
-

@@ -16,6 +16,7 @@ from archsim.files import read_bytes
 
 SIZE_LIMIT = 64 << 20
 MOST_TOLD = 20
+MOST_COUNTED = 100_000  # problems after which nobody reads on
 
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)
@@ -61,6 +62,8 @@ def read_table(place: str | Path | Traversable) -> Table:
                     problems.append(f"line {line}: a cell with a line break; write every row on one line")
                 elif cells:
                     problems.append(f"line {line}: {len(cells)} cells, but the header has {width} columns")
+                if len(problems) >= MOST_COUNTED:
+                    break
     except csv.Error as error:
         problems.append(f"line {max(1, reader.line_num)}: {error}")
     if not problems and not rows:
@@ -71,11 +74,11 @@ def read_table(place: str | Path | Traversable) -> Table:
 
 
 def refuse(path: str, problems: Sequence[str]) -> None:
-    """Raise InputError if there are problems: the first twenty, and how many more."""
-    if len(problems) > MOST_TOLD:
-        raise InputError(path, [*problems[:MOST_TOLD], f"and {len(problems) - MOST_TOLD} more of {len(problems)} in all"])
+    """Raise InputError if there are problems; it tells the first twenty, and how many there are."""
     if problems:
-        raise InputError(path, problems)
+        error = InputError(path, problems)
+        error.most_shown = MOST_TOLD
+        raise error
 
 
 def _decoded(data: bytes, path: str) -> str:

@@ -161,7 +161,8 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
         a_bytes=m * k * element,
         b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
-    pointwise = layer.taps == 1 and layer.sh == layer.sw == 1  # a 1 x 1 convolution is its own column matrix
+    # A 1 x 1 convolution is its own column matrix.
+    pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
     return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)
 
@@ -381,12 +382,16 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
 
 
 def _bias(op: BoundOp, context: Context) -> Kernel | None:
-    if not getattr(op.kind, "bias", False) or context.stack.conv.bias != "separate":
-        return None
-    out = context.bytes(op.shape)
+    rule, out = context.stack.conv.bias, context.bytes(op.shape)
     threaded = context.stack.elementwise_threads == "all"
+    repeat = 1 if rule == "separate" else op.shape[0]
+    fill = rule == "prefilled" and op.phase == "forward"
+    if rule == "fused" or not (getattr(op.kind, "bias", False) or fill):
+        return None
     if op.phase == "forward":
-        return stream("bias", out, out, flop=out / context.element, element=context.element, threaded=threaded)
+        return stream("bias", out / repeat, out / repeat, flop=out / repeat / context.element, element=context.element,
+                      threaded=threaded, repeat=repeat)  # fmt: skip
     if op.phase == "backward_filter":
-        return stream("bias_gradient", out, 0, flop=out / context.element, element=context.element, threaded=threaded)
+        return stream("bias_gradient", out / repeat, 0, flop=out / repeat / context.element, element=context.element,
+                      threaded=threaded, repeat=repeat)  # fmt: skip
     return None

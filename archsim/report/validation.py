@@ -43,19 +43,22 @@ def _scores(v: Validation) -> str:
     rows = [_line(group, list(group.by.values()), names) for group in v.groups]
     left = len(v.request.by)
     rows += [_line(group, [f"all {group.by['quantity']}", *[""] * (left - 1)], names) for group in v.overall]
-    notes = "MAPE, median and p90 of |predicted / measured - 1|; bias: the median of it, signed; order: Kendall's tau of the devices\n"
-    notes += "inside each network, mean (least); covered: share of measured values inside the stated interval"
-    notes += f" ({100 * v.request.calibration.level:.0f} % meant)"
-    notes += f"; {' and '.join(names)}: the median error of that baseline" if names else ""
+    notes = (
+        "MAPE, median and p90 of |predicted / measured - 1|; bias: the median of it, signed; order: Kendall's tau of the\n"
+        "devices inside each network, mean (least); covered: share of measured values inside the stated interval, "
+        f"{100 * v.request.calibration.level:.0f} % meant"
+    )
+    notes += f";\n{' and '.join(names)}: the median error of that baseline" if names else ""
     return f"{table(head, rows, left=left)}\n\n{notes}"
 
 
 def _line(group: GroupScore, names: list[str], baselines: list[str]) -> list[str]:
     s, order = group.score, group.order
+    covered = "-" if s.coverage is None else f"{100 * s.coverage:.0f} %"
     return [
         *names, str(s.n), _percent(s.mape), f"{_percent(s.mape_interval[0])} to {_percent(s.mape_interval[1])}",
         _percent(s.median_ape), _percent(s.p90_ape), f"{100 * s.bias:+.1f} %",
-        "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})", "-" if s.coverage is None else f"{100 * s.coverage:.0f} %",
+        "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})", covered,
         *[_percent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in baselines],
     ]  # fmt: skip
 
@@ -108,8 +111,13 @@ def record(v: Validation, provenance: dict[str, str]) -> dict[str, Any]:
         "overall": [_group(group) for group in v.overall],
         "rows": [*rows(v)],
         "skipped": [
-            {"file": skip.file, "row": skip.line, "reason": skip.reason, "source": skipped_source(skip),
-             "hardware": skip.fields.get("hardware", "")}
+            {
+                "file": skip.file,
+                "row": skip.line,
+                "reason": skip.reason,
+                "source": skipped_source(skip),
+                "hardware": skip.fields.get("hardware", ""),
+            }
             for skip in v.skips
         ],
         "skipped_by_reason": dict(Counter(skip.reason for skip in v.skips).most_common()),

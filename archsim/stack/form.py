@@ -49,10 +49,11 @@ class ConvForm(Form):
     without: list[Word] = []
     workspace_limit: Word | None = None
     grouped: Literal["sequential", "batched"] = "sequential"
-    bias: Literal["separate", "fused"] = "separate"
+    bias: Literal["separate", "per_image", "prefilled", "fused"] = "separate"
     layout_copies: Literal["none", "tensor", "all"] = "none"
     unfold_threads: Literal["one", "all"] = "all"
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
+    unfold_pointwise: bool = False
     source: Word
 
 
@@ -73,6 +74,7 @@ class StackForm(Form):
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
+    input_gradient: bool = False
     inputs: Literal["device", "host"] = "device"
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}

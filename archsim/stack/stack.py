@@ -43,7 +43,9 @@ class Conv:
     `workspace_limit` is a candidate. `tensor` is the same for tensor cores, empty where they take the same algorithms.
     `grouped` is how groups run: one after the other, or as one batched kernel. `layout_copies` says which convolutions
     are surrounded by copies into the library's layout. Unfolding takes `unfold_flop` operations of index arithmetic for
-    each value.
+    each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
+    ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
+    ("prefilled"), or in the convolution itself ("fused").
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -54,6 +56,7 @@ class Conv:
     layout_copies: str = "none"  # "none", "tensor" (those on tensor cores), "all"
     unfold_threads: str = "all"  # CPU: "all" or "one"
     unfold_flop: float = 0.0
+    unfold_pointwise: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Stack:
     recurrent_launches: int = 2  # per time step and layer
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
+    input_gradient: bool = False  # whether a backward pass computes the gradient of the network's inputs too
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     reserved: float = 0.0  # B of device memory that context and framework take

@@ -15,6 +15,7 @@ import numpy as np
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.roofline import roofline_parts
+from archsim.lower.kernel import Index
 from archsim.run import spread
 from archsim.validate.case import Case
 from archsim.validate.predict import Group, evaluate, prepare
@@ -73,7 +74,7 @@ class Parts:
 
     compute: Array
     dram: Array
-    start: Array
+    start: Index
     count: Array  # ops of each case that launch something
 
     @classmethod
@@ -94,10 +95,10 @@ class Parts:
 
     @classmethod
     def _joined(cls, compute: Sequence[Array], dram: Sequence[Array], count: Array) -> Parts:
-        start = np.cumsum([0, *(part.size for part in compute)])[:-1]
+        start = np.cumsum([0, *(part.size for part in compute)], dtype=np.intp)[:-1]
         return cls(compute=np.concatenate(compute), dram=np.concatenate(dram), start=start, count=count)
 
-    def only(self, chosen: Array) -> Parts:
+    def only(self, chosen: Index) -> Parts:
         """The parts of some cases."""
         ends = np.append(self.start[1:], self.compute.size)
         spans = [slice(self.start[i], ends[i]) for i in chosen]
@@ -113,8 +114,9 @@ def _fitted(parts: Parts, seconds: Array, rows: int) -> Constants:
     best = _search(parts, seconds, SHARES, SHARES, PER_OP_S)
     step = float(SHARES[1] / SHARES[0])
     near = np.geomspace(1 / step, step, FINER)
-    shares = [np.minimum(1.0, value * near) for value in best[:2]]
-    compute, bandwidth, per_op = _search(parts, seconds, *shares, np.append(0.0, best[2] * np.geomspace(0.5, 2.0, FINER)))
+    near_a, near_b = (np.minimum(1.0, value * near) for value in best[:2])
+    near_c = np.append(0.0, best[2] * np.geomspace(0.5, 2.0, FINER))
+    compute, bandwidth, per_op = _search(parts, seconds, near_a, near_b, near_c)
     return Constants(compute=compute, bandwidth=bandwidth, per_op_s=per_op, rows=rows)
 
 

@@ -154,7 +154,8 @@ def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
 
 
 def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
-    return np.array([case.measured for case in cases]), np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
+    is_rate = np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
+    return np.array([case.measured for case in cases]), is_rate
 
 
 def _is_calibrated(request: Request) -> bool:

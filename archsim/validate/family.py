@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from archsim.corpus.table import Row, Table, number, positive, whole
+from archsim.corpus.table import MOST_COUNTED, Row, Table, number, positive, whole
 from archsim.validate.case import Case
 from archsim.validate.resolve import Refused
 
 Reader = Callable[[Row, str], list[Case]]
-MOST_COUNTED = 100_000  # problems after which nobody reads on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,4 +75,3 @@ def family_of(table: Table) -> Family:
         raise InputError(table.path, f"line 1: no measurement file; columns would be {', '.join(FAMILIES[0].columns)}")
     missing = [name for name in nearest.columns if name not in header]
     raise InputError(table.path, [f"line 1: column {name!r} is missing ({nearest.name})" for name in missing])
-

@@ -70,8 +70,9 @@ FAMILY = Family(
     columns=("source_id", "op", "precision", "M", "N", "K", "W", "H", "C", "cell", "direction", "time_ms", "hardware"),
     words=("source_id", "op", "precision", "hardware"),
     numbers=("time_ms",),
-    whole=("M", "N", "K", "W", "H", "C", "batch", "filters", "R", "S", "stride_h", "stride_w", "hidden", "rnn_batch", "timesteps"),
+    whole=("M", "N", "K", "W", "H", "C", "batch", "filters", "R", "S", "stride_h", "stride_w", "hidden", "rnn_batch",
+           "timesteps"),
     offsets=("pad_h", "pad_w"),
     measured=("time_ms",),
     read=read,
-)
+)  # fmt: skip

@@ -109,11 +109,12 @@ WITH_GRADIENTS = ("CONVOLUTION", "INNERPRODUCT")
 
 FAMILY = Family(
     name="layers",
-    columns=("source_id", "layer_type", "framework", "library", "precision", "N", "C", "H", "W", "K", "R", "S", "fwd_ms", "hardware"),
+    columns=("source_id", "layer_type", "framework", "library", "precision", "N", "C", "H", "W", "K", "R", "S", "fwd_ms",
+             "hardware"),
     words=("source_id", "framework", "library", "precision", "hardware"),
     readings=tuple(PHASES),
     whole=("N", "C", "H", "W", "K", "R", "S", "stride_h", "stride_w", "groups", "out_h", "out_w"),
     offsets=("pad_h", "pad_w"),
     measured=tuple(PHASES),
     read=read,
-)
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
@@ -28,11 +29,14 @@ def read(row: Row, file: str) -> list[Case]:
     found = setting(cells["hardware"], cells["stack"], cells["precision"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     clock = cells.get("clock_mhz")
+    script = protocol(cells["source"])
+    ran = script.task(task)
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
-            stack_id=found.stack.id, task=task, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(found.stack.variants.get(name, name), task, batch), spec=found.spec, stack=found.stack,
+            stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
+            ops=network(found.stack.variants.get(name, name), ran, batch, found.stack.optimiser,
+                        script.of_inputs(name, found.stack.framework)), spec=found.spec, stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,
         )

@@ -49,9 +49,9 @@ def setting(hardware: str, stack: str, precision: str) -> Setting:
     return found
 
 
-def network(graph: str, task: str, batch: int) -> tuple[BoundOp, ...]:
+def network(graph: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> tuple[BoundOp, ...]:
     """The ops of a task of a network; equal arguments give the same tuple."""
-    found = _network(graph, task, batch)
+    found = _network(graph, task, batch, optimiser, input_gradient)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -114,11 +114,11 @@ def _stack(name: str) -> Stack | str:
 
 
 @lru_cache(maxsize=4096)
-def _network(graph: str, task: str, batch: int) -> tuple[BoundOp, ...] | str:
+def _network(graph: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> tuple[BoundOp, ...] | str:
     if task not in TASKS:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
     try:
-        trace = prepared(graph, task)
+        trace = prepared(graph, task, optimiser, input_gradient)
         others = [symbol for symbol in trace.free_symbols if symbol != "N"]
         if others:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"

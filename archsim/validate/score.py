@@ -100,7 +100,7 @@ def device_order(
     taus: dict[Hashable, list[tuple[float, int]]] = {}
     for (group, _), rows in by_cell.items():
         if len(rows) > 1:
-            seen, thought = (np.array([np.median(values[own]) for own in rows.values()]) for values in (measured, predicted))
+            seen, thought = (np.array([_median(values, own) for own in rows.values()]) for values in (measured, predicted))
             tau = kendall_tau(seen, thought)
             if not np.isnan(tau):
                 taus.setdefault(group, []).append((tau, len(rows) * (len(rows) - 1) // 2))
@@ -108,3 +108,7 @@ def device_order(
         return None
     means = [float(np.average([tau for tau, _ in found], weights=[pairs for _, pairs in found])) for found in taus.values()]
     return Order(groups=len(means), mean=float(np.mean(means)), least=min(means))
+
+
+def _median(values: Array, own: list[int]) -> float:
+    return float(values[own[0]] if len(own) == 1 else np.median(values[own]))

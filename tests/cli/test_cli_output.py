@@ -39,7 +39,8 @@ def test_estimate_prints_layers_totals_and_what_was_measured(cli: Any) -> None:
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1")
     assert (result.code, result.err) == (0, "")
     for text in ("conv1", "fc8", "latency", "throughput", "power", "energy", "memory", "fits", "690 MHz", "caffe-cudnn4",
-                 "measured", "NVIDIA Jetson TX1 whitepaper, 2015", "47 img/s", "error", "values of the spec are not published"):  # fmt: skip
+                 "measured", "NVIDIA Jetson TX1 whitepaper, 2015", "47 img/s", "error",
+                 "values of the spec are not published"):  # fmt: skip
         assert text in result.out, text
 
 
@@ -190,7 +191,9 @@ def test_doctor_is_content(cli: Any) -> None:
     assert "all well" in result.out
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("estimate", "--help"), ("compare", "-h"), ("list", "-h"), ("show", "-h"), ("--version",)])
+@pytest.mark.parametrize(
+    "words", [(), ("--help",), ("estimate", "--help"), ("compare", "-h"), ("list", "-h"), ("show", "-h"), ("--version",)]
+)
 def test_help(cli: Any, words: tuple[str, ...]) -> None:
     result = cli(*words)
     assert result.code in (0, 2) if not words else result.code == 0
@@ -204,7 +207,9 @@ def test_text_of_strangers_moves_no_cursor(cli: Any, tmp_path: Any) -> None:
     path.write_text(dumps(load("alexnet_r")).replace('"name": "alexnet_r"', '"name": "a\\u001b[31mred\\nline"', 1))
     spec = tmp_path / "x.toml"
     text = devices.data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
-    spec.write_text(text.replace('name = "NVIDIA', 'name = "\\u001b[31mNVIDIA', 1).replace('"LPDDR4 (', '"LPDDR4 \\u001b[31m(', 1))
+    spec.write_text(
+        text.replace('name = "NVIDIA', 'name = "\\u001b[31mNVIDIA', 1).replace('"LPDDR4 (', '"LPDDR4 \\u001b[31m(', 1)
+    )
     for words in (("estimate", "--net", str(path), "--hw", str(spec)), ("show", "net", str(path)), ("show", "hw", str(spec)),
                   ("compare", "--net", str(path), "--hw", str(spec))):  # fmt: skip
         result = cli(*words)

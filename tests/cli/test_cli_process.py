@@ -65,7 +65,9 @@ def heavy(listing: str) -> list[str]:
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import archsim"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import archsim"], capture_output=True, text=True, check=True
+    )
     assert heavy(done.stderr) == []
     assert "archsim" in done.stderr
 

@@ -110,7 +110,8 @@ STACKS = {
     "unknown phase": (STACK + '[conv.algorithms]\nsideways = { implicit_gemm = "one" }\n', "sideways"),
     "missing parent": (STACK.replace("caffe-cudnn4", "nope"), "no stack file 'nope'"),
     "parent that is no list": (STACK.replace('["caffe-cudnn4"]', "5"), "must be a list"),
-    "missing menu": (STACK.replace("caffe-cudnn4", "ideal") + '[conv.algorithms]\nforward = { implicit_gemm = "one" }\n', "menus.conv_forward"),
+    "missing menu": (STACK.replace("caffe-cudnn4", "ideal") + '[conv.algorithms]\nforward = { implicit_gemm = "one" }\n',
+                     "menus.conv_forward"),
     "no tiles": (STACK + "[menus.gemm]\ntiles = []\n", "menus"),
     "reserved without unit": (STACK + 'reserved = "5"\n', "lacks its unit"),
     "less than nothing reserved": (STACK + 'reserved = "-5 GB"\n', "less than nothing"),
@@ -168,13 +169,19 @@ def test_bad_usage(cli: Any, tmp_path: Path, words: tuple[str, ...], text: str) 
     assert files_of(tmp_path) == []
 
 
-BAD_VALUES = ("memory.bandwidth=51.2", "memory.bandwidth=garbage", "memory.bandwidth=-1GB/s", "memory.bandwidth=nanGB/s", "sm.count=2.5",
+BAD_VALUES = ("memory.bandwidth=51.2", "memory.bandwidth=garbage", "memory.bandwidth=-1GB/s", "memory.bandwidth=nanGB/s",
+              "sm.count=2.5",
               "memory.bandwidth=1e-300B/s", "sm.count=1e300", "link.bandwidth=1GB/s", "clock.base=5GHz")  # fmt: skip
 
 
 @pytest.mark.parametrize("setting", BAD_VALUES)
 def test_a_setting_that_does_not_fit(cli: Any, setting: str) -> None:
-    refused(cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--set", setting), 65, "--set", setting.split("=")[0].split(".")[0])
+    refused(
+        cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--set", setting),
+        65,
+        "--set",
+        setting.split("=")[0].split(".")[0],
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +206,8 @@ def test_an_output_path_that_cannot_be_written(cli: Any, tmp_path: Path) -> None
     assert files_of(tmp_path) == []
 
 
-@pytest.mark.parametrize(("words", "text"), [(("estimat",), "nearest: estimate"), (("list", "cards"), "hw"), (("show", "hw"), "needs a name"),
+@pytest.mark.parametrize(("words", "text"),
+    [(("estimat",), "nearest: estimate"), (("list", "cards"), "hw"), (("show", "hw"), "needs a name"),
                                              (("compare", "--net", "alexnet", "--hw", ","), "names no device"),
                                              (("show", "hw", "nope"), "unknown device")])  # fmt: skip
 def test_bad_usage_of_other_commands(cli: Any, words: tuple[str, ...], text: str) -> None:
@@ -211,7 +219,8 @@ def test_bad_usage_of_other_commands(cli: Any, words: tuple[str, ...], text: str
 
 @pytest.mark.parametrize(
     ("condition", "code"),
-    [("latency_s > 0.005", 1), ("latency_s > 5", 0), ("latency_s > 0.005 and power_w < 1", 0), ("latency_s>0.005 and power_w>=1", 1),
+    [("latency_s > 0.005", 1), ("latency_s > 5", 0), ("latency_s > 0.005 and power_w < 1", 0),
+     ("latency_s>0.005 and power_w>=1", 1),
      ("throughput_per_s <= 1e9", 1)],
 )  # fmt: skip
 def test_a_stated_bound(cli: Any, condition: str, code: int) -> None:

@@ -106,7 +106,9 @@ def test_all_keys_as_arrays_equal_single_runs(cell: tuple[str, str, str, int, st
 
 
 @given(
-    cell=st.sampled_from(CELLS), fidelity=st.sampled_from(["analytical", "roofline"]), choice=st.sets(st.integers(0, 40), max_size=6)
+    cell=st.sampled_from(CELLS),
+    fidelity=st.sampled_from(["analytical", "roofline"]),
+    choice=st.sets(st.integers(0, 40), max_size=6),
 )
 def test_some_keys_as_arrays_equal_single_runs(cell: tuple[str, str, str, int, str], fidelity: str, choice: set[int]) -> None:
     query = query_of(cell, fidelity)

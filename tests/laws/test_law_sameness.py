@@ -46,9 +46,7 @@ def test_asking_something_else_in_between_changes_nothing() -> None:
 
 def renamed(trace: Trace) -> Trace:
     names = {op.name: f"zz{len(trace.ops) - i}" for i, op in enumerate(trace.ops)}
-    ops = [
-        replace(op, name=names[op.name], inputs=tuple(names.get(name, name) for name in op.inputs)) for op in trace.ops
-    ]
+    ops = [replace(op, name=names[op.name], inputs=tuple(names.get(name, name) for name in op.inputs)) for op in trace.ops]
     return replace(trace, ops=tuple(ops), outputs=tuple(names[name] for name in trace.outputs))
 
 

@@ -292,8 +292,8 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet_r": ALEXNET_R,
     "overfeat": OVERFEAT,
     "fcn_s": [*WIDE_FC, fc(2048, 2048, 2)],
-    "fcn_5": [*WIDE_FC, fc(2048, 2048, 2)],
-    "fcn_8": [*WIDE_FC, fc(2048, 2048, 5)],
+    "fcn_5": [fc(512, 2048), fc(2048, 2048, 2), fc(2048, 1000)],
+    "fcn_8": [fc(512, 2048), fc(2048, 2048, 5), fc(2048, 1000)],
     "fcn_r": [fc(784, 2048), fc(2048, 4096), fc(4096, 1024), fc(1024, 10)],
     "lstm_ptb": language_model(32),
     "lstm_32": language_model(32),
@@ -341,7 +341,7 @@ BURDEN = {
 # parameters in millions as their authors print them: guolinke/deep-learning-benchmarks README (first five),
 # dlbench NetworksConfigsDoc (next two), Sandler et al. table 4
 AUTHORS = {
-    "fcn_5": (118, 0.5), "fcn_8": (131, 0.5), "alexnet_s": (62, 0.5), "lstm_32": (6, 0.5), "lstm_64": (6, 0.5),
+    "alexnet_s": (62, 0.5), "lstm_32": (6, 0.5), "lstm_64": (6, 0.5),
     "alexnet_r": (0.085, 0.0005), "resnet_56": (0.85, 0.005), "mobilenet_v2": (3.4, 0.11),
 }  # fmt: skip
 

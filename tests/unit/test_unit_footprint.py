@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 import archsim
 from archsim.footprint import Footprint, footprint
 from archsim.trace import BoundTrace, loads, task_trace
@@ -38,9 +36,17 @@ def test_inference_keeps_a_tensor_until_its_last_reader_has_run() -> None:
 def test_training_keeps_every_tensor_and_the_largest_gradients() -> None:
     found = footprint(network("training_step"), 4, 0.0, 0.0)
     assert found.parameters == 4 * LEARNED
-    assert found.activations == 4 * (DATA + CONV + FC)
+    assert found.activations == 4 * (DATA + CONV + FC + FC)  # this network ends without a loss: its last gradient is handed in
     assert found.gradients == 4 * (LEARNED + 2 * CONV)
     assert found.optimiser == 4 * LEARNED  # momentum
+
+
+def test_what_works_in_place_keeps_its_place_occupied() -> None:
+    """conv -> relu -> conv: while the second convolution runs, its input is still there, though a ReLU wrote it."""
+    convs = [OPS[0], OPS[1], {"op": "conv2d", "name": "d", "in": ["r"], "out": ["N", 7, 4, 4], "kernel": [1, 1]}]
+    text = "".join(json.dumps(record) + "\n" for record in (HEAD, *convs))
+    found = footprint(loads(text, "t.jsonl").bind(N=N), 4, 0.0, 0.0)
+    assert found.activations == 4 * max(DATA + CONV, CONV + N * 7 * 4 * 4)
 
 
 def test_gradients_without_updates_have_no_optimiser() -> None:
@@ -76,6 +82,8 @@ def test_what_does_not_fit_is_said() -> None:
 
 
 def test_memory_grows_with_the_batch() -> None:
-    sizes = [archsim.estimate(net="alexnet", hw="gtx_1080", batch=batch, task="training_step").memory_bytes for batch in (1, 2, 16, 128)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < pytest.approx(sizes[-1])
+    sizes = [
+        archsim.estimate(net="alexnet", hw="gtx_1080", batch=batch, task="training_step").memory_bytes
+        for batch in (1, 2, 16, 128)
+    ]
+    assert sizes == sorted(set(sizes))

@@ -52,7 +52,7 @@ def test_known_traps() -> None:
 
 
 @pytest.mark.parametrize("text", ["336.5", "0", "1e9"])
-@pytest.mark.parametrize("unit", [unit for unit in UNITS])
+@pytest.mark.parametrize("unit", list(UNITS))
 def test_a_number_without_its_unit_is_refused(text: str, unit: str) -> None:
     with pytest.raises(ValueError, match="lacks its unit"):
         parse(text, unit)
@@ -68,7 +68,9 @@ def test_an_unknown_prefix_or_unit_is_refused(text: str, unit: str) -> None:
         parse(text, unit)
 
 
-@pytest.mark.parametrize("text", ["", " ", "GB/s", "nan GB/s", "NaN", "inf B/s", "-inf B/s", "1_000 B/s", "0x10 B", "1,5 GB/s", "١ GB/s", "--1 B/s"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "GB/s", "nan GB/s", "NaN", "inf B/s", "-inf B/s", "1_000 B/s", "0x10 B", "1,5 GB/s", "١ GB/s", "--1 B/s"]
+)
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not (a number|in B/s)"):
         parse(text, "B/s")

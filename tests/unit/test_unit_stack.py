@@ -109,7 +109,9 @@ def test_hostile_files(tmp_path: Path) -> None:
 
 
 def test_a_stack_that_falls_back_on_nothing_is_refused(tmp_path: Path) -> None:
-    content = 'sources = { a = "b" }\nefficiency = {}\npasses = {}\noptimiser_passes = {}\n[conv]\nsource = "a"\nalgorithms = {}\n'
+    content = (
+        'sources = { a = "b" }\nefficiency = {}\npasses = {}\noptimiser_passes = {}\n[conv]\nsource = "a"\nalgorithms = {}\n'
+    )
     with pytest.raises(InputError) as caught:
         read(tmp_path, content, "[]")
     assert set(caught.value.problems) >= {

@@ -1,0 +1,159 @@
+"""Checking a measurement file before it joins the corpus: every problem in one line, with the number of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from archsim.corpus.measurement import citations
+from archsim.corpus.shipped import FOLDER, shipped_files
+from archsim.corpus.table import Row, Table, read_table, refuse
+from archsim.device import catalog as devices
+from archsim.errors import ArchsimError, nearest
+from archsim.files import data_folder
+from archsim.query import prepared
+from archsim.stack import catalog as stacks
+from archsim.trace.training import TASKS
+from archsim.validate import readers_network
+from archsim.validate.case import METRICS
+from archsim.validate.family import Family, malformed
+from archsim.validate.readers import cases_of, family_of
+from archsim.validate.resolve import PRECISIONS
+
+SPLITS = ("calibrate", "test")
+CELL = (
+    "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "clock_mhz", "source_ref"
+)  # fmt: skip
+ROUNDING = 0.06  # published rates are rounded to two digits; a rate further than this from batch / latency contradicts it
+
+
+def check_file(path: str) -> str:
+    """What to do with a sound file; InputError lists what is wrong with another."""
+    table = read_table(path)
+    family = family_of(table)
+    problems = malformed(table, family)
+    if not problems:
+        problems = sorted(check(table, family), key=_line)
+    refuse(path, problems)
+    cases, skips = cases_of(table, family)
+    target = Path(str(data_folder(FOLDER))) / Path(path).name
+    said = [f"{path}: {len(table.rows)} rows of {family.name}, {len(cases)} values that can be predicted, no problems"]
+    if skips:
+        said.append(f"{len(skips)} rows are kept but not predicted: {', '.join(sorted({skip.reason for skip in skips}))}")
+    taken = any(file.name == target.name for file in shipped_files())
+    said.append(f"copy it to {target}" + ("; a file of that name is there already, so give it another" if taken else ""))
+    missing = sorted({_source(row) for row in table.rows} - set(citations()))
+    if missing:
+        said.append(f"and describe in {target.parent / 'sources.toml'}: {', '.join(missing)}")
+    return "\n".join(said)
+
+
+def check(table: Table, family: Family) -> list[str]:
+    """Problems of content in a file whose form is right."""
+    problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
+    problems += _duplicates(table)
+    if family is readers_network.FAMILY:
+        problems += _contradictions(table)
+    return problems
+
+
+def _line(problem: str) -> int:
+    return int(problem.removeprefix("line ").split(":")[0])
+
+
+def _source(row: Row) -> str:
+    return row.cells.get("source") or row.cells.get("source_id", "")
+
+
+def _words(row: Row, family: Family) -> list[str]:
+    cells = row.cells
+    found = [_unknown(cells["hardware"], "hardware", _is_device, devices.names)]
+    if cells.get("split", SPLITS[0]) not in SPLITS:
+        found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
+    written = cells.get("precision") or cells.get("dtype", "")
+    if family is readers_network.FAMILY:
+        found.append(_unknown(cells["network"], "network", _is_network, _networks))
+        found.append(_unknown(cells["stack"], "stack", _is_stack, stacks.names))
+        found.append(_not_one_of(cells["task"], "task", TASKS))
+        found.append(_not_one_of(cells["metric"], "metric", METRICS))
+        if cells.get("threads") and readers_network.threads(cells) is None:
+            found.append(f"threads {cells['threads']!r} is not a whole number from 1")
+        if written not in PRECISIONS:
+            found.append(_not_one_of(written, "precision", tuple(PRECISIONS)))
+    return [said for said in found if said]
+
+
+def _not_one_of(word: str, what: str, known: Sequence[str]) -> str:
+    return "" if word in known else f"{what} {word!r} is not one of {', '.join(known)}"
+
+
+def _unknown(word: str, what: str, exists: Callable[[str], bool], names: Callable[[], Sequence[str]]) -> str:
+    return "" if exists(word) else _unknown_said(word, what, tuple(names()))
+
+
+@cache
+def _unknown_said(word: str, what: str, known: Sequence[str]) -> str:
+    near = nearest(word, known)
+    return f"unknown {what} {word!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+@cache
+def _is_device(name: str) -> bool:
+    return _found(devices.find, name)
+
+
+@cache
+def _is_stack(name: str) -> bool:
+    return _found(stacks.find, name)
+
+
+@cache
+def _is_network(name: str) -> bool:
+    return _found(lambda net: prepared(net, "inference"), name)
+
+
+def _networks() -> Sequence[str]:
+    from archsim.trace.file import names
+
+    return names()
+
+
+def _found(find: Callable[[str], object], name: str) -> bool:
+    try:
+        find(name)
+    except ArchsimError:
+        return False
+    return True
+
+
+def _duplicates(table: Table) -> list[str]:
+    """Rows that say the same in every column as one before them."""
+    first: dict[tuple[str, ...], int] = {}
+    problems = []
+    for row in table.rows:
+        content = tuple(row.cells.values())
+        if content in first:
+            problems.append(f"line {row.line}: repeats line {first[content]}")
+        first.setdefault(content, row.line)
+    return problems
+
+
+def _contradictions(table: Table) -> list[str]:
+    """Rates that are not batch / latency of the same cell and the same place in the source."""
+    latency: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    rates: list[tuple[tuple[str, ...], int, float, float]] = []
+    for row in table.rows:
+        key, value = tuple(row.cells.get(name, "") for name in CELL), float(row.cells["value"])
+        if row.cells["metric"] == "latency_s":
+            latency.setdefault(key, []).append((row.line, value))
+        elif row.cells["metric"] == "throughput_per_s":
+            rates.append((key, row.line, value, float(row.cells["batch"])))
+    problems = []
+    for key, line, rate, batch in rates:
+        seen = latency.get(key, [])
+        if seen and all(abs(rate * seconds / batch - 1) > ROUNDING for _, seconds in seen):
+            other, seconds = seen[0]
+            wanted = f"batch / latency is {batch / seconds:g}"
+            problems.append(f"line {line}: throughput {rate:g} contradicts line {other}, where {wanted}")
+    return problems
