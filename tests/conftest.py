@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 _MANY = os.environ.get("ARCHSIM_EXAMPLES", "")
 settings.register_profile(
-    "archsim", deadline=None, derandomize=not _MANY, max_examples=int(_MANY or 60), database=None,
+    "archsim", deadline=None, derandomize=not _MANY, max_examples=int(_MANY or 40), database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 settings.load_profile("archsim")

@@ -13,6 +13,7 @@ from archsim.errors import UnknownName
 
 if TYPE_CHECKING:
     from archsim.validate.case import Case, Skip
+    from archsim.validate.evaluation import Request
 
 FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stack": "stack", "split": "split", "metric": "metric"}
 
@@ -32,11 +33,13 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
 @click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
 @click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
+@click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
+              help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, every row in it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV line per row.")
 def command(
     measurements: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str, baseline: str, without: str,
-    calibration: str | None, as_json: bool, as_csv: bool, **chosen: str | None,
+    calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
     """How far the predictions are from what others have measured.
 
@@ -49,6 +52,7 @@ def command(
       archsim validate --hardware gtx_1080,tesla_k80 --by network
       archsim validate --measurements mine.csv --json
       archsim validate --split test --without waves
+      archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --add mine.csv
     """
     if as_json and as_csv:
@@ -67,6 +71,8 @@ def command(
         cases, skips = read_files(measurements)
         request = _request(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
+        if fold is not None:
+            request = _held_out(request, fold, tell)
         result = validate(cases[:limit], skips, request, tell)
     provenance = provenance_of(result, data_hash(measurements))
     if as_json:
@@ -77,7 +83,7 @@ def command(
         click.echo(validation_text(result, provenance))
 
 
-def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Any:
+def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Request:
     from archsim.cli.options import names
     from archsim.cost.constants import default, load
     from archsim.fidelity import find
@@ -92,6 +98,21 @@ def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, witho
         without=frozenset(_known("part", names(without), PARTS)),
         baselines=tuple(_known("baseline", [n for n in names(baseline) if n != "none"], BASELINES)),
         by=tuple(_known("column", names(by) or ["quantity"], known_columns(cases))),
+    )
+
+
+def _held_out(request: Request, fold: str, tell: Callable[[str], None]) -> Request:
+    """The same request with constants that are fitted, for each fold, to the rest of the shipped corpus."""
+    from dataclasses import replace
+
+    from archsim.validate.crossvalidate import cross_validate
+    from archsim.validate.readers import read_files
+
+    if request.fidelity != "analytical" or request.without:
+        raise click.UsageError("--cross-validate fits the whole analytical model; leave --fidelity and --without out")
+    training, _ = read_files(())
+    return replace(
+        request, fold=fold, held_out=lambda cases: cross_validate(cases, training, request.calibration, fold, tell)
     )
 
 

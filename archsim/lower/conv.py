@@ -20,7 +20,6 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.trace import BoundOp
 
-
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
@@ -106,8 +105,8 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     kernel = Kernel(
         name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
-        operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat,
-        flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
+        operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
+        c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(kernel,))
 
@@ -299,9 +298,9 @@ def _transformed(
     a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n))
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(
-        name=f"{name}_gemm", efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k, count=points * groups, work=work,
-        operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c, flop=2.0 * work * points * groups * m * n * k,
-        items=float(m * n * points * groups),
+        name=f"{name}_gemm", efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k, count=points * groups,
+        work=work, operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c,
+        flop=2.0 * work * points * groups * m * n * k, items=float(m * n * points * groups),
     )  # fmt: skip
     adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck
     kernels = (
@@ -353,7 +352,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
             near = nearest(name, ALGORITHMS) or list(ALGORITHMS)
-            raise InputError(f"stack {context.stack.id}", f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}")
+            problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}"
+            raise InputError(f"stack {context.stack.id}", problem)
         option = ALGORITHMS[name](layer, context, efficiency)
         if option is not None and (option.workspace <= rules.workspace_limit or name.startswith("im2col")):
             options.append(option)

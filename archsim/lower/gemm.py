@@ -27,8 +27,9 @@ def product(
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
-        name=name, efficiency=context.efficiency(family), menu=context.menu(menu), m=m, n=n, k=k, count=count, operand_a=element, operand_b=element,
-        a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop, items=m * n * count, repeat=repeat,
+        name=name, efficiency=context.efficiency(family), menu=context.menu(menu), m=m, n=n, k=k, count=count,
+        operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop,
+        items=m * n * count, repeat=repeat,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import InputError, Unsupported
-from archsim.lower import conv, gemm, pointwise, recurrent
+from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
 from archsim.stack.stack import Stack
@@ -24,6 +24,7 @@ RULES: dict[str, Rule] = {
     "conv2d": conv.conv2d,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
+    "attention": attention.attention,
     "embedding": pointwise.embedding,
     "lstm": recurrent.lstm,
     "lstm_cell": recurrent.lstm_cell,

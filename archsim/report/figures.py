@@ -1,4 +1,4 @@
-"""The charts of the page, by plotly, which is imported only when one is drawn. The same estimate gives the same text."""
+"""The charts of the page, by plotly, imported only when one is drawn; equal estimates give equal text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from archsim.quantity import show
 from archsim.report.layers import Row
 from archsim.report.markup import label
 from archsim.report.palette import look, order
-from archsim.report.roofline import Frame, Point, Roof, decades, diameter, labels, memory_name, memory_name_at
+from archsim.report.placement import Frame, decades, diameter, labels, memory_line, peak_line
+from archsim.report.roofline import Point, Roof
 
 WIDTH = 1120  # of every chart [px]
 BAR = 21  # height of one row of bars [px]
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-INK, QUIET, RULE = "#1d2530", "#5b6673", "#e3e7ec"
+INK, QUIET, RULE, LINE = "#1d2530", "#5b6673", "#e3e7ec", "#b8c0ca"
 
 
 def library() -> str:
@@ -52,12 +53,13 @@ def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
     hungriest = max((row.energy for row in rows if row.drawn), default=0.0) or 1.0
     names = [label(row.name) for row in rows]
     left = max(80.0, 7.0 * max(map(len, [row.name[:34] for row in rows]), default=0) + 16)
-    axis = {"side": "top", "gridcolor": RULE, "zerolinecolor": "#b8c0ca", "tickfont": {"color": QUIET}, "fixedrange": True}
+    axis = {"side": "top", "gridcolor": RULE, "zerolinecolor": LINE, "tickfont": {"color": QUIET}, "fixedrange": True}
     return {
         **_common(height + 56), "margin": {"l": left, "r": 10, "t": 46, "b": 10}, "barmode": "stack", "bargap": 0.28,
-        "xaxis": {**axis, **_ticks(longest, "s"), "range": [0, 1.36 * longest], "domain": [0, 0.58], "title": _title("time")},
+        "xaxis": {**axis, **_ticks(longest, "s"), "range": [0, 1.36 * longest], "domain": [0, 0.58],
+                  "title": _title("time", standoff=6)},
         "xaxis2": {**axis, **_ticks(hungriest, "J"), "range": [0, 1.62 * hungriest], "domain": [0.62, 1],
-                   "title": _title("energy")},
+                   "title": _title("energy", standoff=6)},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "ticktext": names,
                   "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
     }  # fmt: skip
@@ -66,8 +68,8 @@ def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
 def _bar_trace(rows: Sequence[Row], bound: str, axis: str, unit: str) -> Any:
     import plotly.graph_objects as go
 
-    found = [(i, row, (row.time_s if unit == "s" else row.energy_j).get(bound)) for i, row in enumerate(rows) if row.drawn]
-    mine = [(i, row, value) for i, row, value in found if value is not None]
+    drawn = [(i, row, row.time_s if unit == "s" else row.energy_j) for i, row in enumerate(rows) if row.drawn]
+    mine = [(i, row, values[bound]) for i, row, values in drawn if bound in values]
     return go.Bar(
         orientation="h", xaxis=axis, yaxis="y", x=[value for _, _, value in mine], y=[i for i, _, _ in mine],
         marker={"color": look(bound).colour, "line": {"width": 0}}, name=label(bound), hoverinfo="text",
@@ -79,7 +81,7 @@ def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: 
     """The figures at the ends of the bars."""
     import plotly.graph_objects as go
 
-    notes = [f"{show(value, unit, 3)}  {100 * value / whole:.1f} %" for value in values]
+    notes = [f"{show(value, unit, 3)} · {100 * value / whole:.1f} %" for value in values]
     notes = [note if row.drawn else f"{note}, too long to draw here" for note, row in zip(notes, rows, strict=True)]
     return go.Scatter(
         mode="text", xaxis=axis, yaxis="y", x=[v if row.drawn else 0 for v, row in zip(values, rows, strict=True)],
@@ -102,21 +104,23 @@ def roofline(shown: Roof) -> Any:
     import plotly.graph_objects as go
 
     margin, height = {"l": 116, "r": 20, "t": 44, "b": 56}, 580
-    frame = Frame(width=WIDTH - margin["l"] - margin["r"], height=height - margin["t"] - margin["b"], x=shown.x, y=shown.y)
+    inner = {"width": WIDTH - margin["l"] - margin["r"], "height": height - margin["t"] - margin["b"]}
+    frame = Frame(**inner, x=shown.x, y=shown.y)
     figure = go.Figure(layout={
         **_common(height), "margin": margin, "showlegend": True, "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom", "itemsizing": "constant"},
         "xaxis": _log_axis(shown.x, "FLOP/B", "arithmetic intensity (FLOP per byte of memory traffic)", standoff=10),
         "yaxis": _log_axis(shown.y, "FLOP/s", "", standoff=8),
     })  # fmt: skip
-    _add_ceilings(figure, shown, frame)
+    _add_ceilings(figure, shown)
     longest = shown.points[0].time_s if shown.points else 1.0
     for bound in order({point.bound for point in shown.points}):
         figure.add_trace(_cloud([point for point in shown.points if point.bound == bound], bound, longest))
     for name in labels(shown, frame):
         figure.add_annotation(
-            x=name.x / frame.width, y=1 - name.y / frame.height, xref="paper", yref="paper", text=label(name.name),
-            showarrow=False, xanchor="center", yanchor="middle", font={"size": 12, "color": INK}, borderpad=0,
+            x=name.x / frame.width, y=1 - name.y / frame.height, xref="paper", yref="paper", text=label(name.name, 60),
+            showarrow=False, xanchor="center", yanchor="middle", borderpad=0, textangle=name.angle,
+            font={"size": 12, "color": INK},
         )  # fmt: skip
     return figure
 
@@ -141,31 +145,24 @@ def _story(point: Point) -> str:
     )
 
 
-def _add_ceilings(figure: Any, shown: Roof, frame: Frame) -> None:
-    """Slanted lines for the memory, flat ones for the peaks, each with its name."""
+def _add_ceilings(figure: Any, shown: Roof) -> None:
+    """Slanted lines for the memory, flat ones for the peaks with their names."""
     for bandwidth, dash in ((shown.bandwidth, "solid"), (shown.reachable, "dot")):
-        end = shown.top / bandwidth
-        start = max(shown.x[0], shown.y[0] / bandwidth)
-        _line(figure, [start, end], [start * bandwidth, shown.top], dash, INK)
+        _line(figure, memory_line(shown, bandwidth), dash, INK)
     for ceiling in shown.ceilings:
-        ink = INK if ceiling.chosen else "#a3adb8"
-        _line(figure, [ceiling.rate / shown.bandwidth, shown.x[1]], [ceiling.rate] * 2, "solid", ink)
+        _line(figure, peak_line(shown, ceiling.rate), "solid", INK if ceiling.chosen else "#a3adb8")
         figure.add_annotation(
             x=1, y=math.log10(ceiling.rate), xref="paper", yref="y", text=label(ceiling.name, 60), showarrow=False,
-            xanchor="right", yanchor="bottom", borderpad=0, font={"size": 12, "color": INK if ceiling.chosen else QUIET},
+            xanchor="right", yanchor="bottom", borderpad=0,
+            font={"size": 12, "color": INK if ceiling.chosen else QUIET},
         )  # fmt: skip
-    x, y = memory_name_at(shown, frame)
-    figure.add_annotation(
-        x=x / frame.width, y=1 - y / frame.height, xref="paper", yref="paper", text=label(memory_name(shown), 80),
-        showarrow=False, textangle=frame.slope, xanchor="center", yanchor="middle", font={"size": 12, "color": INK},
-    )  # fmt: skip
 
 
-def _line(figure: Any, x: list[float], y: list[float], dash: str, colour: str) -> None:
+def _line(figure: Any, ends: Sequence[tuple[float, float]], dash: str, colour: str) -> None:
     import plotly.graph_objects as go
 
     figure.add_trace(go.Scatter(
-        mode="lines", x=x, y=y, hoverinfo="skip", showlegend=False,
+        mode="lines", x=[end[0] for end in ends], y=[end[1] for end in ends], hoverinfo="skip", showlegend=False,
         line={"color": colour, "width": 1.4 if dash == "solid" else 1.1, "dash": dash},
     ))  # fmt: skip
 
@@ -176,20 +173,20 @@ def _log_axis(span: tuple[float, float], unit: str, title: str, standoff: int) -
     names = [show(value, "1" if suffix else unit) + suffix for value in values]
     return {
         "type": "log", "range": [math.log10(span[0]), math.log10(span[1])], "tickvals": values, "ticktext": names,
-        "gridcolor": RULE, "zeroline": False, "title": {**_title(title), "standoff": standoff}, "fixedrange": True,
-        "tickfont": {"color": QUIET}, "showline": True, "linecolor": "#b8c0ca",
+        "gridcolor": RULE, "zeroline": False, "title": _title(title, standoff), "fixedrange": True,
+        "tickfont": {"color": QUIET}, "showline": True, "linecolor": LINE,
     }  # fmt: skip
 
 
-def _title(words: str) -> dict[str, Any]:
-    return {"text": words, "font": {"size": 13, "color": INK}}
+def _title(words: str, standoff: int) -> dict[str, Any]:
+    return {"text": words, "font": {"size": 13, "color": INK}, "standoff": standoff}
 
 
 def _common(height: float) -> dict[str, Any]:
     """What all charts share; without a template, which would be most of their text."""
+    font = {"family": FONT, "size": 12, "color": INK}
     return {
-        "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff", "font": {"family": FONT, "size": 12, "color": INK}, "dragmode": False,
-        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": "#b8c0ca", "font": {"family": FONT, "size": 12, "color": INK},
-                       "align": "left"},
+        "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False,
+        "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font,
+        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
     }  # fmt: skip

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.answer import Estimate, OpEstimate
 from archsim.report.palette import order
@@ -48,8 +47,9 @@ def by_op(estimate: Estimate, most: int = MOST) -> list[Row]:
     rest = [op for i, op in enumerate(live) if i not in kept]
     if rest:
         other = _row(f"other {len(rest)} ops", rest)
-        fits = other.time <= LARGE * max(row.time for row in rows) and other.energy <= LARGE * max(r.energy for r in rows)
-        rows.append(_row(other.name, rest, drawn=fits))
+        longest_s, hungriest_j = max(row.time for row in rows), max(row.energy for row in rows)
+        fits = other.time <= LARGE * longest_s and other.energy <= LARGE * hungriest_j
+        rows.append(replace(other, drawn=fits))
     return rows
 
 
@@ -75,14 +75,10 @@ def _live(estimate: Estimate) -> list[OpEstimate]:
     return [op for op in estimate.ops if op.time_s > 0]
 
 
-def _row(name: str, ops: list[OpEstimate], drawn: bool = True) -> Row:
+def _row(name: str, ops: list[OpEstimate]) -> Row:
     bounds = order({op.bound for op in ops})
     return Row(
-        name=name, count=len(ops), drawn=drawn,
-        time_s={bound: _sum(op.time_s for op in ops if op.bound == bound) for bound in bounds},
-        energy_j={bound: _sum(op.energy_j for op in ops if op.bound == bound) for bound in bounds},
+        name=name, count=len(ops),
+        time_s={bound: math.fsum(op.time_s for op in ops if op.bound == bound) for bound in bounds},
+        energy_j={bound: math.fsum(op.energy_j for op in ops if op.bound == bound) for bound in bounds},
     )  # fmt: skip
-
-
-def _sum(values: Iterable[float]) -> float:
-    return math.fsum(values)

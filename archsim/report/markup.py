@@ -59,9 +59,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]], style: str = "") 
     """A table whose numeric columns, heads included, stand to the right."""
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
-    heads = "".join(f'<th class="num">{text(h)}</th>' if n else f"<th>{text(h)}</th>" for h, n in zip(head, numeric, strict=True))
+    marks = [' class="num"' if column else "" for column in numeric]
+    heads = "".join(f"<th{mark}>{text(title)}</th>" for mark, title in zip(marks, head, strict=True))
     body = "\n".join(f"<tr>{''.join(map(_written, line))}</tr>" for line in lines)
-    return f'<table class="{style}">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
+    named = f' class="{style}"' if style else ""
+    return f'<table{named}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
 
 
 def _written(cell: Cell) -> str:

@@ -11,11 +11,14 @@ from archsim.report.text import METRIC_NAMES, METRIC_UNITS
 def snippet(estimate: Estimate) -> str:
     """The totals, what limits the network, and what others have measured."""
     threads = f", {estimate.threads} threads" if estimate.threads else ""
-    asked = f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, " \
-            f"{show(estimate.clock_hz, 'Hz')}{threads}, {estimate.fidelity} model"  # fmt: skip
+    asked = (
+        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
+        f"{show(estimate.clock_hz, 'Hz')}{threads}, {estimate.fidelity} model"
+    )
+    lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
     rows = "".join(
         f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}</td></tr>\n'
-        for name, value in [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
+        for name, value in lines
     )
     caption = f"<b>{text(estimate.network)} on {text(estimate.hardware)}</b><br>{text(asked)}"
     return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'

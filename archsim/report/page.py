@@ -27,7 +27,8 @@ def page(estimate: Estimate, spec: Spec) -> str:
         raise ValueError(f"the estimate is of {estimate.hardware!r}, the spec of {spec.identity.id!r}")
     sections = [
         _heading(estimate, spec), _warnings(estimate), _totals(estimate), _measured(estimate), _breakdown(estimate),
-        _bars(estimate), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec), _provenance(estimate),
+        _bars(estimate), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec),
+        _provenance(estimate),
     ]  # fmt: skip
     title = text(f"{estimate.network} on {spec.identity.name}")
     return (
@@ -67,13 +68,14 @@ def _totals(e: Estimate) -> str:
          f"{100 * e.interval_level:.0f} % interval: {show(low, 's', 3)} to {show(high, 's', 3)}"),
         ("throughput", show(e.throughput_per_s, "img/s"), f"batch {e.batch}, {show(rate, 'FLOP/s', 3)}"),
         ("power", show(e.power_w, "W", 3), "mean over the batch"),
-        ("energy", show(e.energy_j, "J", 3), f"per batch; {show(e.energy_j / e.batch, 'J', 3)} per image"),
+        ("energy", show(e.energy_j, "J", 3), "per batch" + (f"; {show(e.energy_j / e.batch, 'J', 3)} per input" if e.batch > 1 else "")),
         ("efficiency", f"{e.throughput_per_w:.3g} img/s/W",
          f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", show(e.memory_bytes, "B", 3), f"of {show_capacity(e.memory_capacity_bytes)}: {fits}"),
     ]  # fmt: skip
     boxes = "\n".join(
-        f'<div><dt>{name}</dt><dd class="big">{text(value)}</dd><dd class="note">{note}</dd></div>' for name, value, note in cards
+        f'<div><dt>{name}</dt><dd class="big">{text(value)}</dd><dd class="note">{note}</dd></div>'
+        for name, value, note in cards
     )
     return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {_memory_uses(e)}.</p>'
 
@@ -86,22 +88,27 @@ def _memory_uses(e: Estimate) -> str:
 
 
 def _measured(e: Estimate) -> str:
-    if not e.references:
-        return "<h2>Measured by others</h2>\n<p>Nothing published for this cell is in the corpus.</p>"
-    note = "Each prediction is for the stack and clock of its own row; an error above zero predicts too much."
-    return f'<h2>Measured by others</h2>\n{references(e)}\n<p class="quiet">{note}</p>'
+    parts = ["<h2>Measured by others</h2>"]
+    if e.references:
+        note = "Each prediction is for the stack and clock of its own row; an error above zero predicts too much."
+        parts += [references(e), f'<p class="quiet">{note}</p>']
+    else:
+        parts.append("<p>Nothing published for this cell is in the corpus.</p>")
+    seen = e.held_out
+    if seen.rows:
+        parts.append(
+            f'<p class="quiet">On {seen.rows} held-out cells like this one ({text(e.interval_class)}) the median error is '
+            f"{100 * seen.median:.0f} %, and nine in ten are below {100 * seen.p90:.0f} %.</p>"
+        )
+    return "\n".join(parts)
 
 
 def _breakdown(e: Estimate) -> str:
     """The time by bound as one stripe, and a legend with figures for all charts."""
     whole = sum(e.breakdown_s.values()) or 1.0
     split = [(name, e.breakdown_s[name]) for name in order(set(e.breakdown_s))]
-    stripe = "".join(
-        f'<span style="width:{100 * time / whole:.3f}%;background:{look(name).colour}">{_in_stripe(name, time / whole)}</span>'
-        for name, time in split
-        if time > 0.0005 * whole
-    )
-    rows = [(_bound(name), number(time, "s", 4), percent(time / whole), words(look(name).meaning)) for name, time in split]
+    stripe = "".join(_in_stripe(name, time / whole) for name, time in split if time > 0.0005 * whole)
+    rows = [(_bound(name), number(t, "s", 4), percent(t / whole), words(look(name).meaning)) for name, t in split]
     return (
         f'<h2>What limits it</h2>\n<div class="stripe">{stripe}</div>\n'
         f"{table(('bound', 'time', 'share', 'meaning'), rows)}"
@@ -109,28 +116,32 @@ def _breakdown(e: Estimate) -> str:
 
 
 def _in_stripe(name: str, share: float) -> str:
-    return f"{text(name)} {100 * share:.0f} %" if share > 0.09 else ""
+    inside = f"{text(name)} {100 * share:.0f} %" if share > 0.09 else ""
+    return f'<span style="width:{100 * share:.3f}%;background:{look(name).colour}">{inside}</span>'
 
 
 def _bars(e: Estimate) -> str:
-    parts = []
-    if is_large(e):
-        parts += ["<h2>Time and energy by kind of layer</h2>",
-                  figures.embed(figures.bars(by_kind(e), e.latency_s, e.energy_j), "by-kind"),
-                  f"<h2>Time and energy of the longest layers</h2>\n<p class=\"quiet\">In execution order; all {len(e.ops)} "
-                  "stand in the table below.</p>"]  # fmt: skip
-    else:
-        parts.append('<h2>Time and energy by layer</h2>\n<p class="quiet">In execution order, coloured by what limits each.</p>')
-    parts.append(figures.embed(figures.bars(by_op(e), e.latency_s, e.energy_j), "by-layer"))
-    return "\n".join(parts)
+    layers = figures.embed(figures.bars(by_op(e), e.latency_s, e.energy_j), "by-layer")
+    order_note = "In execution order, coloured by what limits each"
+    if not is_large(e):
+        return f'<h2>Time and energy by layer</h2>\n<p class="quiet">{order_note}.</p>\n{layers}'
+    kinds = figures.embed(figures.bars(by_kind(e), e.latency_s, e.energy_j), "by-kind")
+    return (
+        '<h2>Time and energy by kind of layer</h2>\n<p class="quiet">Forward, where nothing else is said.</p>\n'
+        f"{kinds}\n<h2>Time and energy of the longest layers</h2>\n"
+        f'<p class="quiet">{order_note}; the table below has all {len(e.ops)} ops.</p>\n{layers}'
+    )
 
 
 def _roofline(e: Estimate, spec: Spec) -> str:
     shown = roof(e, spec)
     note = (
-        "Each mark is an op, or several that are equal; its area is as their time. FLOP are those of the layer's definition, "
-        f"so an algorithm that needs fewer can pass a ceiling. Ceilings are at {show(e.clock_hz, 'Hz')}."
+        "Each mark is an op, or several that are equal; its area is as their time. FLOP are those of the layer's "
+        "definition, so an algorithm that needs fewer can pass a ceiling. The flat ceilings are peaks at "
+        f"{show(e.clock_hz, 'Hz')}, the dotted line is what a long stream reaches of the memory's bandwidth."
     )
+    if shown.cached:
+        note += f" Not shown: {shown.cached} {'op whose' if shown.cached == 1 else 'ops whose'} data stay in the caches."
     return f'<h2>Roofline</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(figures.roofline(shown), "roofline")}'
 
 
@@ -145,8 +156,9 @@ def _layer(op: OpEstimate, latency: float) -> tuple[Cell, ...]:
     kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
     algorithm = op.kernels[0].algorithm if op.kernels else ""
     return (
-        words(op.name), words(op.kind), words(phase_name(op.phase)), number(op.time_s, "s"), percent(op.time_s / latency),
-        _bound(op.bound), words(algorithm, style="kernels" if kernels else "", tip=kernels), number(op.flop, "FLOP"),
+        words(op.name), words(op.kind), words(phase_name(op.phase)), number(op.time_s, "s"),
+        percent(op.time_s / latency), _bound(op.bound),
+        words(algorithm, style="kernels" if kernels else "", tip=kernels), number(op.flop, "FLOP"),
         number(op.dram_bytes, "B"), number(op.energy_j, "J"),
     )  # fmt: skip
 
@@ -176,5 +188,6 @@ def _entries(entries: list[Entry], remark: str) -> str:
 
 
 def _provenance(e: Estimate) -> str:
-    rows = [(words(key.replace("_", " ")), Cell(body=f"<code>{text(value)}</code>")) for key, value in e.provenance.items()]
+    values = e.provenance.items()
+    rows = [(words(key.replace("_", " ")), Cell(body=f"<code>{text(value)}</code>")) for key, value in values]
     return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"

@@ -17,6 +17,6 @@ def references(estimate: Estimate) -> str:
 def _row(r: Reference) -> tuple[Cell, ...]:
     unit = METRIC_UNITS[r.metric]
     return (
-        words(METRIC_NAMES[r.metric]), number(r.measured, unit, 4), number(r.predicted, unit, 4), percent(r.error, "+.1f"),
-        words(r.stack), words(show(r.clock_hz, "Hz"), style="num"), words(r.source),
+        words(METRIC_NAMES[r.metric]), number(r.measured, unit, 4), number(r.predicted, unit, 4),
+        percent(r.error, "+.1f"), words(r.stack), words(show(r.clock_hz, "Hz"), style="num"), words(r.source),
     )  # fmt: skip

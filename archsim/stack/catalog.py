@@ -88,8 +88,8 @@ def _build(place: Path | Traversable) -> Stack:
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        linear_bias=form.linear_bias, optimiser=form.optimiser, input_gradient=form.input_gradient, inputs=form.inputs, reserved=reserved, variants=form.variants, conv=conv,
-        menus={name: _menu(menu) for name, menu in form.menus.items()},
+        linear_bias=form.linear_bias, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
+        variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
         optimiser_passes={name: _passes(row) for name, row in form.optimiser_passes.items()},

@@ -74,7 +74,6 @@ class StackForm(Form):
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
-    input_gradient: bool = False
     inputs: Literal["device", "host"] = "device"
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}

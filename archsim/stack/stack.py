@@ -78,7 +78,6 @@ class Stack:
     recurrent_launches: int = 2  # per time step and layer
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
-    input_gradient: bool = False  # whether a backward pass computes the gradient of the network's inputs too
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     reserved: float = 0.0  # B of device memory that context and framework take

@@ -17,6 +17,7 @@ from archsim.validate.predict import Group, evaluate, prepare
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
+NETWORK = 1.0  # weight of a whole network relative to one kernel: it is what users ask for
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 
@@ -220,7 +221,8 @@ def _weights(cases: Sequence[Case]) -> Array:
     """Each source counts by the square root of its rows, so that a file of thousands does not drown one of a hundred."""
     keys = [(case.source, case.spec.kind) for case in cases]
     count = {key: keys.count(key) for key in set(keys)}
-    weight = np.array([count[key] ** -0.25 for key in keys])
+    weight = np.array([count[key] ** -0.25 * (NETWORK if case.host and len(case.ops) > 1 else 1.0)
+                       for key, case in zip(keys, cases, strict=True)])  # fmt: skip
     return np.asarray(weight / weight.mean())
 
 

@@ -19,11 +19,11 @@ from archsim.run import Run, run
 FACTORS = np.array([[1.0], [0.6], [1.0], [1.3], [3.0]])
 CELLS = [
     ("alexnet", "tegra_x1", "caffe-cudnn4", 3, "inference"),
-    ("resnet_18", "gtx_1080", "torch7-cudnn5.1", 8, "training_step"),
+    ("alexnet_owt", "gtx_1080", "torch7-cudnn5.1", 8, "training_step"),
     ("alexnet", "tesla_v100_sxm2", "ideal", 1, "inference"),
     ("lstm_32", "tesla_k40", "torch7-cudnn5.1", 8, "forward_backward"),
     ("alexnet", "i7_6700k", "intel-mkl", 3, "inference"),
-    ("googlenet", "i7_3820", "caffe-openblas", 4, "training_step"),
+    ("resnet_18", "i7_3820", "caffe-openblas", 4, "training_step"),
     ("lstm_32", "tegra_x1_cpu", "torch7-cpu", 2, "inference"),
 ]
 # What names a row of the calibration, not a quantity: all variants of one call share it.

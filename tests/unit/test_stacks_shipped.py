@@ -1,0 +1,200 @@
+"""The shipped stacks: all that are promised are there, run networks, and name constants that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import archsim
+from archsim.cost.constants import default
+from archsim.errors import Unsupported
+from archsim.lower.conv import ALGORITHMS
+from archsim.stack import catalog
+from archsim.stack.stack import Stack
+
+PROMISED = [
+    "caffe-native",
+    "caffe-cudnn4",
+    "caffe-cudnn5.1",
+    "caffe-cudnn7.1",
+    "torch7-native",
+    "torch7-cudnn1",
+    "torch7-cudnn2",
+    "torch7-cudnn3",
+    "torch7-cudnn4",
+    "torch7-cudnn5.0",
+    "torch7-cudnn5.1",
+    "torch7-cudnn7.0",
+    "tensorflow-cudnn4",
+    "tensorflow-cudnn5.1",
+    "tensorflow-cudnn7.0",
+    "tensorflow-cudnn7.1",
+    "tensorflow-cudnn7.4",
+    "cntk-cudnn5.1",
+    "mxnet-cudnn5.1",
+    "mxnet-cudnn7.0",
+    "mxnet-cudnn7.1",
+    "mxnet-cudnn7.5",
+    "neon-maxas",
+    "theano-cudnn5.1",
+    "caffe2-native",
+    "caffe2-cudnn5.1",
+    "caffe2-cudnn7.0",
+    "caffe2-cudnn7.1",
+    "pytorch-cudnn5.1",
+    "pytorch-cudnn7.0",
+    "pytorch-cudnn7.1",
+    "pytorch-cudnn7.4",
+    "pytorch-cudnn7.5",
+    "pytorch-cudnn7.6",
+    "pytorch-2",
+    "tensorrt-1",
+    "tensorrt-tx2",
+    "caffe-openblas",
+    "torch7-cpu",
+    "tensorflow-eigen",
+    "cntk-cpu",
+    "mxnet-openblas",
+    "mxnet-mkl2017",
+    "mxnet-mkldnn",
+    "intel-mkl",
+    "pytorch-cpu",
+    "onnxruntime-cpu",
+]
+NETWORKS = ("alexnet", "resnet_50", "lstm_32")
+DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2"}
+
+
+def constants_of(stack: Stack) -> set[str]:
+    """The names of constants that a stack's file mentions."""
+    tables = (stack.conv.algorithms, stack.conv.tensor)
+    algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
+    return algorithms | set(stack.efficiency.values()) | ({stack.host} if stack.host else set())
+
+
+def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
+    device = hw or DEVICES[catalog.find(stack).kind]
+    return float(archsim.estimate(net=net, hw=device, stack=stack, batch=16, task=task, **how).latency_s)  # type: ignore[arg-type]
+
+
+def folder() -> Path:
+    return Path(str(catalog.data_folder(catalog.FOLDER)))
+
+
+def test_every_promised_stack_is_there() -> None:
+    assert set(PROMISED) <= set(catalog.names())
+
+
+def test_only_promised_stacks_and_the_ideal_one_are_there() -> None:
+    assert set(catalog.names()) - set(PROMISED) == {"ideal"}
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_constant_exists(name: str) -> None:
+    assert constants_of(catalog.find(name)) <= set(default().constants)
+
+
+def test_a_constant_that_does_not_exist_is_noticed() -> None:
+    from dataclasses import replace
+
+    wrong = replace(catalog.find("caffe-cudnn4"), host="host.nobody")
+    assert constants_of(wrong) - set(default().constants) == {"host.nobody"}
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_algorithm_is_one_that_lowering_knows(name: str) -> None:
+    stack = catalog.find(name)
+    named = {algorithm for table in (stack.conv.algorithms, stack.conv.tensor) for rows in table.values() for algorithm in rows}
+    assert named <= set(ALGORITHMS)
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_stack_says_its_sources(name: str) -> None:
+    stack = catalog.find(name)
+    assert len(stack.sources) >= 2 or name == "ideal"
+    assert all(len(source) > 20 for source in stack.sources)
+
+
+def test_every_table_names_a_source_of_its_file_or_of_one_it_inherits() -> None:
+    for place in folder().glob("*.toml"):
+        document = catalog._merged(place)
+        tables = [document.get("conv", {}), *document.get("menus", {}).values()]
+        used = {table["source"] for table in tables if "source" in table}
+        assert used <= set(document.get("sources", {})), place.name
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_stack_runs_networks(name: str) -> None:
+    inference_only = name.startswith("tensorrt")
+    for net in NETWORKS:
+        assert latency(name, net) > 0
+        if not inference_only:
+            assert latency(name, net, "training_step") > latency(name, net)
+
+
+@pytest.mark.parametrize("name", ["tensorrt-1", "tensorrt-tx2"])
+def test_tensorrt_does_not_train(name: str) -> None:
+    with pytest.raises(Unsupported, match="no algorithm"):
+        latency(name, "alexnet", "training_step")
+
+
+def test_inherited_tables_merge() -> None:
+    pair, framework, library = (
+        catalog._merged(folder() / f"{n}.toml") for n in ("tensorflow-cudnn5.1", "tensorflow", "cudnn5.1")
+    )
+    assert pair["conv"]["workspace_limit"] == framework["conv"]["workspace_limit"]  # from the framework
+    assert pair["conv"]["algorithms"] == library["conv"]["algorithms"]  # from the library
+    assert pair["conv"]["layout_copies"] == "all"  # its own
+    assert pair["menus"]["winograd"] == library["menus"]["winograd"]
+    assert set(pair["sources"]) > set(framework["sources"]) | set(library["sources"])
+
+
+def test_a_framework_can_refuse_an_algorithm_of_its_library() -> None:
+    forward = catalog.find("tensorflow-cudnn5.1").conv.algorithms["forward"]
+    assert "winograd_nonfused" not in forward
+    assert "winograd_nonfused" in catalog.find("torch7-cudnn5.1").conv.algorithms["forward"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "added"),
+    [("1", "3", "fft"), ("3", "4", "fft_tiling"), ("4", "5.0", "winograd"), ("5.0", "5.1", "winograd_nonfused")],
+)
+def test_library_generations_add_algorithms(older: str, newer: str, added: str) -> None:
+    before, after = (catalog.find(f"torch7-cudnn{version}").conv.algorithms["forward"] for version in (older, newer))
+    assert set(after) - set(before) >= {added}
+    assert set(before) <= set(after)
+
+
+def test_groups_run_as_one_kernel_from_cudnn_7_on() -> None:
+    assert catalog.find("mxnet-cudnn5.1").conv.grouped == "sequential"
+    assert catalog.find("mxnet-cudnn7.0").conv.grouped == "batched"
+
+
+def test_scripts_of_mxnet_and_tensorflow_build_their_own_graph() -> None:
+    for name in catalog.names():
+        stack = catalog.find(name)
+        expected = {f: f"alexnet_s@{f}" for f in ("mxnet", "tensorflow")}.get(stack.framework)
+        assert stack.variants.get("alexnet_s") == expected
+
+
+def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only() -> None:
+    from archsim.lower.lower import lower
+    from archsim.query import ask
+
+    query = ask("vgg_a", "tesla_v100_sxm2", stack="mxnet-cudnn7.0", precision="fp16")
+    depths = {
+        tensor: set(lower(query.trace.ops, query.stack, "gpu", "fp16", False, tensor=tensor).kernels.tile_k.tolist())
+        for tensor in (True, False)
+    }
+    assert 32 in depths[True]
+    assert 32 not in depths[False]
+
+
+def test_fused_inference_is_faster_than_op_by_op() -> None:
+    assert latency("tensorrt-1", "googlenet", hw="tegra_x1") < latency("caffe-cudnn5.1", "googlenet", hw="tegra_x1")
+
+
+def test_unfolding_on_one_thread_does_not_scale() -> None:
+    slow, fast = (latency("mxnet-openblas", "resnet_56", "training_step", threads=n) for n in (1, 8))
+    assert slow < 1.2 * fast

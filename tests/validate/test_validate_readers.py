@@ -1,0 +1,340 @@
+"""Each family of measurement files, row by row."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archsim.corpus.shipped import shipped_files
+from archsim.corpus.table import read_table
+from archsim.device.device import Gpu
+from archsim.trace.op import Add, Attention, Conv2d, Linear, Lstm, Matmul, MaxPool
+from archsim.validate.case import Case, Skip
+from archsim.validate.readers import data_hash, family_of, read, read_files
+from archsim.validate.software import stack_of
+
+from .conftest import HEAD, ROW
+
+Write = Callable[..., str]
+
+
+def rows(write: Write, head: str, *cells: dict[str, str]) -> tuple[list[Case], list[Skip]]:
+    names = head.split(",")
+    quoted = [",".join('"' + row.get(name, "").replace('"', '""') + '"' for name in names) for row in cells]
+    return read(write(*quoted, head=head))
+
+
+# networks
+
+
+def network(**cells: str) -> dict[str, str]:
+    return dict(zip(HEAD.split(","), ROW.split(","), strict=True)) | cells
+
+
+def test_a_network_row(write: Write) -> None:
+    (case,), skips = rows(write, HEAD, network(clock_mhz="1733", batch="32"))
+    assert skips == []
+    assert (case.label, case.hardware, case.stack_id, case.precision) == ("alexnet", "gtx_1080", "caffe-cudnn5.1", "fp32")
+    assert (case.batch, case.measured, case.clock, case.host, case.line, case.file) == (32, 0.01, 1733e6, True, 2, "mine")
+    assert case.ops[0].input_shapes[0][0] == 32
+
+
+def test_equal_cells_share_their_ops(write: Write) -> None:
+    cases, _ = rows(write, HEAD, network(), network(hardware="tesla_k80"), network(batch="17"))
+    assert cases[0].ops is cases[1].ops
+    assert cases[0].ops is not cases[2].ops
+
+
+def test_aliases_become_the_identifier(write: Write) -> None:
+    (case,), _ = rows(write, HEAD, network(hardware="GTX-1080"))
+    assert case.hardware == "gtx_1080"
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"hardware": "gtx_9999"}, "hardware 'gtx_9999' is not described"),
+        ({"network": "nonet"}, "unknown network 'nonet'"),
+        ({"stack": "nostack"}, "stack 'nostack' is not described"),
+        ({"stack": "caffe-openblas"}, "stack caffe-openblas is for a cpu, not a gpu"),
+        ({"precision": "fp12"}, "precision 'fp12' is not modelled"),
+        ({"precision": "fp8"}, "gtx_1080 has no unit for fp8"),
+        ({"task": "training"}, "task 'training' is not one of"),
+        ({"metric": "memory"}, "metric 'memory' is not one of"),
+        ({"devices": "4"}, "4 devices: several devices are not modelled"),
+    ],
+)
+def test_a_row_that_cannot_be_predicted_is_skipped_with_its_reason(cells: dict[str, str], reason: str, write: Write) -> None:
+    cases, (skip,) = rows(write, HEAD, network(**cells))
+    assert cases == []
+    assert reason in skip.reason
+    assert (skip.line, skip.file, skip.fields["source"]) == (2, "mine", "me")
+
+
+def test_threads(write: Write) -> None:
+    head = HEAD + ",source_ref"
+    cpu = {"hardware": "xeon_platinum_8124m", "stack": "mxnet-mkldnn"}
+    words = "vCPUs/2 recommended by page"
+    cases, _ = rows(
+        write, head, network(threads="4", **cpu), network(threads=words, source_ref="EC2 C5.9xlarge (36 vCPU)", **cpu),
+        network(threads=words, **cpu), network(threads="", **cpu), network(threads="4"),
+    )  # fmt: skip
+    assert [case.threads for case in cases] == [4, 18, None, None, None]
+
+
+# kernels
+
+KERNELS = (
+    "source_id,op,sub_op,m,n,k,batch,heads,kv_heads,head_dim,seq_q,seq_kv,dtype,software,latency_us,notes,hardware,kernel,split"
+)
+
+
+def kernel(**cells: str) -> dict[str, str]:
+    basis = {"source_id": "s", "dtype": "fp32", "software": "pytorch-2.1.0/cu121", "latency_us": "20", "split": "calibrate"}
+    return basis | {"hardware": "a100_pcie_40gb", "kernel": "{}"} | cells
+
+
+def test_products(write: Write) -> None:
+    cases, skips = rows(
+        write, KERNELS, kernel(op="gemm", sub_op="linear_bias", m="4", n="327", k="7475", batch="1"),
+        kernel(op="gemm", m="8", n="16", k="32", dtype="bf16", software="trtllm-1.0.0"),
+        kernel(op="bmm", m="17", n="13", k="119", batch="50"),
+    )  # fmt: skip
+    assert skips == []
+    linear, plain, batched = (case.ops[0] for case in cases)
+    assert linear.kind == Linear(bias=True)
+    assert (linear.input_shapes, linear.shape) == (((4, 7475),), (4, 327))
+    assert plain.kind == Linear(bias=False)
+    assert isinstance(batched.kind, Matmul)
+    assert batched.macs == 50 * 17 * 13 * 119
+    assert [case.host for case in cases] == [True, False, True]  # only eager PyTorch launches from the host
+    assert {case.stack_id for case in cases} == {"pytorch-2"}
+    assert cases[0].measured == pytest.approx(20e-6)
+    assert cases[1].precision == "bf16"
+
+
+def test_convolution_of_kernel_files(write: Write) -> None:
+    geometry = '{"cin":806,"cout":219,"kh":3,"kw":3,"hin":5,"win":5,"stride":1,"pad":1}'
+    (case,), _ = rows(write, KERNELS, kernel(op="conv", m="25", n="219", k="7254", batch="1", kernel=geometry))
+    assert isinstance(case.ops[0].kind, Conv2d)
+    assert case.ops[0].macs == 25 * 219 * 7254
+
+
+def test_streams(write: Write) -> None:
+    cases, skips = rows(
+        write, KERNELS, kernel(op="elementwise", sub_op="add", m="4", n="9"),
+        kernel(op="elementwise", sub_op="addu", m="4", n="9"),
+        kernel(op="softmax", sub_op="softmax", m="4", n="9"), kernel(op="layernorm", sub_op="ln", m="4", n="9"),
+        kernel(op="elementwise", sub_op="quantize_scale_matrix", m="4", k="9"),
+    )  # fmt: skip
+    assert [case.ops[0].kind.op for case in cases] == ["add", "relu", "softmax", "layer_norm"]
+    assert isinstance(cases[0].ops[0].kind, Add)
+    assert len(cases[0].ops[0].input_shapes) == 2
+    assert "quantize_scale_matrix" in skips[0].reason
+
+
+def test_attention(write: Write) -> None:
+    sizes = {"op": "attention", "batch": "4", "heads": "32", "kv_heads": "8", "head_dim": "128", "dtype": "bf16"}
+    cases, skips = rows(
+        write, KERNELS, kernel(sub_op="decode", seq_q="1", seq_kv="4096", **sizes),
+        kernel(sub_op="prefill_causal", seq_q="512", seq_kv="512", **sizes),
+        kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes),
+        kernel(sub_op="decode", seq_q="1", seq_kv="4096", **sizes | {"kernel": '{"window":128}'}),
+        kernel(sub_op="prefill_causal", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
+        kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes),
+        kernel(sub_op="decode", seq_q="1", seq_kv="512", **sizes | {"kv_heads": "7"}),
+    )  # fmt: skip
+    decode, prefill, full, window = (case.ops[0] for case in cases)
+    assert decode.kind == Attention(heads=32, kv_heads=8, causal=False)
+    assert decode.input_shapes == ((4, 1, 4096), (4, 4096, 1024), (4, 4096, 1024))
+    assert prefill.macs < 0.51 * full.macs
+    assert window.input_shapes[1][1] == 128
+    assert [skip.line for skip in skips] == [6, 7, 8]
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "3", '{"cin": "x"}', "{}", '{"cin":1e99}', "[" * 5000])
+def test_kernel_parameters_that_mean_nothing(text: str, write: Write) -> None:
+    cases, skips = rows(write, KERNELS, kernel(op="conv", m="1", n="1", k="1", kernel=text))
+    assert (len(cases), len(skips)) == (0, 1)
+
+
+def test_a_row_marked_as_doubtful_is_not_scored(write: Write) -> None:
+    _, (skip,) = rows(write, KERNELS, kernel(op="gemm", m="1", n="1", k="1", notes="SUSPECT: above peak"))
+    assert "peak" in skip.reason
+
+
+def test_time_and_power_of_one_kernel(write: Write) -> None:
+    head = KERNELS.replace(",kernel,", ",params,power_w,energy_uj,")
+    row = kernel(op="gemm", m="8", n="16", k="32", dtype="fp8_block", software="vllm-0.22.0", hardware="h200_sxm_141gb",
+                 power_w="527.4", energy_uj="18995")  # fmt: skip
+    cases, _ = rows(write, head, row)
+    assert [case.metric for case in cases] == ["latency_s", "power_w"]
+    assert [case.measured for case in cases] == pytest.approx([2e-5, 527.4])
+    assert cases[0].precision == "fp8"
+
+
+# DeepBench
+
+DEEPBENCH = (
+    "source_id,op,precision,M,N,K,W,H,C,batch,filters,R,S,pad_h,pad_w,stride_h,stride_w,cell,hidden,rnn_batch,timesteps,"
+    "direction,time_ms,suspicious,hardware,split"
+)
+
+
+def bench(**cells: str) -> dict[str, str]:
+    basis = {"source_id": "deepbench", "precision": "fp32", "direction": "forward", "time_ms": "0.5", "split": "calibrate"}
+    return basis | {"hardware": "titan_x_maxwell"} | cells
+
+
+def test_deepbench_product(write: Write) -> None:
+    (case,), _ = rows(write, DEEPBENCH, bench(op="gemm", M="1760", N="16", K="1024"))
+    assert (case.ops[0].input_shapes, case.ops[0].shape) == (((16, 1024),), (16, 1760))
+    assert (case.measured, case.host, case.task) == (0.5e-3, False, "inference")
+
+
+def test_deepbench_convolution_and_its_gradients(write: Write) -> None:
+    sizes = {"op": "conv", "W": "700", "H": "161", "C": "1", "batch": "4", "filters": "32", "R": "5", "S": "20"}
+    sizes |= {"pad_h": "0", "pad_w": "0", "stride_h": "2", "stride_w": "2"}
+    directions = ("forward", "backward_data", "backward_filter")
+    cases, _ = rows(write, DEEPBENCH, *(bench(direction=direction, **sizes) for direction in directions))
+    assert [case.ops[0].phase for case in cases] == list(directions)
+    assert {case.ops[0].shape for case in cases} == {(4, 32, 79, 341)}  # as the sheets print it
+    assert [case.training for case in cases] == [False, True, True]
+
+
+def test_deepbench_recurrent_layers(write: Write) -> None:
+    sizes = {"op": "rnn", "hidden": "512", "rnn_batch": "16", "timesteps": "25"}
+    cases, skips = rows(
+        write, DEEPBENCH, bench(cell="LSTM", **sizes), bench(cell="GRU", **sizes), bench(cell="Vanilla", **sizes),
+        bench(op="allreduce", direction=""), bench(cell="LSTM", **sizes | {"direction": "backward"}),
+    )  # fmt: skip
+    assert isinstance(cases[0].ops[0].kind, Lstm)
+    assert cases[0].ops[0].macs == 25 * 16 * 4 * 512 * 1024
+    assert cases[0].stack.recurrent == "fused"  # one library call, whatever the framework around it does
+    reasons = [skip.reason for skip in skips]
+    assert reasons[:3] == ["cell GRU is not modelled", "cell Vanilla is not modelled", "op 'allreduce' is not modelled"]
+    assert "which gradients" in reasons[3]
+
+
+def test_half_storage_is_single_arithmetic(write: Write) -> None:
+    row = {"op": "gemm", "M": "64", "N": "64", "K": "64", "hardware": "tesla_p100_pcie_16gb"}
+    cases, _ = rows(write, DEEPBENCH, bench(**row), bench(**row | {"precision": "fp16 storage (pseudo fp16)"}))
+    single, half = cases
+    assert isinstance(half.spec.device, Gpu)
+    assert half.precision == "fp16"
+    assert half.spec.device.pipe("fp16") == single.spec.device.pipe("fp32")
+    assert single.spec.device.pipe("fp16") == 2 * single.spec.device.pipe("fp32")
+    assert half.hardware == single.hardware
+
+
+def test_misprinted_rows_are_not_scored(write: Write) -> None:
+    _, (skip,) = rows(write, DEEPBENCH, bench(op="gemm", M="1", N="1", K="1", suspicious="Y"))
+    assert "misprinted" in skip.reason
+
+
+# layers
+
+LAYERS = (
+    "source_id,network,layer,layer_type,framework,library,precision,N,C,H,W,K,R,S,stride_h,stride_w,pad_h,pad_w,groups,"
+    "out_h,out_w,fwd_ms,bwd_data_ms,bwd_filter_ms,bwd_total_ms,hardware,split"
+)
+
+
+def layer(**cells: str) -> dict[str, str]:
+    basis = {"source_id": "s", "layer_type": "CONVOLUTION", "framework": "Caffe", "library": "cudnn5.1", "precision": "fp32"}
+    sizes = {"N": "10", "C": "96", "H": "27", "W": "27", "K": "256", "R": "5", "S": "5", "stride_h": "1", "stride_w": "1"}
+    rest = {"pad_h": "2", "pad_w": "2", "groups": "2", "out_h": "27", "out_w": "27", "fwd_ms": "1.5", "hardware": "gtx_1080"}
+    return basis | sizes | rest | cells
+
+
+def test_a_layer_with_each_pass(write: Write) -> None:
+    apart = {"bwd_data_ms": "2", "bwd_filter_ms": "3", "bwd_total_ms": "5"}
+    cases, _ = rows(write, LAYERS, layer(), layer(**apart), layer(bwd_total_ms="5"))
+    assert [[op.phase for op in case.ops] for case in cases] == [
+        ["forward"], ["forward"], ["backward_data"], ["backward_filter"], ["forward"], ["backward_data", "backward_filter"],
+    ]  # fmt: skip
+    assert [case.measured for case in cases] == pytest.approx([1.5e-3, 1.5e-3, 2e-3, 3e-3, 1.5e-3, 5e-3])
+    assert cases[0].ops[0].macs == 10 * 256 * 27 * 27 * 48 * 25
+
+
+@pytest.mark.parametrize(
+    ("library", "stack"),
+    [("cudnn5.1", "caffe-cudnn5.1"), ("cublas8", "caffe-native"), ("cuda native (im2col+cuBLAS)", "caffe-native")],
+)
+def test_the_library_decides_the_stack(library: str, stack: str, write: Write) -> None:
+    (case,), _ = rows(write, LAYERS, layer(library=library))
+    assert case.stack_id == stack
+
+
+def test_layers_other_than_convolutions(write: Write) -> None:
+    pool = {"layer_type": "POOLING", "R": "3", "S": "3", "stride_h": "2", "stride_w": "2", "pad_h": "0", "pad_w": "0"}
+    even = pool | {"H": "28", "W": "28", "out_h": "14", "out_w": "14"}
+    plane = pool | {"R": "27", "S": "27", "out_h": "1", "out_w": "1"}
+    cases, skips = rows(
+        write, LAYERS, layer(**pool | {"out_h": "13", "out_w": "13"}), layer(**even), layer(**plane),
+        layer(layer_type="INNERPRODUCT", C="9216", H="1", W="1", K="4096"), layer(layer_type="CONCAT"),
+        layer(layer_type="SOFTMAX", C="1000", H="1", W="1"), layer(layer_type="LRN"), layer(layer_type="RELU"),
+        layer(layer_type="DROPOUT"), layer(layer_type=""), layer(library="libdnn+cublas"), layer(fwd_ms="0.000"),
+    )  # fmt: skip
+    kinds = [case.ops[0].kind for case in cases]
+    names = ["max_pool", "max_pool", "global_avg_pool", "linear", "concat", "softmax", "lrn", "relu"]
+    assert [kind.op for kind in kinds] == names
+    assert isinstance(kinds[0], MaxPool)
+    assert [getattr(kind, "ceil_mode", None) for kind in kinds[:2]] == [False, True]
+    assert len(skips) == 4
+
+
+def test_a_convolution_that_does_not_fit_is_skipped(write: Write) -> None:
+    _, (skip,) = rows(write, LAYERS, layer(groups="5"))
+    assert "groups" in skip.reason
+
+
+# all of them
+
+
+def test_the_whole_corpus_reads_quickly_and_nothing_is_lost() -> None:
+    begin = time.process_time()
+    cases, skips = read_files()
+    assert time.process_time() - begin < 6
+    seen = Counter((case.file, case.line) for case in cases) + Counter((skip.file, skip.line) for skip in skips)
+    total = sum(len(read_table(file).rows) for file in shipped_files())
+    assert len(seen) == total > 30_000
+    assert not {(case.file, case.line) for case in cases} & {(skip.file, skip.line) for skip in skips}
+    assert all(skip.reason for skip in skips)
+
+
+def test_every_network_row_of_one_device_can_be_predicted() -> None:
+    _, skips = read_files()
+    left = Counter(skip.reason for skip in skips if skip.file == "networks")
+    assert all("devices: several devices" in reason for reason in left), left
+
+
+def test_families_are_told_by_their_headers() -> None:
+    names = {read_table(file).name: family_of(read_table(file)).name for file in shipped_files() if file.name.endswith(".csv")}
+    assert names == {
+        "networks": "networks", "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
+        "kernel_power": "kernels with power", "power_caps": "power limits",
+    }  # fmt: skip
+
+
+def test_the_hash_stands_for_the_content(write: Write) -> None:
+    first = data_hash([write(ROW)])
+    assert data_hash([write(ROW)]) == first
+    assert data_hash([write(ROW.replace("0.01", "0.02"))]) != first
+    assert data_hash() == data_hash()
+
+
+def test_the_longest_entry_of_the_software_table_wins() -> None:
+    assert stack_of("layers", "Caffe: cudnn (2016-02; cuDNN presumed R4, not printed in the log)") == "caffe-cudnn4"
+    assert stack_of("kernels", "pytorch-2.1.0/cu121") == "pytorch-2"
+
+
+def test_a_corpus_file_is_compressed_the_same_way_every_time() -> None:
+    for file in shipped_files():
+        if file.name.endswith(".gz"):
+            assert file.read_bytes()[4:8] == b"\0\0\0\0"  # no time in the header
+        assert Path(str(file)).stat().st_size < 1 << 20

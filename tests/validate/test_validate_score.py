@@ -1,0 +1,85 @@
+"""Scores against numbers worked out by hand and against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from archsim.validate.score import bootstrap, device_order, errors, kendall_tau, score
+
+
+def test_errors_of_times_and_rates() -> None:
+    measured, predicted = np.array([2.0, 100.0, 5.0]), np.array([3.0, 50.0, 4.0])
+    found = errors(measured, predicted, np.array([False, True, False]))
+    # half the rate is twice the time
+    assert found == pytest.approx([0.5, 1.0, -0.2])
+
+
+def test_a_rate_weighs_over_and_under_prediction_like_the_time_it_stands_for() -> None:
+    seconds, thought, batch = np.array([0.01, 0.5, 2.0]), np.array([0.02, 0.4, 2.2]), 16
+    as_times = errors(seconds, thought, np.zeros(3, dtype=bool))
+    as_rates = errors(batch / seconds, batch / thought, np.ones(3, dtype=bool))
+    assert as_rates == pytest.approx(as_times)
+
+
+def test_score_by_hand() -> None:
+    found = score(np.array([0.1, -0.2, 0.3, -0.4, 1.0]), np.array([True, True, False, False, False]))
+    assert found.n == 5
+    assert found.mape == pytest.approx(0.4)
+    assert found.median_ape == pytest.approx(0.3)
+    assert found.p90_ape == pytest.approx(0.4 + 0.6 * 0.6)  # position 3.6 of 0.1 0.2 0.3 0.4 1.0
+    assert found.bias == pytest.approx(0.1)
+    assert found.coverage == pytest.approx(0.4)
+    low, high = found.mape_interval
+    assert 0.1 <= low < found.mape < high <= 1.0
+
+
+def test_no_rows_no_score() -> None:
+    with pytest.raises(ValueError, match="no rows"):
+        score(np.zeros(0))
+    assert score(np.array([0.5])).mape_interval == (0.5, 0.5)
+    assert score(np.array([0.5])).coverage is None
+
+
+def test_bootstrap_is_the_same_on_every_run_and_agrees_with_scipy() -> None:
+    values = np.random.default_rng(1).exponential(0.2, 300)
+    assert bootstrap(values) == bootstrap(values)
+    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=5000, random_state=2).confidence_interval
+    assert bootstrap(values) == pytest.approx(theirs, rel=0.03)
+
+
+def test_bootstrap_of_more_values_than_one_block_holds() -> None:
+    values = np.arange(5000, dtype=float)
+    low, high = bootstrap(values, resamples=500)
+    error = np.std(values) / np.sqrt(values.size)
+    assert low == pytest.approx(values.mean() - 1.96 * error, rel=0.01)
+    assert high == pytest.approx(values.mean() + 1.96 * error, rel=0.01)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=30))
+def test_kendall_tau_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    first, second = np.array(pairs, dtype=float).T
+    ours, theirs = kendall_tau(first, second), stats.kendalltau(first, second).statistic
+    assert (np.isnan(ours) and np.isnan(theirs)) or ours == pytest.approx(theirs, abs=1e-12)
+
+
+def test_device_order() -> None:
+    groups = ["alexnet"] * 6 + ["vgg"] * 2
+    cells = [1, 1, 1, 1, 16, 16, 1, 1]
+    devices = ["a", "b", "c", "a", "a", "b", "a", "b"]
+    measured = np.array([1.0, 2.0, 3.0, 1.2, 1.0, 2.0, 1.0, 2.0])
+    predicted = np.array([1.0, 3.0, 2.0, 1.0, 1.0, 5.0, 4.0, 3.0])
+    found = device_order(groups, cells, devices, measured, predicted)
+    assert found is not None
+    # alexnet, batch 1: of three pairs one is swapped, tau 1/3; batch 16: one pair, tau 1; weighted by pairs: 1/2. vgg: -1.
+    assert found.groups == 2
+    assert found.mean == pytest.approx((0.5 - 1.0) / 2)
+    assert found.least == -1.0
+
+
+def test_one_device_has_no_order() -> None:
+    assert device_order(["a", "a"], [1, 1], ["x", "x"], np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
+    assert device_order(["a", "a"], [1, 2], ["x", "y"], np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
