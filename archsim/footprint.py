@@ -77,5 +77,6 @@ def _peak(trace: BoundTrace) -> int:
             sizes[op.name] = prod(op.shape)
             alive += sizes[op.name]
         peak = max(peak, alive)
-        alive -= sum(sizes[name] for name in {place.get(name, name) for name in op.inputs} if last[name] == step and name in sizes)
+        read = {place.get(name, name) for name in op.inputs}
+        alive -= sum(sizes[name] for name in read if last[name] == step and name in sizes)
     return peak

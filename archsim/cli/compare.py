@@ -64,7 +64,8 @@ def _side_by_side(results: list[Any]) -> str:
         rows.append(
             (r.hardware, r.stack, show(r.clock_hz, "Hz", 3), show(r.latency_s, "s", 3),
              f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{r.latency_s / fastest:.2f}x", f"{r.throughput_per_s:.4g}",
-             show(r.power_w, "W", 3), show(r.energy_j, "J", 3), f"{r.throughput_per_w:.3g}", max(r.breakdown_s, key=lambda name: r.breakdown_s[name]), "yes" if r.fits else "NO",
+             show(r.power_w, "W", 3), show(r.energy_j, "J", 3), f"{r.throughput_per_w:.3g}",
+             max(r.breakdown_s, key=lambda name: r.breakdown_s[name]), "yes" if r.fits else "NO",
              _errors(r))
         )  # fmt: skip
     head = ("device", "stack", "clock", "latency", f"{100 * first.interval_level:.0f} % interval", "time", "img/s", "power",

@@ -84,9 +84,9 @@ def main() -> None:
         code = EXIT["usage"]
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click leaves with 1 when a pipe is closed, which here would be a missed bound
         _drop_output()  # the reader has what it wanted
-        code = 0
+        code = EXIT["ok"]
     except OSError as error:
         _drop_output()
         code = _say(f"cannot write the output ({error.strerror or error})", EXIT["bad input"])

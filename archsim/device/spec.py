@@ -23,7 +23,7 @@ from archsim.quantity import COUNT, TEXT, parse, show
 SCHEMA = 1
 SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
 DOTS_LIMIT = 16
-_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+){%d}""" % (DOTS_LIMIT + 1))
+_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+)""" f"{{{DOTS_LIMIT + 1}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,8 +74,8 @@ class Plan:
 
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
-    "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items", "scatter_bytes", "repeat",
-    "threaded", "dense",
+    "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
+    "scatter_bytes", "repeat", "threaded", "dense",
 )  # fmt: skip
 
 

@@ -53,12 +53,12 @@ def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
     hungriest = max((row.energy for row in rows if row.drawn), default=0.0) or 1.0
     names = [label(row.name) for row in rows]
     left = max(80.0, 7.0 * max(map(len, [row.name[:34] for row in rows]), default=0) + 16)
-    axis = {"side": "top", "gridcolor": RULE, "zerolinecolor": LINE, "tickfont": {"color": QUIET}, "fixedrange": True}
+    axis = {"side": "top", "showgrid": False, "zerolinecolor": LINE, "tickfont": {"color": QUIET}, "fixedrange": True}
     return {
         **_common(height + 56), "margin": {"l": left, "r": 10, "t": 46, "b": 10}, "barmode": "stack", "bargap": 0.28,
-        "xaxis": {**axis, **_ticks(longest, "s"), "range": [0, 1.36 * longest], "domain": [0, 0.58],
+        "xaxis": {**axis, **_ticks(longest, "s", 6), "range": [0, 1.36 * longest], "domain": [0, 0.58],
                   "title": _title("time", standoff=6)},
-        "xaxis2": {**axis, **_ticks(hungriest, "J"), "range": [0, 1.62 * hungriest], "domain": [0.62, 1],
+        "xaxis2": {**axis, **_ticks(hungriest, "J", 4), "range": [0, 1.62 * hungriest], "domain": [0.62, 1],
                    "title": _title("energy", standoff=6)},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "ticktext": names,
                   "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
@@ -90,9 +90,9 @@ def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: 
     )  # fmt: skip
 
 
-def _ticks(longest: float, unit: str) -> dict[str, Any]:
-    """Round marks from 0 to `longest`, with units as the rest of the page writes them."""
-    rough = longest / 4
+def _ticks(longest: float, unit: str, steps: int) -> dict[str, Any]:
+    """Round marks from 0 to `longest`, at most `steps` after the 0, with units as all the page has them."""
+    rough = longest / steps
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
     values = [round(i * step, 15) for i in range(int(longest / step * 1.001) + 1)]
@@ -103,7 +103,7 @@ def roofline(shown: Roof) -> Any:
     """Arithmetic intensity against arithmetic rate: the ops under the ceilings of the device."""
     import plotly.graph_objects as go
 
-    margin, height = {"l": 116, "r": 20, "t": 44, "b": 56}, 580
+    margin, height = {"l": 116, "r": 44, "t": 44, "b": 56}, 580
     inner = {"width": WIDTH - margin["l"] - margin["r"], "height": height - margin["t"] - margin["b"]}
     frame = Frame(**inner, x=shown.x, y=shown.y)
     figure = go.Figure(layout={

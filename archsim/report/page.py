@@ -62,13 +62,14 @@ def _warnings(e: Estimate) -> str:
 def _totals(e: Estimate) -> str:
     low, high = e.latency_interval_s
     rate = e.flop / e.latency_s
+    each = f"; {show(e.energy_j / e.batch, 'J', 3)} per input" if e.batch > 1 else ""
     fits = "fits" if e.fits else '<span class="bad">does not fit</span>'
     cards = [
         ("latency", show(e.latency_s, "s"),
          f"{100 * e.interval_level:.0f} % interval: {show(low, 's', 3)} to {show(high, 's', 3)}"),
         ("throughput", show(e.throughput_per_s, "img/s"), f"batch {e.batch}, {show(rate, 'FLOP/s', 3)}"),
         ("power", show(e.power_w, "W", 3), "mean over the batch"),
-        ("energy", show(e.energy_j, "J", 3), "per batch" + (f"; {show(e.energy_j / e.batch, 'J', 3)} per input" if e.batch > 1 else "")),
+        ("energy", show(e.energy_j, "J", 3), f"per batch{each}"),
         ("efficiency", f"{e.throughput_per_w:.3g} img/s/W",
          f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", show(e.memory_bytes, "B", 3), f"of {show_capacity(e.memory_capacity_bytes)}: {fits}"),
@@ -97,8 +98,8 @@ def _measured(e: Estimate) -> str:
     seen = e.held_out
     if seen.rows:
         parts.append(
-            f'<p class="quiet">On {seen.rows} held-out cells like this one ({text(e.interval_class)}) the median error is '
-            f"{100 * seen.median:.0f} %, and nine in ten are below {100 * seen.p90:.0f} %.</p>"
+            f'<p class="quiet">On {seen.rows} held-out cells like this one ({text(e.interval_class)}) the median error '
+            f"is {100 * seen.median:.0f} %, and nine in ten are below {100 * seen.p90:.0f} %.</p>"
         )
     return "\n".join(parts)
 
@@ -141,7 +142,7 @@ def _roofline(e: Estimate, spec: Spec) -> str:
         f"{show(e.clock_hz, 'Hz')}, the dotted line is what a long stream reaches of the memory's bandwidth."
     )
     if shown.cached:
-        note += f" Not shown: {shown.cached} {'op whose' if shown.cached == 1 else 'ops whose'} data stay in the caches."
+        note += f" Not shown: {shown.cached} {'op' if shown.cached == 1 else 'ops'} whose data stay in the caches."
     return f'<h2>Roofline</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(figures.roofline(shown), "roofline")}'
 
 

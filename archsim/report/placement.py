@@ -81,7 +81,7 @@ def peak_line(shown: Roof, rate: float) -> tuple[tuple[float, float], tuple[floa
 
 
 def labels(shown: Roof, frame: Frame) -> list[Label]:
-    """The name of the memory's ceiling, then those of the longest ops, each where it hides nothing; an op may go without."""
+    """The name of the memory's ceiling, then those of the longest ops where they hide nothing; an op may go without."""
     longest = shown.points[0].time_s if shown.points else 1.0
     marks = [_around(frame, point, diameter(point, longest)) for point in shown.points]
     taken = [*marks, *_peak_names(shown, frame)]
@@ -170,4 +170,5 @@ def _inside(box: Box, frame: Frame) -> bool:
 
 
 def _hides(box: Box, others: Iterable[Box]) -> bool:
-    return any(box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in others)
+    left, top, right, bottom = box[0] - GAP / 2, box[1], box[2] + GAP / 2, box[3]
+    return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)

@@ -24,7 +24,6 @@ FOLDER = "traces/nets"
 SUFFIXES = (".jsonl", ".jsonl.gz")
 LIMIT = 64 << 20  # bytes, inflated
 MOST_OPS = 1_000_000
-MOST_PROBLEMS = 50
 
 
 def load(path_or_name: str | Path | Traversable) -> Trace:
@@ -51,7 +50,7 @@ def loads(text: str, path: str = "trace") -> Trace:
     if lines and not problems:
         trace, problems = trace_of(lines)
     if problems:
-        raise InputError(path, _first(problems))
+        raise InputError(path, problems)
     if trace is None:
         raise InputError(path, "is empty")
     return trace
@@ -94,12 +93,6 @@ def _aliases(known: list[str]) -> dict[str, str]:
             for alias in json.loads(stream.readline()).get("aliases", []):
                 found[alias] = name
     return found
-
-
-def _first(problems: list[str]) -> list[str]:
-    if len(problems) <= MOST_PROBLEMS:
-        return problems
-    return [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} further problems"]
 
 
 def _header(trace: Trace) -> dict[str, object]:

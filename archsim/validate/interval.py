@@ -10,13 +10,14 @@ from archsim.cost.constants import Spread
 from archsim.cost.cost import Array
 from archsim.validate.case import Case
 
+FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 FEWEST = 25  # rows that a class needs for quantiles of its own
 WIDER = 1.5  # factor on the widest class for what resembles no measured row. A choice, not a fit.
 
 
 def class_of(case: Case) -> str:
     """The class of a measured network row; kernels timed alone form their own."""
-    if not case.host:
+    if not case.host or len(case.ops) <= FEW_OPS:
         return f"{case.spec.kind} kernel"
     return f"{case.spec.kind} {'training' if case.training else 'inference'}"
 
@@ -24,7 +25,7 @@ def class_of(case: Case) -> str:
 def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
     """log(predicted / measured) as times, for power and energy as they are."""
     ratio = np.log(predicted / np.array([case.measured for case in cases]))
-    return np.where([case.metric == "throughput_per_s" for case in cases], -ratio, ratio)
+    return np.asarray(np.where([case.metric == "throughput_per_s" for case in cases], -ratio, ratio))
 
 
 def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) -> dict[str, Spread]:

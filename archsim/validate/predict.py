@@ -15,6 +15,7 @@ import numpy as np
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.energy import kernel_energy
+from archsim.device.device import Cpu, Gpu
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
@@ -59,13 +60,14 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     device = first.spec.device
     networks = {id(case.ops): case.ops for case in cases}
     ops = [op for network in networks.values() for op in network]
-    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training)
+    tensor = isinstance(device, Gpu) and device.has_tensor(first.precision)
+    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training, tensor)
     plans, begin = {}, 0
     for key, network in networks.items():
         plans[key] = lowered.plan_of[begin : begin + len(network)]
         begin += len(network)
     clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
-    threads = first.threads or (int(device.core.count) if device.kind == "cpu" else 1)
+    threads = first.threads or (int(device.core.count) if isinstance(device, Cpu) else 1)
     return Group(
         cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
         plans=tuple(plans[id(case.ops)] for case in cases), clock=clock, threads=threads,

@@ -217,8 +217,8 @@ def test_more_ops_than_allowed_are_refused(monkeypatch):
 
 def test_endless_problems_are_cut_short():
     message = problems(text(HEADER, *[CONV | {"name": f"c{i}", "in": ["nowhere"]} for i in range(200)]))
-    assert message.count("nothing produces") == trace_file.MOST_PROBLEMS
-    assert "and 150 further problems" in message
+    assert message.count("nothing produces") == 50
+    assert "and 150 more" in message
     message = problems(text(HEADER) + "x\n" * 1000)
     assert message.count("is not JSON") == jsonlines.MOST_PROBLEMS
 

@@ -180,7 +180,7 @@ def test_residual_networks_add_one_gradient_at_each_block():
 @pytest.mark.parametrize(
     ("trace", "task", "sentence"),
     [
-        (CHAIN, "train", "unknown task 'train'; one of inference, backward"),
+        (CHAIN, "train", "unknown task 'train'; one of inference, forward, backward"),
         (training_step(CHAIN), "training_step", "holds gradients or updates already"),
         (net(op("relu", Relu(), "data")), "training_step", "has no learned values"),
         (

@@ -1,0 +1,117 @@
+"""The roofline as a static SVG picture, for documents that run no JavaScript."""
+
+from __future__ import annotations
+
+import math
+
+from archsim.answer import Estimate
+from archsim.device.spec import Spec
+from archsim.quantity import show
+from archsim.report.markup import label
+from archsim.report.palette import look, order
+from archsim.report.placement import Frame, Label, decades, diameter, labels, memory_line, peak_line
+from archsim.report.roofline import Point, Roof, roof
+
+WIDTH, HEIGHT = 900, 500
+LEFT, TOP, RIGHT, BOTTOM = 104, 76, 24, 54
+INK, QUIET, RULE, FAINT = "#1d2530", "#5b6673", "#e3e7ec", "#a3adb8"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+def svg(estimate: Estimate, spec: Spec) -> str:
+    """The picture: ops as discs whose area is as their time, under the ceilings of the device."""
+    shown = roof(estimate, spec)
+    frame = Frame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
+    title = f"{estimate.network} on {spec.identity.name}"
+    asked = (
+        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
+        f"{show(estimate.clock_hz, 'Hz')}"
+    )
+    parts = [
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, asked, ink=QUIET), _legend(shown),
+        f'<g transform="translate({LEFT} {TOP})">', *_grid(shown, frame), *_ceilings(shown, frame),
+        *_discs(shown, frame), *_peak_names(shown, frame), *map(_placed, labels(shown, frame)), "</g>",
+    ]  # fmt: skip
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'font-family="{FONT}" role="img">\n<title>Roofline of {label(title, 120)}</title>\n'
+        + "\n".join(parts) + "\n</svg>\n"
+    )  # fmt: skip
+
+
+def _text(
+    x: float, y: float, words: str, *, ink: str = INK, size: int = 12, anchor: str = "start", weight: int = 400
+) -> str:  # fmt: skip
+    style = f'font-size="{size}" fill="{ink}" text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{label(words, 120)}</text>'
+
+
+def _placed(name: Label) -> str:
+    turned = f' transform="rotate({name.angle:.2f} {name.x:.1f} {name.y:.1f})"' if name.angle else ""
+    return (
+        f'<text x="{name.x:.1f}" y="{name.y:.1f}" dy="4" font-size="12" fill="{INK}" text-anchor="middle"{turned}>'
+        f"{label(name.name, 60)}</text>"
+    )
+
+
+def _legend(shown: Roof) -> str:
+    parts, x = [], float(LEFT)
+    for bound in order({point.bound for point in shown.points}):
+        parts.append(f'<circle cx="{x + 5:.1f}" cy="60" r="5" fill="{look(bound).colour}"/>{_text(x + 15, 64, bound)}')
+        x += 34 + 7 * len(bound)
+    return "".join(parts)
+
+
+def _grid(shown: Roof, frame: Frame) -> list[str]:
+    parts = []
+    for value in decades(*shown.x):
+        x, _ = frame.place(value, shown.y[0])
+        parts.append(_line(x, 0, x, frame.height, RULE))
+        parts.append(_text(x, frame.height + 18, show(value, "1"), ink=QUIET, anchor="middle"))
+    for value in decades(*shown.y):
+        _, y = frame.place(shown.x[0], value)
+        parts.append(_line(0, y, frame.width, y, RULE))
+        parts.append(_text(-8, y + 4, show(value, "FLOP/s"), ink=QUIET, anchor="end"))
+    about = "arithmetic intensity [FLOP per byte of memory traffic]"
+    return [*parts, _text(frame.width / 2, frame.height + 40, about, anchor="middle", size=13)]
+
+
+def _ceilings(shown: Roof, frame: Frame) -> list[str]:
+    parts = []
+    for bandwidth, dash in ((shown.bandwidth, ""), (shown.reachable, "2 3")):
+        (x0, y0), (x1, y1) = (frame.place(*end) for end in memory_line(shown, bandwidth))
+        parts.append(_line(x0, y0, x1, y1, INK, dash))
+    for ceiling in shown.ceilings:
+        (x0, y0), (x1, y1) = (frame.place(*end) for end in peak_line(shown, ceiling.rate))
+        parts.append(_line(x0, y0, x1, y1, INK if ceiling.chosen else FAINT))
+    return parts
+
+
+def _peak_names(shown: Roof, frame: Frame) -> list[str]:
+    """With a white rim, which keeps them readable where a disc lies below."""
+    names = []
+    for ceiling in shown.ceilings:
+        x, y = frame.place(*peak_line(shown, ceiling.rate)[1])
+        names.append(_text(x, y - 5, ceiling.name, ink=INK if ceiling.chosen else QUIET, anchor="end"))
+    return ['<g paint-order="stroke" stroke="#ffffff" stroke-width="3">', *names, "</g>"]
+
+
+def _line(x0: float, y0: float, x1: float, y1: float, ink: str, dash: str = "") -> str:
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    width = 1 if ink == RULE else 1.4
+    ends = f'x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}"'
+    return f'<line {ends} stroke="{ink}" stroke-width="{width}"{dashes}/>'
+
+
+def _discs(shown: Roof, frame: Frame) -> list[str]:
+    """The largest first, so that none hides a smaller one."""
+    longest = shown.points[0].time_s if shown.points else math.inf
+    return [_disc(point, frame, diameter(point, longest) / 2) for point in shown.points]
+
+
+def _disc(point: Point, frame: Frame, radius: float) -> str:
+    x, y = frame.place(point.intensity, point.rate)
+    note = f"{label(point.name, 80)}: {show(point.time_s, 's', 3)}, {100 * point.share:.1f} % of the time"
+    look_of = f'fill="{look(point.bound).colour}" fill-opacity="0.8" stroke="#ffffff"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look_of}><title>{note}</title></circle>'
