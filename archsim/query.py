@@ -73,7 +73,7 @@ def ask(
         threads = threads or int(device.core.count)
         if clock is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
-    notes += _precision_notes(device, precision)
+    notes += _precision_notes(device, precision, chosen)
     return Query(
         network=net, trace_digest=_digest(graph, task, chosen.optimiser, input_gradient),
         trace=_bound(graph, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
@@ -133,9 +133,11 @@ def _megahertz(device: Gpu | Cpu) -> str:
     return f"{float(device.default_clock) / 1e6:.0f}"
 
 
-def _precision_notes(device: Gpu | Cpu, precision: str) -> list[str]:
+def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
     narrow = precision in ("fp16", "bf16")
     if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
+        if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
+            return [f"fp16 is multiplied as such by {stack.id}, at {device.pipe('half'):g} a clock and SM instead of {device.rate.fp32:g}"]
         return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
     if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
         return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]

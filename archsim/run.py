@@ -41,7 +41,7 @@ def run(query: Query) -> Run:
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
                     tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
     cost = query.fidelity.cost(
-        lowered.kernels, device, query.precision, query.clock, query.threads or 1, constants, frozenset()
+        lowered.kernels, device, arithmetic(query.stack, device, query.precision), query.clock, query.threads or 1, constants, frozenset()
     )
     host = host_time(lowered.kernels, cost, query.stack, device, constants) * query.fidelity.overheads
     timeline = in_order(cost.time_s, host, lowered.plan_of, device)
@@ -49,6 +49,13 @@ def run(query: Query) -> Run:
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
     return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy)
+
+
+def arithmetic(stack: Stack, device: Device, precision: str) -> str:
+    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can."""
+    if precision == "fp16" and stack.half == "native" and isinstance(device, Gpu) and device.rate.fp16 is not None:
+        return "half"
+    return precision
 
 
 def in_order(plan_s: Array, host_s: Array, plan_of: Index, device: Device) -> Timeline:

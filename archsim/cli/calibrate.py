@@ -33,13 +33,13 @@ def command(
     from archsim.cost.constants import default, dump, load
     from archsim.files import write_text
     from archsim.validate.calibrate import fit, recorded
-    from archsim.validate.crossvalidate import cross_validate, thinned
+    from archsim.validate.crossvalidate import cross_validate, thinned, with_times
     from archsim.validate.interval import spreads
     from archsim.validate.readers import read_files
 
     start = (load(calibration) if calibration else default()).before_fit()
     cases, skips = read_files(measured)
-    rows = thinned(cases)
+    rows = thinned(with_times(cases))
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     answer = fit(rows, start, prefixes)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")

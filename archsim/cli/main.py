@@ -19,6 +19,7 @@ COMMANDS = {
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
     "show": ("archsim.cli.show", "One device, network or stack with every number and its source."),
+    "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),
 }
 

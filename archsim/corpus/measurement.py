@@ -72,11 +72,13 @@ class Protocol:
     """What a source's script does besides the task that it names.
 
     `forward`: its forward pass runs as in training. `input_gradient`: the networks or frameworks for which its backward
-    pass computes the gradient of the network's input too.
+    pass computes the gradient of the network's input too. `not_fitted`: kinds of device whose rows leave out something that
+    matters (say, the number of threads), so that no constant may be fitted to them.
     """
 
     forward: bool = False
     input_gradient: tuple[str, ...] = ()
+    not_fitted: tuple[str, ...] = ()
 
     def task(self, task: str) -> str:
         """The task as it really ran."""
@@ -91,7 +93,10 @@ class Protocol:
 def protocol(source: str) -> Protocol:
     """The protocol of a source; a plain one for a source that is not described."""
     entry = _sources().get(source, {})
-    return Protocol(forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())))
+    return Protocol(
+        forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())),
+        not_fitted=tuple(entry.get("not_fitted", ())),
+    )  # fmt: skip
 
 
 @cache

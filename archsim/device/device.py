@@ -68,13 +68,15 @@ class Gpu:
         """The fastest multiply-accumulate rate [FMA/clk/SM] for operands of `precision`.
 
         Narrow storage without an arithmetic unit of its own runs on the fp32 pipe (half storage, single arithmetic).
-        Raises Unsupported for fp8 and int8 where no unit takes them.
+        `half` is fp16 that must be multiplied as such, however slow. Raises Unsupported for half, fp8 and int8 where no unit
+        takes them.
         """
         candidates = {
             "fp64": (self.rate.fp64,),
             "fp32": (self.rate.fp32,),
             "tf32": (self.rate.tensor_tf32,),
             "fp16": (self.rate.tensor_fp16, self.rate.fp16, self.rate.fp32),
+            "half": (self.rate.tensor_fp16, self.rate.fp16),
             "bf16": (self.rate.tensor_bf16, self.rate.fp32),
             "fp8": (self.rate.tensor_fp8,),
             "int8": (self.rate.tensor_int8, self.rate.int8),

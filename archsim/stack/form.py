@@ -73,6 +73,7 @@ class StackForm(Form):
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"
+    half: Literal["storage", "native"] = "storage"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
     reserved: Word = "0 MB"

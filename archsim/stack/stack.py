@@ -77,6 +77,7 @@ class Stack:
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
+    half: str = "storage"  # fp16 without fast units: "storage": multiplied as fp32, "native": multiplied as fp16 all the same
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)

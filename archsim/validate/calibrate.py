@@ -147,7 +147,8 @@ class _Problem:
 
     def calibration(self, logs: Array) -> Calibration:
         values = {name: float(np.exp(x)) for name, x in zip(self.names, logs, strict=True)}
-        return self.start.with_values(values)
+        limits = self.start.constants
+        return self.start.with_values({n: min(max(v, limits[n].low), limits[n].high) for n, v in values.items()})
 
     def marked(self, logs: Array) -> Calibration:
         """The calibration at `logs`, the constants of this fit marked as fitted."""

@@ -19,7 +19,7 @@ from archsim.device.device import Cpu, Gpu
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
-from archsim.run import host_time, in_order, spread
+from archsim.run import arithmetic, host_time, in_order, spread
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.validate.case import Case
@@ -98,7 +98,7 @@ def evaluate(
 def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: frozenset[str]) -> list[float]:
     model, first = find(fidelity), group.cases[0]
     device, kernels = first.spec.device, group.lowered.kernels
-    cost = model.cost(kernels, device, first.precision, group.clock, group.threads, calibration, without)
+    cost = model.cost(kernels, device, arithmetic(first.stack, device, first.precision), group.clock, group.threads, calibration, without)
     host = host_time(kernels, cost, first.stack, device, calibration)
     host = host * (model.overheads and "host" not in without)
     values = []

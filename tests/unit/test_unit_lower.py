@@ -201,6 +201,8 @@ def test_narrow_values_are_half_as_large() -> None:
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))
     assert (wide.b_bytes, wide.flop) == (2 * narrow.b_bytes, narrow.flop)
+    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
+    assert options(lowered(relu, stack("implicit_gemm"), precision="fp16"))[0].kernels[0].b_bytes == 2 * 128
 
 
 def test_views_and_dropout_launch_nothing_in_inference() -> None:

@@ -1,0 +1,172 @@
+"""The charts: what they show, how rows are put together, where words stand, and that labels are harmless."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from archsim.answer import Estimate, estimate
+from archsim.device import catalog
+from archsim.device.spec import Spec
+from archsim.report import figures
+from archsim.report.layers import MOST, by_kind, by_op, is_large
+from archsim.report.palette import BOUNDS, look
+from archsim.report.placement import LETTER, LINE, Frame, labels
+from archsim.report.roofline import Roof, roof
+from archsim.report.roofline_svg import svg
+
+GIGA = 1e9
+
+
+def strings(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from strings(child)
+
+
+def frame_of(shown: Roof) -> Frame:
+    return Frame(width=960, height=480, x=shown.x, y=shown.y)
+
+
+def test_every_bound_has_its_own_colour_and_symbol() -> None:
+    assert set(BOUNDS) == {"compute", "dram", "l2", "latency", "launch", "host", "none"}
+    assert len({row.colour for row in BOUNDS.values()}) == len({row.symbol for row in BOUNDS.values()}) == len(BOUNDS)
+    assert look("mystery") == BOUNDS["none"]
+
+
+def test_a_small_network_is_shown_op_by_op(alexnet: Estimate) -> None:
+    rows = by_op(alexnet)
+    assert [row.name for row in rows] == [op.name for op in alexnet.ops if op.time_s > 0]
+    assert not is_large(alexnet)
+
+
+@pytest.mark.parametrize("most", [1, 5, 20])
+def test_small_ops_are_put_together_and_nothing_is_lost(alexnet: Estimate, most: int) -> None:
+    rows = by_op(alexnet, most)
+    live = [op for op in alexnet.ops if op.time_s > 0]
+    assert rows[-1].name == f"other {len(live) - most} ops"
+    assert sum(row.count for row in rows) == len(live)
+    assert math.isclose(sum(row.time for row in rows), alexnet.latency_s, rel_tol=1e-12)
+    assert math.isclose(sum(row.energy for row in rows), alexnet.energy_j, rel_tol=1e-9)
+
+
+def test_the_longest_ops_are_those_kept(training: Estimate) -> None:
+    rows = by_op(training)
+    times = sorted((op.time_s for op in training.ops), reverse=True)
+    assert len(rows) == MOST + 1
+    assert sorted((row.time for row in rows[:-1]), reverse=True) == times[:MOST]
+
+
+def test_a_rest_that_would_squeeze_the_others_is_told_and_not_drawn(training: Estimate) -> None:
+    rest = by_op(training)[-1]
+    figure = figures.bars(by_op(training), training.latency_s, training.energy_j)
+    assert not rest.drawn
+    assert any("too long to draw here" in words for words in strings(json.loads(figure.to_json())))
+
+
+def test_kinds_hold_all_time_the_longest_first(training: Estimate) -> None:
+    rows = by_kind(training)
+    assert math.isclose(sum(row.time for row in rows), training.latency_s, rel_tol=1e-12)
+    assert [row.time for row in rows] == sorted((row.time for row in rows), reverse=True)
+    assert {"conv2d", "conv2d, backward data", "conv2d, backward filter", "update"} <= {row.name for row in rows}
+
+
+def test_bars_have_the_colours_of_their_bounds(alexnet: Estimate) -> None:
+    data = json.loads(figures.bars(by_op(alexnet), alexnet.latency_s, alexnet.energy_j).to_json())["data"]
+    drawn = [trace for trace in data if trace["type"] == "bar"]
+    assert {trace["name"] for trace in drawn} == {op.bound for op in alexnet.ops if op.time_s > 0}
+    assert all(trace["marker"]["color"] == BOUNDS[trace["name"]].colour for trace in drawn)
+
+
+def test_labels_of_charts_carry_no_tag_but_line_breaks(nasty: Estimate, nasty_spec: Spec) -> None:
+    charts = (
+        figures.bars(by_op(nasty), nasty.latency_s, nasty.energy_j),
+        figures.bars(by_kind(nasty), nasty.latency_s, nasty.energy_j),
+        figures.roofline(roof(nasty, nasty_spec)),
+    )
+    words = [text for chart in charts for text in strings(json.loads(chart.to_json()))]
+    assert any("&lt;script&gt;" in text for text in words)
+    assert not [text for text in words if "<" in text.replace("<br>", "")]
+
+
+def test_an_embedded_chart_holds_no_markup_of_the_data(nasty: Estimate) -> None:
+    piece = figures.embed(figures.bars(by_op(nasty), nasty.latency_s, nasty.energy_j), "by-layer")
+    assert piece.count("<") == len(("<div>", "</div>", "<script>", "</script>"))
+
+
+def test_the_roofline_holds_every_op_that_computes_and_moves(training: Estimate) -> None:
+    shown = roof(training, catalog.find("gtx_1080"))
+    expected = [op for op in training.ops if op.flop > 0 and op.dram_bytes > 0 and op.time_s > 0]
+    assert sum(point.count for point in shown.points) == len(expected)
+    assert math.isclose(sum(point.time_s for point in shown.points), sum(op.time_s for op in expected))
+    for point in shown.points:
+        assert shown.x[0] < point.intensity < shown.x[1]
+        assert shown.y[0] < point.rate < shown.y[1]
+
+
+def test_ops_that_stay_in_the_caches_are_counted(alexnet: Estimate, tegra: Spec) -> None:
+    still = replace(alexnet, ops=(replace(alexnet.ops[0], dram_bytes=0.0), *alexnet.ops[1:]))
+    assert roof(still, tegra).cached == roof(alexnet, tegra).cached + 1
+
+
+def test_ceilings_are_the_peaks_of_the_device_at_the_clock_of_the_estimate(alexnet: Estimate, tegra: Spec) -> None:
+    ceilings = {ceiling.name.partition(":")[0]: ceiling for ceiling in roof(alexnet, tegra).ceilings}
+    assert ceilings["fp32, bf16"].rate == tegra.device.peak_flops("fp32", 690e6)
+    assert ceilings["fp16"].rate == 2 * ceilings["fp32, bf16"].rate
+    assert [name for name, ceiling in ceilings.items() if ceiling.chosen] == ["fp32, bf16"]
+    assert not [name for name in ceilings if "int8" in name or "fp8" in name]
+
+
+def test_a_cpu_that_uses_half_its_cores_has_half_the_peak() -> None:
+    spec = catalog.find("i7_6700k")
+    whole, half = (roof(estimate("alexnet", "i7_6700k", threads=threads), spec).top for threads in (4, 2))
+    assert math.isclose(half, whole / 2)
+
+
+@pytest.mark.parametrize("device", ["tegra_x1", "gtx_1080"])
+def test_names_in_the_roofline_do_not_overlap(device: str) -> None:
+    shown = roof(estimate("alexnet", device, batch=16), catalog.find(device))
+    frame = frame_of(shown)
+    memory, *names = labels(shown, frame)
+    assert memory.angle < 0
+    assert len(names) > 1
+    for a, b in combinations(names, 2):
+        apart_x = LETTER * (len(a.name) + len(b.name)) / 2 <= abs(a.x - b.x)
+        assert apart_x or abs(a.y - b.y) >= LINE
+    assert all(0 < name.x < frame.width and 0 < name.y < frame.height for name in names)
+
+
+def test_a_roofline_without_points_is_drawn(alexnet: Estimate, tegra: Spec) -> None:
+    empty = replace(alexnet, ops=())
+    shown = roof(empty, tegra)
+    assert shown.points == ()
+    assert len(labels(shown, frame_of(shown))) == 1
+    assert figures.roofline(shown).data
+    assert "<svg" in svg(empty, tegra)
+
+
+def test_the_picture_is_sound_xml_and_the_same_each_time(nasty: Estimate, nasty_spec: Spec) -> None:
+    picture = svg(nasty, nasty_spec)
+    tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(picture).iter()}
+    assert tags == {"svg", "title", "rect", "text", "g", "line", "circle"}
+    assert picture == svg(nasty, nasty_spec)
+
+
+def test_the_picture_shows_each_point_once(alexnet: Estimate, tegra: Spec) -> None:
+    shown = roof(alexnet, tegra)
+    legend = len({point.bound for point in shown.points})
+    assert svg(alexnet, tegra).count("<circle") == len(shown.points) + legend
+
+
+def test_the_memory_ceiling_slants_as_the_axes_have_it() -> None:
+    frame = Frame(width=400, height=400, x=(1.0, 1e4), y=(GIGA, 1e4 * GIGA))
+    assert math.isclose(frame.slope, -45)
+    assert frame.place(1.0, GIGA) == (0.0, 400.0)

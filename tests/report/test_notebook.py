@@ -1,0 +1,48 @@
+"""The notebook table: short, complete, harmless."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+from archsim.answer import Estimate
+from archsim.quantity import show
+from archsim.report.notebook import snippet
+
+
+def test_the_totals_are_there(alexnet: Estimate) -> None:
+    body = snippet(alexnet)
+    for words in (
+        "alexnet on tegra_x1", show(alexnet.latency_s, "s"), show(alexnet.throughput_per_s, "img/s"),
+        show(alexnet.power_w, "W", 3), show(alexnet.energy_j, "J", 3), show(alexnet.memory_bytes, "B", 3),
+    ):  # fmt: skip
+        assert words in body
+
+
+def test_references_stand_beside_their_predictions(alexnet: Estimate) -> None:
+    body = snippet(alexnet)
+    assert body.count(">measured<") == len(alexnet.references) > 0
+    assert all(f"{100 * reference.error:+.1f} %" in body for reference in alexnet.references)
+
+
+def test_an_estimate_shows_itself(alexnet: Estimate) -> None:
+    assert alexnet._repr_html_() == snippet(alexnet)
+
+
+def test_nothing_from_a_file_becomes_a_tag(nasty: Estimate) -> None:
+    body = snippet(nasty)
+    tags = {element.tag for element in ElementTree.fromstring(body.replace("<br>", "<br/>")).iter()}
+    assert tags == {"table", "caption", "b", "br", "tbody", "tr", "th", "td"}
+    assert "&lt;script&gt;" in body
+    assert "<script" not in body
+
+
+def test_it_is_short_even_for_a_large_network(training: Estimate) -> None:
+    assert len(snippet(training)) < 4000
+
+
+def test_it_needs_no_plotly() -> None:
+    show_it = "archsim.estimate('alexnet', 'tegra_x1')._repr_html_()"
+    check = f"import sys, archsim; {show_it}; sys.exit('plotly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,0 +1,179 @@
+"""The page: complete, harmless, self-contained, and the same each time."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+
+from archsim.answer import Estimate
+from archsim.device import catalog
+from archsim.device.spec import Spec
+from archsim.quantity import show, show_capacity
+from archsim.report.figures import library
+from archsim.report.page import page
+
+LIMIT = 8_000_000  # B
+LOADING = ("href", "src", "srcset", "action", "data", "poster", "background", "formaction")
+
+
+class Reader(HTMLParser):
+    """What a browser would see: tags with their attributes, words, and scripts apart."""
+
+    def __init__(self, body: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self._inside = ""
+        self.feed(body)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        {"script": self.scripts, "style": self.styles}.get(self._inside, self.words).append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def written(alexnet: Estimate, tegra: Spec) -> str:
+    return page(alexnet, tegra)
+
+
+@pytest.fixture(scope="module")
+def read(written: str) -> Reader:
+    return Reader(written)
+
+
+def test_the_heading_says_what_was_asked(read: Reader) -> None:
+    assert "alexnet on NVIDIA Tegra X1 (Jetson TX1 module)" in read.text
+    assert "inference · batch 1 · fp32 · stack caffe-cudnn4 · 690 MHz · analytical model" in read.text
+
+
+def test_every_total_is_there(read: Reader, alexnet: Estimate) -> None:
+    e = alexnet
+    expected = [
+        show(e.latency_s, "s"), show(e.latency_interval_s[0], "s", 3), show(e.latency_interval_s[1], "s", 3),
+        f"{100 * e.interval_level:.0f} % interval", show(e.throughput_per_s, "img/s"), show(e.power_w, "W", 3),
+        show(e.energy_j, "J", 3), f"{e.throughput_per_w:.3g} img/s/W", show(e.memory_bytes, "B", 3),
+        f"{show_capacity(e.memory_capacity_bytes)}: fits", show(e.flop, "FLOP"), show(e.dram_bytes, "B"),
+        *(show(time, "s") for time in e.breakdown_s.values()), *e.provenance.values(), *e.assumptions,
+        *e.assumed_values,
+    ]  # fmt: skip
+    missing = [words for words in expected if words not in read.text]
+    assert not missing
+
+
+def test_every_op_has_a_row_with_its_time(written: str, alexnet: Estimate) -> None:
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", written)]
+    cells = {row[0]: row for row in rows if len(row) == 10}
+    assert list(cells) == [op.name for op in alexnet.ops]
+    for op in alexnet.ops:
+        assert cells[op.name][3] == show(op.time_s, "s", 3)
+        assert cells[op.name][9] == show(op.energy_j, "J", 3)
+
+
+def test_every_reference_stands_beside_its_prediction(read: Reader, alexnet: Estimate) -> None:
+    assert alexnet.references
+    for reference in alexnet.references:
+        unit = {"throughput_per_s": "img/s", "power_w": "W"}[reference.metric]
+        values = f"{show(reference.measured, unit)} {show(reference.predicted, unit)} {100 * reference.error:+.1f} %"
+        assert values in read.text
+        assert reference.source in read.text
+
+
+def test_without_references_the_page_says_so(alexnet: Estimate, tegra: Spec) -> None:
+    assert "Nothing published for this cell" in page(replace(alexnet, references=()), tegra)
+
+
+def test_errors_on_held_out_cells_are_told_where_there_are_any(alexnet: Estimate, tegra: Spec) -> None:
+    seen = replace(alexnet.held_out, rows=31, median=0.12, p90=0.4)
+    text = Reader(page(replace(alexnet, held_out=seen), tegra)).text
+    assert "On 31 held-out cells like this one" in text
+    assert "the median error is 12 %, and nine in ten are below 40 %" in text
+    assert "held-out" not in Reader(page(replace(alexnet, held_out=replace(seen, rows=0)), tegra)).text
+
+
+def test_a_network_that_does_not_fit_is_told(alexnet: Estimate, tegra: Spec) -> None:
+    text = Reader(page(replace(alexnet, memory_capacity_bytes=1e6), tegra)).text
+    assert "does not fit" in text
+    assert ": fits" not in text
+
+
+def test_values_that_the_user_set_are_listed(alexnet: Estimate, tegra: Spec) -> None:
+    changed = tegra.with_settings({"memory.bandwidth": "51.2 GB/s"})
+    assert "set by the user" in page(alexnet, changed)
+    assert "set by the user" not in page(alexnet, tegra)
+
+
+def test_nothing_from_a_file_becomes_a_tag(nasty: Estimate, nasty_spec: Spec, written: str) -> None:
+    attacked = page(nasty, nasty_spec)
+    seen, calm = Reader(attacked), Reader(written)
+    assert '<script>alert("1")</script> & </title>?' in seen.text
+    assert len(seen.scripts) == len(calm.scripts)
+    assert {tag for tag, _ in seen.tags} == {tag for tag, _ in calm.tags} | {"b"}  # of the word "Warning"
+    assert "<script>alert" not in attacked
+    assert "\x07" not in attacked.replace(library(), "")
+
+
+def test_no_attribute_can_be_left_through_a_quote(alexnet: Estimate, tegra: Spec) -> None:
+    kernel = replace(alexnet.ops[0].kernels[0], name='" onmouseover="alert(1)')
+    first = replace(alexnet.ops[0], name="it's", kernels=(kernel,))
+    tags = Reader(page(replace(alexnet, ops=(first, *alexnet.ops[1:])), tegra)).tags
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+
+
+def test_the_page_loads_nothing(read: Reader) -> None:
+    found = [(tag, name) for tag, attributes in read.tags for name in attributes if name in LOADING]
+    assert not found
+    styles = "".join(read.styles)
+    assert "url(" not in styles
+    assert "@import" not in styles
+    policies = [attributes["content"] for _, attributes in read.tags if "http-equiv" in attributes]
+    assert [policy.split(";")[0] for policy in policies if policy] == ["default-src 'none'"]
+
+
+def test_the_library_stands_in_the_page_once(written: str) -> None:
+    assert written.count(library()) == 1
+
+
+def test_our_own_parts_name_no_address(written: str) -> None:
+    assert "http" not in written.replace(library(), "").replace("http-equiv", "")
+
+
+def test_equal_estimates_give_equal_pages(alexnet: Estimate, tegra: Spec, written: str) -> None:
+    assert page(alexnet, tegra) == written
+
+
+def test_a_large_training_step_stays_small(training: Estimate) -> None:
+    assert len(training.ops) > 1900
+    body = page(training, catalog.find("gtx_1080"))
+    assert len(body.encode()) < LIMIT
+    assert "by kind of layer" in body
+    assert re.search(r"other \d+ ops", unescape(body))
+
+
+def test_the_spec_of_another_device_is_refused(alexnet: Estimate) -> None:
+    with pytest.raises(ValueError, match="gtx_1080"):
+        page(alexnet, catalog.find("gtx_1080"))
+
+
+@pytest.mark.parametrize("module", ["page", "figures", "notebook", "roofline_svg"])
+def test_importing_a_report_does_not_import_plotly(module: str) -> None:
+    check = f"import sys, archsim.report.{module}; sys.exit('plotly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
