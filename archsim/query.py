@@ -137,7 +137,7 @@ def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[st
     narrow = precision in ("fp16", "bf16")
     if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
         if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
-            return [f"fp16 is multiplied as such by {stack.id}, at {device.pipe('half'):g} a clock and SM instead of {device.rate.fp32:g}"]
+            return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
         return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
     if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
         return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]

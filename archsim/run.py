@@ -40,8 +40,9 @@ def run(query: Query) -> Run:
     device, constants = query.spec.device, query.calibration
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
                     tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
+    multiplied = arithmetic(query.stack, device, query.precision)
     cost = query.fidelity.cost(
-        lowered.kernels, device, arithmetic(query.stack, device, query.precision), query.clock, query.threads or 1, constants, frozenset()
+        lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset()
     )
     host = host_time(lowered.kernels, cost, query.stack, device, constants) * query.fidelity.overheads
     timeline = in_order(cost.time_s, host, lowered.plan_of, device)

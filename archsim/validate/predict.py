@@ -98,7 +98,8 @@ def evaluate(
 def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: frozenset[str]) -> list[float]:
     model, first = find(fidelity), group.cases[0]
     device, kernels = first.spec.device, group.lowered.kernels
-    cost = model.cost(kernels, device, arithmetic(first.stack, device, first.precision), group.clock, group.threads, calibration, without)
+    multiplied = arithmetic(first.stack, device, first.precision)
+    cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without)
     host = host_time(kernels, cost, first.stack, device, calibration)
     host = host * (model.overheads and "host" not in without)
     values = []
