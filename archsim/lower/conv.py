@@ -11,87 +11,18 @@ a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, sect
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from archsim.errors import InputError, Unsupported, nearest
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.trace.kinds.convolution import Conv2d
+from archsim.lower.layer import Layer, layer_of
 from archsim.trace.trace import BoundOp
 
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """The geometry of one convolution in one phase; channels are per group."""
-
-    phase: str
-    batch: int
-    groups: int
-    ci: int
-    co: int
-    h: int
-    w: int
-    ho: int
-    wo: int
-    kh: int
-    kw: int
-    sh: int
-    sw: int
-    dense: bool  # no dilation
-    element: int
-
-    @property
-    def taps(self) -> int:
-        """Values of one filter in one channel."""
-        return self.kh * self.kw
-
-    @property
-    def input_bytes(self) -> float:
-        """The input tensor, all groups [B]."""
-        return float(self.batch * self.groups * self.ci * self.h * self.w * self.element)
-
-    @property
-    def output_bytes(self) -> float:
-        """The output tensor, all groups [B]."""
-        return float(self.batch * self.groups * self.co * self.ho * self.wo * self.element)
-
-    @property
-    def filter_bytes(self) -> float:
-        """The filters, all groups [B]."""
-        return float(self.groups * self.co * self.ci * self.taps * self.element)
-
-    @property
-    def operands(self) -> tuple[float, float, float]:
-        """Unique bytes of A, B and C of the product in this phase, all groups."""
-        if self.phase == "backward_data":
-            return self.filter_bytes, self.output_bytes, self.input_bytes
-        if self.phase == "backward_filter":
-            return self.output_bytes, self.input_bytes, self.filter_bytes
-        return self.filter_bytes, self.input_bytes, self.output_bytes
-
-    @property
-    def product(self) -> tuple[int, int, int]:
-        """(m, n, k) per group. A strided data gradient multiplies zeros between the pixels of its B, stride^2 as many."""
-        if self.phase == "backward_data":
-            return self.ci, self.batch * self.h * self.w, self.co * self.taps
-        if self.phase == "backward_filter":
-            return self.co, self.ci * self.taps, self.batch * self.ho * self.wo
-        return self.co, self.batch * self.ho * self.wo, self.ci * self.taps
-
-    @property
-    def macs(self) -> float:
-        """Useful multiply-accumulates, all groups."""
-        return float(self.groups * self.co * self.ci * self.taps) * self.batch * self.ho * self.wo
-
-    @property
-    def target(self) -> tuple[int, int, int]:
-        """What a fast algorithm tiles: (channels summed over, height, width of the result)."""
-        return (self.co, self.h, self.w) if self.phase == "backward_data" else (self.ci, self.ho, self.wo)
 
 
 Algorithm = Callable[[Layer, Context, str], Option | None]
@@ -330,19 +261,6 @@ ALGORITHMS: dict[str, Algorithm] = {
     "fft_tiling": fft_tiling,
     "perfect": perfect,
 }
-
-
-def layer_of(op: BoundOp, element: int) -> Layer:
-    """The geometry of a convolution op."""
-    kind = op.kind
-    assert isinstance(kind, Conv2d)
-    n, c, h, w = op.input_shapes[0]
-    _, k, ho, wo = op.shape
-    return Layer(
-        phase=op.phase, batch=n, groups=kind.groups, ci=c // kind.groups, co=k // kind.groups, h=h, w=w, ho=ho, wo=wo,
-        kh=kind.kernel[0], kw=kind.kernel[1], sh=kind.stride[0], sw=kind.stride[1], dense=kind.dilation == (1, 1),
-        element=element,
-    )  # fmt: skip
 
 
 def conv2d(op: BoundOp, context: Context) -> Plan:
