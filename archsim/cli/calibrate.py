@@ -10,12 +10,13 @@ from archsim.errors import EXIT
 @click.command("calibrate")
 @click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX", help="Only constants whose names begin so; all if not given.")
+@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device; both if not given.")
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Also measure the intervals by cross-validation over this fold.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
 def command(
-    measured: tuple[str, ...], prefixes: tuple[str, ...], calibration: str | None, intervals: str | None, out: str | None
+    measured: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None, calibration: str | None, intervals: str | None, out: str | None
 ) -> None:
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -24,28 +25,35 @@ def command(
 
     \b
     Examples:
-      archsim calibrate --out calibration.toml
+      archsim calibrate --kind gpu --intervals hardware --out calibration.toml
       archsim calibrate --measured mine.csv --fit issue. --fit host. --out mine.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration mine.toml
     """
     from dataclasses import replace
+
+    import numpy as np
 
     from archsim.cost.constants import default, dump, load
     from archsim.files import write_text
     from archsim.validate.calibrate import fit, recorded
     from archsim.validate.crossvalidate import cross_validate, thinned, with_times
     from archsim.validate.interval import spreads
+    from archsim.validate.predict import predict
     from archsim.validate.readers import read_files
 
     start = (load(calibration) if calibration else default()).before_fit()
     cases, skips = read_files(measured)
-    rows = thinned(with_times(cases))
+    every = thinned(with_times(cases))
+    rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     answer = fit(rows, start, prefixes)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if intervals:
-        predicted = cross_validate(rows, rows, start, intervals, progress=lambda text: click.echo(f"archsim: {text}", err=True))
-        result = replace(result, spreads={**start.spreads, **spreads(rows, predicted, start.level, intervals)})
+        others = [case for case in every if kind not in (None, case.spec.kind)]
+        held_out = cross_validate(rows, rows, start, intervals, prefixes, lambda text: click.echo(f"archsim: {text}", err=True))
+        # Rows of the other kind have fitted nothing, so all of them are held out.
+        predicted = np.concatenate([held_out, predict(others, result)])
+        result = replace(result, spreads={**start.spreads, **spreads([*rows, *others], predicted, start.level, intervals)})
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
     if out:
         write_text(out, dump(result))

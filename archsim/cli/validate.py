@@ -112,7 +112,7 @@ def _held_out(request: Request, fold: str, tell: Callable[[str], None]) -> Reque
         raise click.UsageError("--cross-validate fits the whole analytical model; leave --fidelity and --without out")
     training, _ = read_files(())
     return replace(
-        request, fold=fold, held_out=lambda cases: cross_validate(cases, training, request.calibration, fold, tell)
+        request, fold=fold, held_out=lambda cases: cross_validate(cases, training, request.calibration, fold, progress=tell)
     )
 
 

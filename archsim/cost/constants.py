@@ -56,6 +56,7 @@ class FitForm(Form):
     """What the fitted constants were fitted on, and their covariance (of the logs, in the order of `names`)."""
 
     rows: int
+    kinds: list[Word]
     rows_hash: Word
     model_hash: Word
     median_before: float
@@ -105,9 +106,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRecord:
-    """What a fit was made from."""
+    """What a fit was made from; `kinds` are the kinds of device among its rows."""
 
     rows: int
+    kinds: tuple[str, ...]
     rows_hash: str
     model_hash: str
     median_before: float
@@ -186,8 +188,8 @@ def load(place: str | Path | Traversable) -> Calibration:
 def _fit_record(form: FitForm) -> FitRecord:
     values = form.model_dump()
     covariance = tuple(tuple(row) for row in values.pop("covariance"))
-    names, at_bound = tuple(values.pop("names")), tuple(values.pop("at_bound"))
-    return FitRecord(names=names, at_bound=at_bound, covariance=covariance, **values)
+    lists = {name: tuple(values.pop(name)) for name in ("kinds", "names", "at_bound")}
+    return FitRecord(covariance=covariance, **lists, **values)
 
 
 def dump(calibration: Calibration) -> str:
@@ -214,7 +216,7 @@ def dump(calibration: Calibration) -> str:
         )
     if calibration.fit is not None:
         f = calibration.fit
-        lines += ["", "[fit]", f"rows = {f.rows}", f"rows_hash = {json.dumps(f.rows_hash)}",
+        lines += ["", "[fit]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
                   f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
                   f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}",
                   f"at_bound = {json.dumps(f.at_bound)}", "covariance = ["]  # fmt: skip

@@ -88,7 +88,7 @@ def model_hash(cases: Sequence[Case], calibration: Calibration) -> str:
 def recorded(fit: Fit, cases: Sequence[Case], version: str) -> Calibration:
     """The calibration of a fit with the record of what it was made from."""
     record = FitRecord(
-        rows=fit.rows, rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration), median_before=fit.error_before,
+        rows=fit.rows, kinds=tuple(sorted({case.spec.kind for case in cases})), rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration), median_before=fit.error_before,
         median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound,
         covariance=tuple(tuple(float(f"{value:.4g}") for value in row) for row in fit.covariance),
     )  # fmt: skip

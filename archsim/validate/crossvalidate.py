@@ -19,40 +19,45 @@ FOLDS: dict[str, Callable[[Case], str]] = {
     "stack": lambda case: case.stack_id,
     "source": lambda case: case.source,
 }
-ROWS_PER_SOURCE = 300  # of one device kind that a fit uses; more change the constants by less than their spread
+ROWS_PER_SOURCE = 200  # of one device kind that a fit uses; more change the constants by less than their spread
 
 
 def cross_validate(
-    cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str,
+    cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, prefixes: Sequence[str] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Array:  # fmt: skip
     """Predictions of `cases`, each by constants fitted to the rows of `training` outside its fold and of its device kind.
 
-    Fits start from the priors of `calibration`. Rows of split test are never among those fitted.
+    Fits start from the priors of `calibration` and move the constants whose names begin with one of `prefixes`; without
+    any, those that the calibration itself has fitted. Rows of split test are never among those fitted.
     """
     key = FOLDS[fold]
+    names = tuple(prefixes if prefixes is not None else [n for n, c in calibration.constants.items() if c.fitted])
     result = np.full(len(cases), np.nan)
     folds = sorted({(case.spec.kind, key(case)) for case in cases})
     learnt: dict[str, Calibration] = {}
     for kind, name in folds:
         progress(f"held out {fold} {name} ({kind})")
         inside = [i for i, case in enumerate(cases) if (case.spec.kind, key(case)) == (kind, name)]
+        if calibration.fit is not None and kind not in calibration.fit.kinds:
+            result[inside] = predict([cases[i] for i in inside], calibration)  # fitted without any row of this kind
+            continue
         timed = [case for case in with_times(training) if case.spec.kind == kind]
         rows = thinned([case for case in timed if key(case) != name])
         everything = all(key(case) != name for case in timed)
         if everything and kind in learnt:
             constants = learnt[kind]
         else:
-            constants = _fitted(rows, calibration)
+            constants = _fitted(rows, calibration, names)
             if everything:
                 learnt[kind] = constants
         result[inside] = predict([cases[i] for i in inside], constants)
     return result
 
 
-def _fitted(rows: Sequence[Case], calibration: Calibration) -> Calibration:
+def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]) -> Calibration:
     try:
-        return fit(rows, calibration.before_fit()).calibration
+        return fit(rows, calibration.before_fit(), names).calibration
     except CannotFit:
         return calibration.before_fit()
 
