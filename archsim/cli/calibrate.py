@@ -10,14 +10,15 @@ from archsim.errors import EXIT
 @click.command("calibrate")
 @click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX", help="Only constants whose names begin so; all if not given.")
-@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device; both if not given.")
+@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device.")
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Also measure the intervals by cross-validation over this fold.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
 def command(
-    measured: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None, calibration: str | None, intervals: str | None, out: str | None
-) -> None:
+    measured: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None, calibration: str | None, intervals: str | None,
+    out: str | None,
+) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
     Rows of split test are never used. A constant that ends at a bound is reported, and the exit code is 1: something in the

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,10 +186,10 @@ def load(place: str | Path | Traversable) -> Calibration:
 
 
 def _fit_record(form: FitForm) -> FitRecord:
-    values = form.model_dump()
+    values: dict[str, Any] = form.model_dump()
     covariance = tuple(tuple(row) for row in values.pop("covariance"))
     lists = {name: tuple(values.pop(name)) for name in ("kinds", "names", "at_bound")}
-    return FitRecord(covariance=covariance, **lists, **values)
+    return FitRecord(covariance=covariance, **(values | lists))
 
 
 def dump(calibration: Calibration) -> str:

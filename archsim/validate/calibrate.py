@@ -49,9 +49,9 @@ def fit(cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (),
         from scipy.optimize import least_squares
     except ImportError:
         raise MissingExtra("calibrate", "calibrate") from None
-    usable = [case for case in cases if case.split == "calibrate"]
+    usable = [case for case in cases if case.split != "test"]
     if not usable:
-        raise CannotFit("no row of split calibrate to fit to")
+        raise CannotFit("no row to fit to: those of split test may not be used")
     problem = _Problem.of(usable, start, prefixes)
     if not problem.names:
         raise CannotFit(f"no constant begins with {', '.join(prefixes)}" if prefixes else "no constant influences these rows")
@@ -87,10 +87,12 @@ def model_hash(cases: Sequence[Case], calibration: Calibration) -> str:
 
 def recorded(fit: Fit, cases: Sequence[Case], version: str) -> Calibration:
     """The calibration of a fit with the record of what it was made from."""
+    kinds = tuple(sorted({case.spec.kind for case in cases}))
+    covariance = tuple(tuple(float(f"{value:.4g}") for value in row) for row in fit.covariance)
     record = FitRecord(
-        rows=fit.rows, kinds=tuple(sorted({case.spec.kind for case in cases})), rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration), median_before=fit.error_before,
-        median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound,
-        covariance=tuple(tuple(float(f"{value:.4g}") for value in row) for row in fit.covariance),
+        rows=fit.rows, kinds=kinds, rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration),
+        median_before=fit.error_before, median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound,
+        covariance=covariance,
     )  # fmt: skip
     return replace(fit.calibration, version=version, fit=record)
 

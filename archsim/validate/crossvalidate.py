@@ -71,7 +71,7 @@ def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:
     """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order."""
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        if case.split == "calibrate" and case.spec.kind not in protocol(case.source).not_fitted:
+        if case.split != "test" and case.spec.kind not in protocol(case.source).not_fitted:
             found.setdefault((case.source, case.spec.kind), []).append(case)
     picked = []
     for rows in found.values():

@@ -1,0 +1,115 @@
+"""Fits find constants that made the rows, keep off the test split, say when a bound stops them; intervals cover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archsim.cost.constants import default, dump, load
+from archsim.validate.calibrate import CannotFit, bounds_reached, fit, model_hash, recorded, rows_hash
+from archsim.validate.crossvalidate import cross_validate, thinned
+from archsim.validate.interval import class_of, spreads
+from archsim.validate.predict import predict
+from archsim.validate.readers import read_files
+
+
+@pytest.fixture(scope="module")
+def rows():
+    cases, _ = read_files()
+    wanted = [c for c in cases if c.source == "jcjohnson" and c.stack_id == "torch7-cudnn5.1" and c.hardware != "gtx_1080"]
+    return wanted[::3]
+
+
+def made_by(cases, calibration):
+    """The cases as if `calibration` were the truth."""
+    return [replace(c, measured=float(p)) for c, p in zip(cases, predict(cases, calibration), strict=True)]
+
+
+def test_a_fit_finds_the_constant_that_made_the_rows(rows):
+    start = default().before_fit()
+    truth = start.with_values({"conv.cudnn5": 0.6})
+    found = fit(made_by(rows, truth), start, ["conv.cudnn5"])
+    assert found.calibration["conv.cudnn5"] == pytest.approx(0.6, rel=0.05)
+    assert found.error_after < 0.02 < found.error_before
+    assert found.calibration.constants["conv.cudnn5"].fitted
+
+
+def test_rows_of_the_test_split_move_nothing(rows):
+    start = default().before_fit()
+    honest = made_by(rows, start)
+    doctored = [replace(c, split="test", measured=100 * c.measured) for c in honest]
+    alone = fit(honest, start, ["conv.winograd"])
+    beside = fit([*honest, *doctored], start, ["conv.winograd"])
+    assert beside.calibration["conv.winograd"] == alone.calibration["conv.winograd"]
+    with pytest.raises(CannotFit, match="split test"):
+        fit(doctored, start, ["conv.winograd"])
+
+
+def test_a_constant_that_ends_at_its_bound_is_named(rows):
+    start = default().before_fit()
+    slow = [replace(c, measured=50 * c.measured) for c in made_by(rows, start)]
+    found = fit(slow, start, ["conv.winograd", "conv.cudnn5"])
+    assert set(found.at_bound) >= {"conv.cudnn5"}
+    limits = found.calibration.constants
+    assert all(limits[name].low <= found.calibration[name] <= limits[name].high for name in found.names)
+    assert bounds_reached(found.calibration, ["conv.cudnn5"]) == ("conv.cudnn5",)
+
+
+def test_a_constant_that_no_row_feels_cannot_be_fitted(rows):
+    with pytest.raises(CannotFit, match="begins with"):
+        fit(rows, default().before_fit(), ["cpu."])
+
+
+def test_a_fitted_calibration_survives_its_file(rows, tmp_path):
+    start = default().before_fit()
+    found = recorded(fit(rows, start, ["conv.cudnn5"]), rows, version="trial")
+    place = tmp_path / "calibration.toml"
+    place.write_text(dump(found))
+    again = load(place)
+    assert again.constants == found.constants
+    assert again.fit == found.fit
+    assert again.fit.rows_hash == rows_hash(rows)
+    assert again.fit.model_hash == model_hash(rows, again)
+    assert again.before_fit().constants["conv.cudnn5"].value == start["conv.cudnn5"]
+
+
+def test_a_changed_row_or_constant_changes_the_hashes(rows):
+    calibration = default()
+    doctored = [replace(rows[0], measured=2 * rows[0].measured), *rows[1:]]
+    assert rows_hash(doctored) != rows_hash(rows)
+    other = calibration.with_values({"gemm.prologue_clk": 1.1 * calibration["gemm.prologue_clk"]})
+    assert model_hash(rows, other) != model_hash(rows, calibration)
+
+
+def test_a_row_is_predicted_without_the_rows_of_its_fold(rows):
+    """Rows of one device are made ten times slower: held out, they must not teach their own prediction."""
+    start = default().before_fit()
+    honest = made_by(rows, start)
+    odd = honest[0].hardware
+    doctored = [replace(c, measured=10 * c.measured) if c.hardware == odd else c for c in honest]
+    predicted = cross_validate(doctored, doctored, start, "hardware", ["conv.cudnn5"])
+    inside = np.array([c.hardware == odd for c in honest])
+    truth = np.array([c.measured for c in honest])
+    assert np.allclose(predicted[inside], truth[inside], rtol=0.02)
+    assert not np.allclose(predicted[~inside], truth[~inside], rtol=0.05)
+
+
+def test_thinning_keeps_every_source_and_no_test_row():
+    cases, _ = read_files()
+    few = thinned(cases, 5)
+    assert {c.source for c in few} == {c.source for c in cases if c.split != "test"}
+    assert not [c for c in few if c.split == "test"]
+
+
+def test_an_interval_covers_its_share_of_new_rows(rows):
+    generator = np.random.default_rng(1)
+    many = [rows[i % len(rows)] for i in range(2000)]
+    measured = np.array([c.measured for c in many])
+    seen, new = measured * np.exp(generator.normal(0.1, 0.2, 2000)), measured * np.exp(generator.normal(0.1, 0.2, 2000))
+    found = spreads(many, seen, 0.8, "trial")
+    pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
+    covered = [spread.low <= error <= spread.high for spread, error in pairs]
+    assert 0.77 < np.mean(covered) < 0.83
+    assert found["extrapolated"].high > max(s.high for name, s in found.items() if name != "extrapolated")
