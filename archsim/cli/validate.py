@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from archsim.errors import UnknownName
+from archsim.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from archsim.validate.case import Case, Skip
@@ -37,9 +39,14 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, every row in it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV line per row.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@click.option("--freeze", default=None, metavar="FOLDER", help="Write the summary of the shipped corpus there, and nothing else.")
+@click.option("--folds", default=None, metavar="FOLDS",
+              help="Cross-validate for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str, baseline: str, without: str,
-    calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, **chosen: str | None,
+    calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None, freeze: str | None,
+    folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """How far the predictions are from what others have measured.
 
@@ -53,10 +60,18 @@ def command(
       archsim validate --measurements mine.csv --json
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware
+      archsim validate --measurements mine.csv --html mine.html
+      archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
     """
     if as_json and as_csv:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
+    if freeze is not None:
+        _refuse_beside_freeze(click.get_current_context())
+        _freeze(freeze, folds, calibration)
+        return
+    if folds is not None:
+        raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
     if add is not None:
         from archsim.validate.check import check_file
 
@@ -75,6 +90,12 @@ def command(
             request = _held_out(request, fold, tell)
         result = validate(cases[:limit], skips, request, tell)
     provenance = provenance_of(result, data_hash(measurements))
+    if html is not None:
+        from archsim.files import write_text
+        from archsim.report.validation_page import validation_page
+
+        write_text(html, validation_page(result, provenance))
+        click.echo(f"archsim: wrote {html}", err=True)
     if as_json:
         click.echo(validation_json(result, provenance))
     elif as_csv:
@@ -114,6 +135,58 @@ def _held_out(request: Request, fold: str, tell: Callable[[str], None]) -> Reque
     return replace(
         request, fold=fold, held_out=lambda cases: cross_validate(cases, training, request.calibration, fold, progress=tell)
     )
+
+
+def _refuse_beside_freeze(context: click.Context) -> None:
+    """The summary is of the whole shipped corpus, so no option may choose or change rows."""
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    wrong = sorted(set(given) - {"freeze", "folds", "calibration"})
+    if wrong:
+        options = {name: f"--{name.replace('_', '-')}" for name in wrong} | {
+            "fold": "--cross-validate", "as_json": "--json", "as_csv": "--csv"
+        }  # fmt: skip
+        listed = ", ".join(options[name] for name in wrong)
+        raise click.UsageError(f"--freeze takes the whole shipped corpus; leave {listed} out")
+
+
+def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
+    """Write validation.json and index.html."""
+    import archsim
+    from archsim.cli.options import names
+    from archsim.cost.constants import default, load
+    from archsim.files import write_text
+    from archsim.report.validation_page import summary_page
+    from archsim.validate.crossvalidate import FOLDS
+    from archsim.validate.frozen import as_text, freeze
+    from archsim.validate.readers import data_hash, read_files
+
+    wanted = _known("fold", names(folds) if folds else [], list(FOLDS))
+    constants = load(calibration) if calibration else default()
+    place = _made(folder)
+    file = place / "validation.json"
+    try:
+        earlier = file.read_text("utf-8") if file.exists() else ""
+    except (OSError, ValueError) as error:
+        raise InputError(str(file), f"cannot be read ({error})") from None
+    with Progress() as tell:
+        tell("reading")
+        cases, skips = read_files(())
+        summary = freeze(
+            cases, skips, constants, data=data_hash(()), version=archsim.__version__, folds=wanted, earlier=earlier, tell=tell
+        )
+    write_text(file, as_text(summary))
+    write_text(place / "index.html", summary_page(summary))
+    held = ", ".join(sorted(summary["cross_validation"])) or "none"
+    click.echo(f"archsim: wrote {file} and {place / 'index.html'}; cross-validated: {held}", err=True)
+
+
+def _made(folder: str) -> Path:
+    place = Path(folder)
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(folder, f"cannot be made ({error.strerror or error})") from None
+    return place
 
 
 def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:

@@ -53,11 +53,11 @@ def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) ->
 
 
 def _spread(errors: Array, level: float, origin: str) -> Spread:
-    ordered = np.sort(errors)
+    ordered = np.sort(errors)  # the prediction itself always lies inside, also where a whole class is predicted too fast
     n = ordered.size
     rank = min(n - 1, int(np.ceil((n + 1) * (1 + level) / 2)) - 1)
     off = np.abs(np.expm1(errors))
     return Spread(
-        rows=n, low=float(ordered[n - 1 - rank]), high=float(ordered[rank]), median=float(np.median(off)),
+        rows=n, low=min(0.0, float(ordered[n - 1 - rank])), high=max(0.0, float(ordered[rank])), median=float(np.median(off)),
         p90=float(np.percentile(off, 90)), origin=origin,
     )  # fmt: skip

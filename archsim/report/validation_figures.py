@@ -1,0 +1,183 @@
+"""The charts of a validation, by plotly, imported only when one is drawn; equal validations give equal text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from archsim.quantity import show
+from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
+from archsim.report.markup import label
+from archsim.report.palette import BOUNDS
+from archsim.report.placement import decades
+from archsim.validate.case import Case
+from archsim.validate.columns import quantity
+from archsim.validate.evaluation import Validation
+
+MOST_POINTS = 4000  # of one chart
+COLOURS = tuple(look.colour for look in BOUNDS.values() if look.colour != "#999999")
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
+BAND = 0.25  # the dashed lines beside the diagonal: so much too high, and as much too low
+ROW = 26  # height of one row of boxes [px]
+UNITS = {"time": "s", "power": "W", "energy": "J"}
+RATIOS = (0.03, 0.1, 0.2, 0.5, 0.75, 1.0, 1.25, 2.0, 5.0, 10.0, 30.0)
+
+
+def sources(v: Validation, kind: str) -> dict[str, list[int]]:
+    """The positions of the rows of each source that measure `kind`, the largest source first."""
+    found: dict[str, list[int]] = {}
+    for i, case in enumerate(v.cases):
+        if quantity(case) == kind:
+            found.setdefault(case.source, []).append(i)
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def thin(rows: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the rows, evenly picked.
+
+    >>> thin(range(10), 4)
+    [0, 3, 6, 9]
+    """
+    if len(rows) <= count:
+        return list(rows)
+    return [rows[int(i)] for i in np.linspace(0, len(rows) - 1, count)]
+
+
+def share(sizes: Sequence[int], most: int) -> int:
+    """The largest number of rows that every source may show so that all together show at most `most`.
+
+    >>> share([10, 50, 100], 70)
+    30
+    """
+    low, high = 0, max([*sizes, 0])
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sum(min(size, middle) for size in sizes) <= most else (low, middle - 1)
+    return low
+
+
+def look_of(source: str, names: Sequence[str]) -> tuple[str, str]:
+    """Colour and symbol of a source, by its place among all; when the colours are used up the symbol changes."""
+    place = list(names).index(source)
+    return COLOURS[place % len(COLOURS)], SYMBOLS[place // len(COLOURS) % len(SYMBOLS)]
+
+
+def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
+    """Predicted against measured times (or powers), coloured by source; a rate is drawn as the time of one batch."""
+    import plotly.graph_objects as go
+
+    drawn = sources(v, kind)
+    quota = share([len(rows) for rows in drawn.values()], MOST_POINTS)
+    points = {source: [_point(v, i) for i in thin(rows, quota)] for source, rows in drawn.items()}
+    values = [value for own in points.values() for point in own for value in point]
+    span = 0.8 * min(values), 1.25 * max(values)
+    figure = go.Figure(layout={
+        **_common(620), "margin": {"l": 84, "r": 268, "t": 14, "b": 56}, "hovermode": "closest", "showlegend": True,
+        "legend": {"x": 1.02, "y": 1, "itemsizing": "constant", "font": {"size": 12}},
+        "xaxis": _decade_axis(span, UNITS[kind], f"measured {kind}"),
+        "yaxis": _decade_axis(span, UNITS[kind], f"predicted {kind}"),
+    })  # fmt: skip
+    for source, own in points.items():
+        colour, symbol = look_of(source, names)
+        figure.add_trace(go.Scattergl(
+            mode="markers", name=f"{label(source)} ({len(drawn[source])})", hoverinfo="text",
+            x=[_short(x) for x, _ in own], y=[_short(y) for _, y in own],
+            hovertext=[_story(v, i, kind) for i in thin(drawn[source], quota)],
+            marker={"color": colour, "symbol": symbol, "size": 5, "opacity": 0.55},
+        ))  # fmt: skip
+    for factor, dash, name in ((1.0, "solid", ""), (1 + BAND, "dash", f"+{100 * BAND:.0f} %"), (1 - BAND, "dash", "")):
+        figure.add_trace(go.Scatter(
+            mode="lines", x=[_short(value) for value in span], y=[_short(factor * value) for value in span], hoverinfo="skip",
+            line={"color": INK, "width": 1.3 if dash == "solid" else 1.0, "dash": dash},
+            name={1.0: "predicted = measured"}.get(factor, f"±{100 * BAND:.0f} %"), showlegend=factor == 1.0 or bool(name),
+        ))  # fmt: skip
+    return figure
+
+
+def _point(v: Validation, i: int) -> tuple[float, float]:
+    """Measured and predicted value, a rate as the time of one batch."""
+    case, predicted = v.cases[i], float(v.predicted[i])
+    if case.metric == "throughput_per_s":
+        return case.batch / case.measured, case.batch / predicted
+    return case.measured, predicted
+
+
+def _story(v: Validation, i: int, kind: str) -> str:
+    case: Case = v.cases[i]
+    measured, predicted = (show(value, UNITS[kind], 3) for value in _point(v, i))
+    return (
+        f"{label(case.label, 60)}, batch {case.batch}<br>{label(case.hardware)}, {label(case.stack_id)}, {label(case.precision)}"
+        f"<br>measured {measured}, predicted {predicted}: {100 * v.error[i]:+.0f} %"
+    )
+
+
+def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
+    """How predicted / measured is spread in each source: quartiles as a box, whiskers from the 10th to the 90th percentile."""
+    import plotly.graph_objects as go
+
+    drawn = sources(v, kind)
+    height = ROW * len(drawn) + 74
+    quantiles = {source: [float(q) for q in np.percentile(1 + v.error[rows], [10, 25, 50, 75, 90])]
+                 for source, rows in drawn.items()}  # fmt: skip
+    ends = [1 - BAND, 1 + BAND, *(q for own in quantiles.values() for q in own if q > 0)]
+    span = 0.9 * min(ends), 1.1 * max(ends)
+    ticks = [ratio for ratio in RATIOS if span[0] <= ratio <= span[1]]
+    figure = go.Figure(layout={
+        **_common(height), "margin": {"l": 190, "r": 190, "t": 40, "b": 34}, "showlegend": False, "boxgap": 0.38,
+        "xaxis": {"type": "log", "range": [math.log10(end) for end in span], "tickvals": ticks, "side": "top",
+                  "ticktext": [_percent(ratio - 1) for ratio in ticks], "gridcolor": RULE, "zeroline": False,
+                  "fixedrange": True, "tickfont": {"color": QUIET}},
+        "yaxis": {"autorange": "reversed", "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "",
+                  "tickvals": list(range(len(drawn))), "ticktext": [label(source, 26) for source in drawn],
+                  "ticklabelstandoff": 6},
+        "shapes": [
+            {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": 1 - BAND, "x1": 1 + BAND, "fillcolor": "#eef3f7",
+             "line": {"width": 0}, "layer": "below"},
+            {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": 1, "x1": 1, "line": {"color": LINE, "width": 1.4},
+             "layer": "below"},
+        ],
+    })  # fmt: skip
+    for place, (source, own) in enumerate(quantiles.items()):
+        colour, _ = look_of(source, names)
+        p10, q1, median, q3, p90 = map(_short, own)
+        figure.add_trace(go.Box(
+            orientation="h", y=[place], lowerfence=[p10], q1=[q1], median=[median], q3=[q3], upperfence=[p90], name="",
+            fillcolor=colour + "55", line={"color": colour, "width": 1.5}, hoverinfo="skip",
+        ))  # fmt: skip
+        note = f"{_percent(own[2] - 1)} · {len(drawn[source])} {'row' if len(drawn[source]) == 1 else 'rows'}"
+        figure.add_annotation(x=1.01, xref="paper", xanchor="left", y=place, text=note, showarrow=False,
+                              font={"size": 11.5, "color": QUIET})  # fmt: skip
+    return figure
+
+
+def _percent(share: float) -> str:
+    return "0" if abs(share) < 5e-4 else f"{100 * share:+.0f} %"
+
+
+def _short(value: float) -> float:
+    """Four digits are more than a chart shows."""
+    return float(f"{value:.4g}")
+
+
+def _decade_axis(span: tuple[float, float], unit: str, title: str) -> dict[str, Any]:
+    values = decades(*span)
+    if len(values) < 2:
+        rough = [m * 10.0**e for e in range(-9, 7) for m in (1, 2, 5)]
+        values = [value for value in rough if span[0] <= value <= span[1]]
+    return {
+        "type": "log", "range": [math.log10(end) for end in span], "tickvals": values, "gridcolor": RULE, "zeroline": False,
+        "ticktext": [show(value, unit, 3) for value in values], "fixedrange": True, "tickfont": {"color": QUIET},
+        "showline": True, "linecolor": LINE, "title": {"text": title, "font": {"size": 13, "color": INK}, "standoff": 10},
+    }  # fmt: skip
+
+
+def _common(height: float) -> dict[str, Any]:
+    font = {"family": FONT, "size": 12, "color": INK}
+    return {
+        "template": {"layout": {}}, "width": WIDTH, "height": height, "dragmode": False, "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff", "font": font,
+        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
+    }  # fmt: skip

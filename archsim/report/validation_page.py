@@ -1,0 +1,224 @@
+"""A validation as one HTML page that needs no network, and the frozen summary of the shipped corpus as another, of tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from archsim.report import figures
+from archsim.report.markup import Cell, percent, table, text, words
+from archsim.report.page import POLICY
+from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
+from archsim.validate.evaluation import GroupScore, Validation
+
+QUANTITIES = ("time", "power", "energy")
+TERMS = (
+    "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, "
+    "median and p90 are of its absolute value, the bias is its signed median; covered is the share of measured values "
+    "inside the stated interval."
+)
+SCORES = ("rows", "MAPE", "95 % interval", "median", "p90", "bias", "covered")
+
+
+def validation_page(v: Validation, provenance: Mapping[str, str]) -> str:
+    """The whole page of a validation."""
+    sections = [_heading(v), _cards(v), *(_charts(v, kind) for kind in QUANTITIES), _groups(v), _skipped(v), _origin(provenance)]
+    return _document("Measured beside predicted", sections, figures.library())
+
+
+def _document(title: str, sections: Iterable[str], library: str = "") -> str:
+    script = f"<script>{library}</script>\n" if library else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=1184">\n'
+        f"<title>{text(title)}</title>\n<style>\n{_asset('page.css')}</style>\n{script}</head>\n"
+        f"<body>\n{chr(10).join(filter(None, sections))}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("archsim.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _heading(v: Validation) -> str:
+    r = v.request
+    line = [f"{len(v.cases)} measured values", f"{r.fidelity} model"]
+    line += [f"without {', '.join(sorted(r.without))}"] if r.without else []
+    line += [f"each predicted without its {r.fold}"] if r.fold else []
+    line.append(f"{len(v.skips)} rows skipped")
+    return f'<h1>Measured beside predicted</h1>\n<p class="asked">{text(" · ".join(line))}</p>'
+
+
+def _cards(v: Validation) -> str:
+    if not v.cases:
+        return "<p>Nothing could be predicted.</p>"
+    parts = []
+    for group in v.overall:
+        s, level = group.score, v.request.calibration.level
+        covered = ("-", "no interval is stated")
+        if s.coverage is not None:
+            covered = (f"{100 * s.coverage:.0f} %", f"by the interval, {100 * level:.0f} % meant")
+        against = "; ".join(f"{text(name)} {_plain(own.median_ape)}" for name, own in group.baselines.items())
+        low, high = s.mape_interval
+        cards = [
+            ("median error", _plain(s.median_ape), against or f"of {s.n} rows"),
+            ("MAPE", _plain(s.mape), f"95 % interval: {_plain(low)} to {_plain(high)}"),
+            ("p90", _plain(s.p90_ape), "nine in ten rows are nearer"),
+            ("bias", f"{100 * s.bias:+.1f} %", "median of the signed error"),
+            ("covered", *covered),
+            ("order of devices", "-" if group.order is None else f"{group.order.mean:.2f}",
+             "no two devices to compare" if group.order is None else
+             f"Kendall's tau, mean of {group.order.groups} cells, least {group.order.least:.2f}"),
+        ]  # fmt: skip
+        boxes = "\n".join(
+            f'<div><dt>{name}</dt><dd class="big">{value}</dd><dd class="note">{note}</dd></div>' for name, value, note in cards
+        )
+        parts.append(f'<h2>{text(group.by["quantity"]).capitalize()}: {s.n} rows</h2>\n<dl class="cards">\n{boxes}\n</dl>')
+    return "\n".join(parts) + f'\n<p class="quiet">{TERMS}</p>'
+
+
+def _plain(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _charts(v: Validation, kind: str) -> str:
+    drawn = sources(v, kind)
+    if not drawn:
+        return ""
+    names = list(dict.fromkeys([*sources(v, "time"), *sources(v, "power"), *sources(v, "energy")]))
+    whole = sum(map(len, drawn.values()))
+    note = f"Solid: predicted as measured; dashed: {100 * BAND:.0f} % more and less. A click on a source hides it."
+    if kind == "time":
+        note += " A rate is drawn as the time of one batch."
+    if whole > MOST_POINTS:
+        note += f" At most {MOST_POINTS} of {whole} rows are drawn: the largest sources are thinned evenly."
+    spread = "The box holds the middle half of the rows of a source, the whiskers end at the 10th and 90th percentile."
+    return (
+        f'<h2>Predicted against measured {kind}</h2>\n<p class="quiet">{note}</p>\n'
+        f"{figures.embed(scatter(v, kind, names), f'{kind}-scatter')}\n"
+        f'<h2>Error of {kind} by source</h2>\n<p class="quiet">{spread}</p>\n'
+        f"{figures.embed(distribution(v, kind, names), f'{kind}-spread')}"
+    )
+
+
+def _groups(v: Validation) -> str:
+    if not v.cases:
+        return ""
+    baselines = list(v.baselines)
+    head = [*v.request.by, *SCORES, *(f"{name}, median" for name in baselines)]
+    rows = [_group(group, baselines) for group in v.groups]
+    note = "A click on a head sorts. Baselines stand at the right: the median error of each on the same rows."
+    return f'<h2>Groups</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
+
+
+def _group(group: GroupScore, baselines: Sequence[str]) -> list[Cell]:
+    s = group.score
+    cells = [words(name) for name in group.by.values()]
+    cells += _scores(s.n, s.mape, s.mape_interval, s.median_ape, s.p90_ape, s.bias, s.coverage)
+    return cells + [_share(group.baselines[name].median_ape if name in group.baselines else None) for name in baselines]
+
+
+def _scores(
+    n: int, mape: float, ci: Sequence[float], median: float, p90: float, bias: float, coverage: float | None
+) -> list[Cell]:
+    interval = Cell(body=f"{_plain(ci[0])} to {_plain(ci[1])}", value=ci[1] - ci[0], style="num")
+    return [
+        _count(n), percent(mape), interval, percent(median), percent(p90), percent(bias, "+.1f"), _share(coverage, ".0f"),
+    ]  # fmt: skip
+
+
+def _count(n: int) -> Cell:
+    return Cell(body=str(n), value=n, style="num")
+
+
+def _share(value: float | None, form: str = ".1f") -> Cell:
+    return Cell(body="-", value=-1.0, style="num") if value is None else percent(value, form)
+
+
+def _skipped(v: Validation) -> str:
+    return _skips(dict(Counter(skip.reason for skip in v.skips)))
+
+
+def _skips(counted: Mapping[str, int]) -> str:
+    if not counted:
+        return "<h2>Skipped</h2>\n<p>No row was skipped.</p>"
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    rows = [(_count(count), words(reason)) for reason, count in ordered]
+    body = table(("rows", "reason"), rows)
+    return f'<h2>Skipped: {sum(counted.values())} rows</h2>\n<div class="scroll">\n{body}\n</div>'
+
+
+def _origin(provenance: Mapping[str, str]) -> str:
+    rows = [(words(name), Cell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
+    return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"
+
+
+# ----------------------------------------------------------------------------------------------------------- the summary
+
+
+def summary_page(summary: Mapping[str, Any]) -> str:
+    """The summary that `archsim validate --freeze` writes, as a page of tables."""
+    s = summary
+    count = sum(own["n"] for own in s["overall"].values())
+    asked = f"{count} measured values of the shipped corpus · {len(s['devices'])} devices · analytical model"
+    sections = [
+        f'<h1>Measured beside predicted</h1>\n<p class="asked">{text(asked)}</p>\n<p class="quiet">{TERMS} '
+        f"The interval is meant to cover {100 * s['level']:.0f} %. roofline and constants are the median errors of the bare "
+        "roofline and of one with three fitted constants.</p>",
+        _section("Overall", "quantity", s["overall"]),
+        _section("Times of whole networks", "device kind", s["networks"]),
+        _cross_validation(s["cross_validation"]), _ablation(s["ablation"], s["networks"]),
+        _section("By class", "class", _flat(s["by_class"])), _section("By device kind", "device kind", _flat(s["by_kind"])),
+        _section("By source", "source", _flat(s["by_source"])), _devices(s["devices"]), _skips(s["skipped"]),
+        _origin(dict(sorted(s["provenance"].items()))),
+    ]  # fmt: skip
+    return _document("Validation of the shipped corpus", sections)
+
+
+def _flat(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """One entry for each name and quantity, the largest first."""
+    found = {f"{name}, {kind}": own for name, kinds in groups.items() for kind, own in kinds.items()}
+    return dict(sorted(found.items(), key=lambda item: (-item[1]["n"], item[0])))
+
+
+def _section(title: str, what: str, groups: Mapping[str, Any], note: str = "") -> str:
+    if not groups:
+        return ""
+    names = sorted({name for own in groups.values() for name in own["baselines"]}, reverse=True)
+    rows = [[words(name), *_recorded(own), *_baselines(own, names)] for name, own in groups.items()]
+    lead = f'<p class="quiet">{text(note)}</p>\n' if note else ""
+    return f'<h2>{text(title)}</h2>\n{lead}<div class="scroll">\n{table([what, *SCORES, *names], rows)}\n</div>'
+
+
+def _recorded(own: Mapping[str, Any]) -> list[Cell]:
+    return _scores(own["n"], own["mape"], own["ci"], own["median"], own["p90"], own["bias"], own["coverage"])
+
+
+def _baselines(own: Mapping[str, Any], names: Sequence[str]) -> list[Cell]:
+    return [_share(own["baselines"][name]["median"] if name in own["baselines"] else None) for name in names]
+
+
+def _cross_validation(folds: Mapping[str, Mapping[str, Any]]) -> str:
+    if not folds:
+        return "<h2>Cross-validation</h2>\n<p>Not run for this calibration; --folds hardware,network,stack,source does.</p>"
+    groups = {f"{fold}, {kind}": own for fold, kinds in sorted(folds.items()) for kind, own in sorted(kinds.items())}
+    note = "Times of whole networks, each predicted with constants that were fitted without its device, network, stack or source."
+    return _section("Cross-validation", "left out", groups, note)
+
+
+def _ablation(parts: Mapping[str, Mapping[str, Any]], networks: Mapping[str, Any]) -> str:
+    if not parts:
+        return ""
+    rows = [[words(part), _count(own["n"]), percent(own["median"]), percent(own["mape"])]
+            for part, own in sorted(parts.items(), key=lambda item: (-item[1]["median"], item[0]))]  # fmt: skip
+    note = "Times of whole networks with one part of the model left out, the one that is missed most first."
+    body = table(("without", "rows", "median", "MAPE"), rows)
+    return f'<h2>What each part of the model is worth</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{body}\n</div>'
+
+
+def _devices(devices: Mapping[str, int]) -> str:
+    rows = [(words(name), _count(count)) for name, count in sorted(devices.items(), key=lambda item: (-item[1], item[0]))]
+    return f'<h2>Devices</h2>\n<div class="scroll">\n{table(("device", "rows"), rows)}\n</div>'

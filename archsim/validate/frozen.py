@@ -1,0 +1,200 @@
+"""The frozen result of the shipped corpus: a summary that is the same on every run, and what shows that it is out of date."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.validate.calibrate import model_hash, rows_hash
+from archsim.validate.case import Case, Skip
+from archsim.validate.columns import quantity
+from archsim.validate.crossvalidate import cross_validate, thinned, with_times
+from archsim.validate.evaluation import Request, Tell, Validation, intervals, validate
+from archsim.validate.interval import class_of
+from archsim.validate.predict import PARTS
+from archsim.validate.score import errors, score
+
+SCHEMA = "archsim-validation-summary/1"
+DIGITS = 4  # after the point; errors are shares of one
+MADE_FROM = ("calibration", "data", "model")  # what has to be equal for a result to be still true
+
+Record = dict[str, Any]
+
+
+def model_digest(cases: Sequence[Case], calibration: Calibration) -> str:
+    """Sixteen hexadecimal digits that stand for the model: what it predicts for the rows that a fit would use."""
+    return model_hash(thinned(with_times(cases)), calibration)
+
+
+def stale(calibration: Calibration, cases: Sequence[Case]) -> tuple[str, ...]:
+    """In what a fitted calibration differs from one that these rows and this model would give; empty for priors."""
+    if calibration.fit is None:
+        return ()
+    rows = [case for case in thinned(with_times(cases)) if case.spec.kind in calibration.fit.kinds]
+    found = []
+    if calibration.fit.rows_hash != rows_hash(rows):
+        found.append("rows")
+    if calibration.fit.model_hash != model_hash(rows, calibration):
+        found.append("model")
+    return tuple(found)
+
+
+def is_network(case: Case) -> bool:
+    """Whether a row times a whole network, not a layer or a kernel."""
+    return quantity(case) == "time" and not class_of(case).endswith("kernel")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """Cases with what has to be known to score any part of them; `baselines` are their errors by name."""
+
+    cases: tuple[Case, ...]
+    error: Array
+    low: Array
+    high: Array
+    baselines: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, v: Validation) -> Scored:
+        """The cases of a validation with its errors and those of its baselines."""
+        off = {name: _errors(v.cases, values) for name, values in v.baselines.items()}
+        return cls(cases=v.cases, error=v.error, low=v.low, high=v.high, baselines=off)
+
+    def by(self, key: Callable[[Case], str]) -> dict[str, Record]:
+        """The scores of the cases that agree in `key`."""
+        rows: dict[str, list[int]] = {}
+        for i, case in enumerate(self.cases):
+            rows.setdefault(key(case), []).append(i)
+        return {name: self._scores(own) for name, own in rows.items()}
+
+    def by_quantity(self, key: Callable[[Case], str]) -> dict[str, Record]:
+        """The scores of the cases that agree in `key`, times and powers apart."""
+        found: dict[str, Record] = {}
+        for kind in sorted({quantity(case) for case in self.cases}):
+            own = self.only(lambda case, kind=kind: quantity(case) == kind)  # type: ignore[misc]
+            for name, scores in own.by(key).items():
+                found.setdefault(name, {})[kind] = scores
+        return found
+
+    def only(self, wanted: Callable[[Case], bool]) -> Scored:
+        """The cases that `wanted` accepts."""
+        at = [i for i, case in enumerate(self.cases) if wanted(case)]
+        return Scored(
+            cases=tuple(self.cases[i] for i in at), error=self.error[at], low=self.low[at], high=self.high[at],
+            baselines={name: values[at] for name, values in self.baselines.items()},
+        )  # fmt: skip
+
+    def _scores(self, own: list[int]) -> Record:
+        measured = np.array([self.cases[i].measured for i in own])
+        low, high = self.low[own], self.high[own]
+        s = score(self.error[own], (low <= measured) & (measured <= high) if np.isfinite(low).all() else None)
+        return {
+            "n": s.n, "mape": s.mape, "median": s.median_ape, "p90": s.p90_ape, "bias": s.bias, "ci": list(s.mape_interval),
+            "coverage": s.coverage,
+            "baselines": {
+                name: {"mape": float(np.abs(values[own]).mean()), "median": float(np.median(np.abs(values[own])))}
+                for name, values in self.baselines.items() if np.isfinite(values[own]).all()
+            },
+        }  # fmt: skip
+
+
+def _errors(cases: Sequence[Case], predicted: Array) -> Array:
+    measured = np.array([case.measured for case in cases])
+    return errors(measured, predicted, np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool))
+
+
+def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
+    """The scores of a validation: overall, and by source, device kind and class; without ablation and cross-validation."""
+    every = Scored.of(v)
+    return {
+        "schema": SCHEMA,
+        "provenance": dict(provenance),
+        "level": v.request.calibration.level,
+        "overall": every.by_quantity(lambda case: "all").get("all", {}),
+        "networks": every.only(is_network).by(lambda case: case.spec.kind),
+        "by_source": every.by_quantity(lambda case: case.source),
+        "by_kind": every.by_quantity(lambda case: case.spec.kind),
+        "by_class": every.by_quantity(class_of),
+        "devices": dict(Counter(case.hardware for case in v.cases)),
+        "skipped": dict(Counter(skip.reason for skip in v.skips)),
+        "ablation": {},
+        "cross_validation": {},
+    }
+
+
+def ablation(cases: Sequence[Case], calibration: Calibration, tell: Tell = lambda text: None) -> dict[str, Record]:
+    """For each part of the model, how far the rows of whole networks are off without it."""
+    networks = [case for case in cases if is_network(case)]
+    found: dict[str, Record] = {}
+    for part in PARTS if networks else ():
+        tell(f"without {part}")
+        request = Request(calibration=calibration, without=frozenset([part]), baselines=())
+        off = np.abs(validate(networks, [], request).error)
+        found[part] = {"n": off.size, "mape": float(off.mean()), "median": float(np.median(off))}
+    return found
+
+
+def held_out(
+    cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, tell: Tell = lambda text: None
+) -> dict[str, Record]:
+    """The scores by device kind of rows of whole networks that were predicted by constants fitted without their fold."""
+    networks = [case for case in cases if is_network(case)]
+    predicted = cross_validate(networks, training, calibration, fold, progress=tell)
+    low, high = intervals(networks, predicted, calibration)
+    every = Scored(cases=tuple(networks), error=_errors(networks, predicted), low=low, high=high, baselines={})
+    return every.by(lambda case: case.spec.kind)
+
+
+def kept_folds(text: str, provenance: Mapping[str, str]) -> dict[str, Record]:
+    """The cross-validation of an earlier summary, if it was made from the same data and calibration by the same model."""
+    try:
+        earlier = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(earlier, dict) or earlier.get("schema") != SCHEMA:
+        return {}
+    made_from, folds = earlier.get("provenance"), earlier.get("cross_validation")
+    if not isinstance(made_from, dict) or not isinstance(folds, dict):
+        return {}
+    return folds if all(made_from.get(name) == provenance[name] for name in MADE_FROM) else {}
+
+
+def freeze(
+    cases: Sequence[Case], skips: Sequence[Skip], calibration: Calibration, *, data: str, version: str,
+    folds: Sequence[str] = (), earlier: str = "", tell: Tell = lambda text: None,
+) -> Record:  # fmt: skip
+    """The whole summary. `data` stands for the files of the rows; `earlier` is the text of the summary that it replaces."""
+    tell("hashing the model")
+    provenance = {
+        "version": version, "calibration": calibration.digest, "data": data, "model": model_digest(cases, calibration)
+    }  # fmt: skip
+    result = validate(cases, skips, Request(calibration=calibration), tell)
+    tell("scoring")
+    found = summary(result, provenance)
+    found["ablation"] = ablation(result.cases, calibration, tell)
+    found["cross_validation"] = kept_folds(earlier, provenance)
+    for fold in folds:
+        found["cross_validation"][fold] = held_out(result.cases, cases, calibration, fold, tell)
+    plain: Record = rounded(found)
+    return plain
+
+
+def rounded(value: Any) -> Any:
+    """The same plain values, floats rounded, so that the last bits of a machine's arithmetic do not show."""
+    if isinstance(value, Mapping):
+        return {name: rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return round(float(value), DIGITS) + 0.0 if isinstance(value, float) else value
+
+
+def as_text(summary: Mapping[str, Any]) -> str:
+    """The file: keys sorted, one value a line, so that a change shows as such."""
+    return json.dumps(summary, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"

@@ -1,0 +1,225 @@
+"""The frozen result: the same on every run, changed by what must change it, and never out of date."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import archsim.validate.readers
+from archsim.cost.constants import Constant, FitRecord, default
+from archsim.validate import frozen
+from archsim.validate.calibrate import model_hash, rows_hash
+from archsim.validate.case import Case
+from archsim.validate.crossvalidate import thinned, with_times
+from archsim.validate.predict import PARTS, predict
+from archsim.validate.readers import data_hash, read, read_files
+
+from .conftest import ROW
+
+Write = Callable[..., str]
+Run = Callable[..., tuple[int, str, str]]
+
+CALIBRATE = "run `archsim calibrate --intervals hardware --out reports/calibration/default.toml`"
+FREEZE = "run `archsim validate --freeze reports/validation --folds hardware,network,stack,source`"
+FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "validation.json"
+MOST_CONSTANTS = 50
+
+CELLS = [
+    (network, hardware, metric)
+    for network in ("alexnet", "googlenet")
+    for hardware, metric in (("gtx_1080", "latency_s"), ("gtx_980", "throughput_per_s"), ("gtx_1080", "power_w"))
+]
+
+
+@pytest.fixture
+def cases(write: Write) -> list[Case]:
+    """Six cells measured exactly as predicted: two latencies, two rates, two powers."""
+    lines = [f"me,{n},{h},caffe-cudnn5.1,inference,16,fp32,,1,,{m},1.0,calibrate" for n, h, m in CELLS]
+    found, skips = read(write(*lines))
+    assert skips == []
+    return [replace(case, measured=float(value)) for case, value in zip(found, predict(found, default()), strict=True)]
+
+
+def freeze(cases: list[Case], **more: Any) -> dict[str, Any]:
+    return frozen.freeze(cases, [], default(), data="d", version="v", **more)
+
+
+def doctored(cases: list[Case]) -> list[Case]:
+    return [replace(cases[0], measured=cases[0].measured / 2), *cases[1:]]
+
+
+def test_a_perfect_model_has_no_error(cases: list[Case]) -> None:
+    s = freeze(cases)
+    time = s["overall"]["time"]
+    assert (time["n"], time["mape"], time["bias"], time["ci"], time["coverage"]) == (4, 0.0, 0.0, [0.0, 0.0], 1.0)
+    assert time["baselines"]["roofline"]["median"] > 0.1
+    assert s["overall"]["power"]["n"] == 2
+    assert s["by_source"]["me"] == s["by_kind"]["gpu"] == s["by_class"]["gpu inference"] == s["overall"]
+    assert s["networks"]["gpu"] == time
+    assert s["devices"] == {"gtx_1080": 4, "gtx_980": 2}
+    assert s["cross_validation"] == {}
+
+
+def test_it_is_the_same_twice(cases: list[Case]) -> None:
+    assert frozen.as_text(freeze(cases)) == frozen.as_text(freeze(list(cases)))
+
+
+def test_one_row_that_is_100_percent_off_changes_it_as_it_must(cases: list[Case]) -> None:
+    time = freeze(doctored(cases))["overall"]["time"]
+    assert (time["mape"], time["median"], time["p90"]) == (0.25, 0.0, 0.7)
+    assert time["coverage"] == 0.75
+
+
+def test_every_part_is_left_out_once(cases: list[Case]) -> None:
+    parts = freeze(cases)["ablation"]
+    assert list(parts) == list(PARTS)
+    assert all(own["n"] == 4 for own in parts.values())
+    assert max(own["median"] for own in parts.values()) > 0.01
+
+
+def test_folds_are_scored_by_device_kind(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def twice(rows: list[Case], training: list[Case], calibration: object, fold: str, progress: object) -> np.ndarray:
+        asked.append((len(rows), len(training), fold))
+        return np.array([row.measured * (2.0 if row.metric == "latency_s" else 0.5) for row in rows])
+
+    monkeypatch.setattr(frozen, "cross_validate", twice)
+    found = freeze(cases, folds=["hardware", "network"])["cross_validation"]
+    assert asked == [(4, 6, "hardware"), (4, 6, "network")]
+    assert {fold: list(kinds) for fold, kinds in found.items()} == {"hardware": ["gpu"], "network": ["gpu"]}
+    assert found["hardware"]["gpu"]["median"] == 1.0
+    assert found["hardware"]["gpu"]["bias"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["calibration", "data", "model"])
+def test_earlier_folds_are_kept_only_while_they_are_true(cases: list[Case], name: str) -> None:
+    earlier = freeze(cases)
+    earlier["cross_validation"] = {"hardware": {"gpu": {"n": 1}}}
+    assert freeze(cases, earlier=frozen.as_text(earlier))["cross_validation"] == earlier["cross_validation"]
+    earlier["provenance"][name] = "another"
+    assert freeze(cases, earlier=frozen.as_text(earlier))["cross_validation"] == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": 3}', "<<<<<<<", '{"schema": "archsim-validation-summary/1"}'])
+def test_a_broken_earlier_file_keeps_nothing(text: str) -> None:
+    assert frozen.kept_folds(text, {"calibration": "a", "data": "b", "model": "c"}) == {}
+
+
+def test_numbers_are_rounded_and_minus_zero_is_zero() -> None:
+    assert repr(frozen.rounded({"a": [0.123456, -0.00001], "b": 3, "c": None})) == "{'a': [0.1235, 0.0], 'b': 3, 'c': None}"
+
+
+def test_without_rows_nothing_is_scored() -> None:
+    s = freeze([])
+    assert (s["overall"], s["ablation"], s["devices"]) == ({}, {}, {})
+
+
+# ------------------------------------------------------------------------------------------------- on the command line
+
+
+@pytest.fixture
+def tiny(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shipped corpus of two rows, one of them of an unknown device."""
+    path = write(ROW, ROW.replace("gtx_1080", "gtx_0"))
+    monkeypatch.setattr(archsim.validate.readers, "shipped_files", lambda: [Path(path)])
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_command_writes_both_files_and_the_same_twice(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert run("validate", "--freeze", str(folder))[0] == 0
+    first = {place.name: place.read_bytes() for place in folder.iterdir()}
+    assert sorted(first) == ["index.html", "validation.json"]
+    assert run("validate", "--freeze", str(folder))[0] == 0
+    assert first == {place.name: place.read_bytes() for place in folder.iterdir()}
+    s = json.loads(first["validation.json"])
+    assert s["schema"] == "archsim-validation-summary/1"
+    assert s["provenance"]["data"] == data_hash()
+    assert s["overall"]["time"]["n"] == 1
+    assert sum(s["skipped"].values()) == 1
+
+
+@pytest.mark.parametrize("words", [
+    ("--limit", "3"), ("--source", "me"), ("--without", "waves"), ("--json",), ("--cross-validate", "stack"), ("--html", "x.html"),
+])  # fmt: skip
+def test_nothing_may_choose_rows_beside_freeze(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    code, _, error = run("validate", "--freeze", str(tmp_path / "out"), *words)
+    assert code == 2
+    assert words[0] in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fold_that_does_not_exist_is_refused(run: Run, tmp_path: Path) -> None:
+    code, _, error = run("validate", "--freeze", str(tmp_path / "out"), "--folds", "hardwear")
+    assert code != 0
+    assert "hardwear" in error
+
+
+def test_folds_belong_to_freeze(run: Run) -> None:
+    code, _, error = run("validate", "--folds", "hardware")
+    assert code == 2
+    assert "--freeze" in error
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -> None:
+    code, _, error = run("validate", "--freeze", str(tmp_path / "no" / "such"))
+    assert code == 65
+    assert len(error.strip().splitlines()) == 1
+
+
+# --------------------------------------------------------------------------------------------------- the shipped files
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[Case]:
+    return read_files(())[0]
+
+
+def test_the_shipped_calibration_was_made_from_the_shipped_data_by_the_shipped_code(shipped: list[Case]) -> None:
+    changed = frozen.stale(default(), shipped)
+    assert not changed, f"the {' and the '.join(changed)} changed since the constants were fitted; {CALIBRATE}"
+
+
+def test_a_doctored_row_or_constant_makes_a_calibration_stale(cases: list[Case]) -> None:
+    rows = thinned(with_times(cases))
+    record = FitRecord(
+        rows=len(rows), rows_hash=rows_hash(rows), model_hash=model_hash(rows, default()), median_before=0.0, median_after=0.0,
+        names=(), at_bound=(), covariance=(),
+    )  # fmt: skip
+    fitted = replace(default(), fit=record)
+    assert frozen.stale(fitted, cases) == ()
+    assert frozen.stale(fitted, doctored(cases)) == ("rows",)
+    value = fitted["host.launch"] if "host.launch" in fitted.constants else fitted["gemm.cublas8"]
+    name = "host.launch" if "host.launch" in fitted.constants else "gemm.cublas8"
+    assert frozen.stale(fitted.with_values({name: 0.5 * value}), cases) == ("model",)
+    assert frozen.stale(default().before_fit(), doctored(cases)) == ()
+
+
+def outside(constants: dict[str, Constant]) -> list[str]:
+    return [name for name, c in constants.items() if not c.low <= c.value <= c.high]
+
+
+def test_every_constant_lies_within_what_physics_allows_and_few_are_fitted() -> None:
+    constants = dict(default().constants)
+    assert outside(constants) == []
+    assert sum(c.fitted for c in constants.values()) <= MOST_CONSTANTS
+    name, c = next(iter(constants.items()))
+    assert outside({name: replace(c, value=c.high + 1)}) == [name]
+
+
+def test_the_frozen_result_is_of_what_is_shipped(shipped: list[Case]) -> None:
+    s = json.loads(FROZEN.read_text("utf-8"))
+    made_from = {"calibration": default().digest, "data": data_hash(), "model": frozen.model_digest(shipped, default())}
+    assert {name: s["provenance"][name] for name in made_from} == made_from, FREEZE
+
+
+def test_no_device_has_dropped_out_of_the_frozen_result(shipped: list[Case]) -> None:
+    known = json.loads(FROZEN.read_text("utf-8"))["devices"]
+    assert set(known) == {case.hardware for case in shipped}, f"a device can no longer be predicted, or a new one can; {FREEZE}"
