@@ -55,7 +55,7 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     kernel = Kernel(
         name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
         operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=c,
-        scatter_bytes=float(m * n * layer.element), flop=2.0 * layer.macs / layer.groups, items=float(m * n),
+        cache_bytes=float(m * n * layer.element), flop=2.0 * layer.macs / layer.groups, items=float(m * n),
         repeat=layer.groups,
     )  # fmt: skip
     return Option(algorithm="scatter_gemm", kernels=(kernel,))

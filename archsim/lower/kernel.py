@@ -47,7 +47,7 @@ class Kernel:
     c_bytes: float = 0
     flop: float = 0
     items: float = 1
-    scatter_bytes: float = 0  # results that are added up in the L2 instead of in registers
+    cache_bytes: float = 0  # cache traffic beyond the tensors: results added up in the L2, windows that overlap
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
     dense: float = 0  # 1: a stream whose arithmetic runs at the rate of a product
@@ -75,7 +75,7 @@ class Plan:
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "scatter_bytes", "repeat", "threaded", "dense",
+    "cache_bytes", "repeat", "threaded", "dense",
 )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ class Kernels:
     c_bytes: Array
     flop: Array
     items: Array
-    scatter_bytes: Array
+    cache_bytes: Array
     repeat: Array
     threaded: Array
     dense: Array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from archsim.lower.context import Context, plan, single, stream
@@ -38,7 +39,20 @@ def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes:
         op.kind.op, reads / launches, writes / launches, flop=op.flop / launches, element=context.element,
         repeat=launches, threaded=one,
     )  # fmt: skip
-    return plan(op, context, Option(algorithm="stream", kernels=(kernel,)))
+    windows = _window_bytes(op, context) / launches
+    return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows),)))
+
+
+def _window_bytes(op: BoundOp, context: Context) -> float:
+    """What the windows of a pooling read through the cache [B]: each value once for every window that it lies in.
+
+    The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
+    """
+    kernel = getattr(op.kind, "kernel", None)
+    if kernel is None:
+        return 0.0
+    covered = context.bytes(op.shape) * kernel[0] * kernel[1]
+    return covered if op.phase == "forward" else 2.0 * covered
 
 
 def embedding(op: BoundOp, context: Context) -> Plan:
