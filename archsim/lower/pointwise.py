@@ -51,7 +51,7 @@ def _window_bytes(op: BoundOp, context: Context) -> float:
     kernel = getattr(op.kind, "kernel", None)
     if kernel is None:
         return 0.0
-    covered = context.bytes(op.shape) * kernel[0] * kernel[1]
+    covered = context.bytes(op.shape) * float(kernel[0] * kernel[1])
     return covered if op.phase == "forward" else 2.0 * covered
 
 

@@ -82,7 +82,7 @@ def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
     })  # fmt: skip
     for source, own in points.items():
         colour, symbol = look_of(source, names)
-        figure.add_trace(go.Scattergl(
+        figure.add_trace(go.Scatter(
             mode="markers", name=f"{label(source)} ({len(drawn[source])})", hoverinfo="text",
             x=[_short(x) for x, _ in own], y=[_short(y) for _, y in own],
             hovertext=[_story(v, i, kind) for i in thin(drawn[source], quota)],

@@ -71,7 +71,7 @@ def _cards(v: Validation) -> str:
             ("covered", *covered),
             ("order of devices", "-" if group.order is None else f"{group.order.mean:.2f}",
              "no two devices to compare" if group.order is None else
-             f"Kendall's tau, mean of {group.order.groups} cells, least {group.order.least:.2f}"),
+             f"Kendall's tau, mean of {group.order.groups} networks, least {group.order.least:.2f}"),
         ]  # fmt: skip
         boxes = "\n".join(
             f'<div><dt>{name}</dt><dd class="big">{value}</dd><dd class="note">{note}</dd></div>' for name, value, note in cards

@@ -11,6 +11,7 @@ from archsim.cost.cost import Array
 from archsim.validate.case import Case
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
+LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
 WIDER = 1.5  # factor on the widest class for what resembles no measured row. A choice, not a fit.
 
@@ -58,6 +59,6 @@ def _spread(errors: Array, level: float, origin: str) -> Spread:
     rank = min(n - 1, int(np.ceil((n + 1) * (1 + level) / 2)) - 1)
     off = np.abs(np.expm1(errors))
     return Spread(
-        rows=n, low=min(0.0, float(ordered[n - 1 - rank])), high=max(0.0, float(ordered[rank])), median=float(np.median(off)),
+        rows=n, low=min(-LEAST, float(ordered[n - 1 - rank])), high=max(LEAST, float(ordered[rank])), median=float(np.median(off)),
         p90=float(np.percentile(off, 90)), origin=origin,
     )  # fmt: skip
