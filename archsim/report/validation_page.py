@@ -212,8 +212,9 @@ def _cross_validation(folds: Mapping[str, Mapping[str, Any]]) -> str:
 def _ablation(parts: Mapping[str, Mapping[str, Any]], networks: Mapping[str, Any]) -> str:
     if not parts:
         return ""
-    rows = [[words(part), _count(own["n"]), percent(own["median"]), percent(own["mape"])]
-            for part, own in sorted(parts.items(), key=lambda item: (-item[1]["median"], item[0]))]  # fmt: skip
+    ordered = [("nothing: the whole model", networks["all"])] if "all" in networks else []
+    ordered += sorted(parts.items(), key=lambda item: (-item[1]["median"], item[0]))
+    rows = [[words(part), _count(own["n"]), percent(own["median"]), percent(own["mape"])] for part, own in ordered]
     note = "Times of whole networks with one part of the model left out, the one that is missed most first."
     body = table(("without", "rows", "median", "MAPE"), rows)
     return f'<h2>What each part of the model is worth</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{body}\n</div>'

@@ -24,7 +24,7 @@ ROWS_PER_SOURCE = 200  # of one device kind that a fit uses; more change the con
 
 def cross_validate(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, prefixes: Sequence[str] | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE,
 ) -> Array:  # fmt: skip
     """Predictions of `cases`, each by constants fitted to the rows of `training` outside its fold and of its device kind.
 
@@ -43,7 +43,7 @@ def cross_validate(
             result[inside] = predict([cases[i] for i in inside], calibration)  # fitted without any row of this kind
             continue
         timed = [case for case in with_times(training) if case.spec.kind == kind]
-        rows = thinned([case for case in timed if key(case) != name])
+        rows = thinned([case for case in timed if key(case) != name], most)
         everything = all(key(case) != name for case in timed)
         if everything and kind in learnt:
             constants = learnt[kind]

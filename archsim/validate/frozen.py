@@ -22,6 +22,7 @@ from archsim.validate.predict import PARTS
 from archsim.validate.score import errors, score
 
 SCHEMA = "archsim-validation-summary/1"
+ROWS_PER_FIT = 60  # of each source; a summary refits the model for every device, network, stack and source
 DIGITS = 4  # after the point; errors are shares of one
 MADE_FROM = ("calibration", "data", "model")  # what has to be equal for a result to be still true
 
@@ -113,12 +114,13 @@ def _errors(cases: Sequence[Case], predicted: Array) -> Array:
 def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
     """The scores of a validation: overall, and by source, device kind and class; without ablation and cross-validation."""
     every = Scored.of(v)
+    networks = every.only(is_network)
     return {
         "schema": SCHEMA,
         "provenance": dict(provenance),
         "level": v.request.calibration.level,
         "overall": every.by_quantity(lambda case: "all").get("all", {}),
-        "networks": every.only(is_network).by(lambda case: case.spec.kind),
+        "networks": {**networks.by(lambda case: "all"), **networks.by(lambda case: case.spec.kind)},
         "by_source": every.by_quantity(lambda case: case.source),
         "by_kind": every.by_quantity(lambda case: case.spec.kind),
         "by_class": every.by_quantity(class_of),
@@ -146,7 +148,7 @@ def held_out(
 ) -> dict[str, Record]:
     """The scores by device kind of rows of whole networks that were predicted by constants fitted without their fold."""
     networks = [case for case in cases if is_network(case)]
-    predicted = cross_validate(networks, training, calibration, fold, progress=tell)
+    predicted = cross_validate(networks, training, calibration, fold, progress=tell, most=ROWS_PER_FIT)
     low, high = intervals(networks, predicted, calibration)
     every = Scored(cases=tuple(networks), error=_errors(networks, predicted), low=low, high=high, baselines={})
     return every.by(lambda case: case.spec.kind)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from archsim.cost.constants import default
+from archsim.report.figures import library
 from archsim.report.validation_figures import MOST_POINTS, distribution, scatter, share, sources, thin
 from archsim.report.validation_page import summary_page, validation_page
 from archsim.validate.case import Case, Skip
@@ -53,7 +54,11 @@ class Words(HTMLParser):
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     place: Path = tmp_path_factory.mktemp("page") / "mine.csv"
-    cells = [("me", "gtx_1080", "latency_s", 0.01), ("me", "gtx_980", "throughput_per_s", 900.0), ("you", "gtx_1080", "power_w", 150.0)]
+    cells = [
+        ("me", "gtx_1080", "latency_s", 0.01),
+        ("me", "gtx_980", "throughput_per_s", 900.0),
+        ("you", "gtx_1080", "power_w", 150.0),
+    ]
     lines = [f"{s},alexnet,{h},caffe-cudnn5.1,inference,16,fp32,,1,,{m},{v},calibrate" for s, h, m, v in cells]
     place.write_text("\n".join([HEAD, *lines]) + "\n", "utf-8")
     found, skips = read(place)
@@ -78,8 +83,8 @@ def test_every_score_is_on_the_page(result: Validation) -> None:
     text = Words(validation_page(result, PROVENANCE)).text
     for group in result.overall:
         s = group.score
-        for share in (s.mape, s.median_ape, s.p90_ape, *s.mape_interval, *(b.median_ape for b in group.baselines.values())):
-            assert f"{100 * share:.1f} %" in text
+        for off in (s.mape, s.median_ape, s.p90_ape, *s.mape_interval, *(b.median_ape for b in group.baselines.values())):
+            assert f"{100 * off:.1f} %" in text
         assert f"{100 * s.bias:+.1f} %" in text
         assert f"{group.by['quantity'].capitalize()}: {s.n} row" in text
     assert "2 no such thing" in text
@@ -106,7 +111,7 @@ def test_words_of_a_file_stay_words(cases: list[Case]) -> None:
         summary_page(freeze(nasty, skips, default(), data=NASTY, version=NASTY)),
     ):
         assert "<script>alert" not in body
-        assert body.count("</title>") == 1
+        assert body.replace(library(), "").count("</title>") == 1
         assert "\x07" not in body
 
 
