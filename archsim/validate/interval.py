@@ -59,6 +59,6 @@ def _spread(errors: Array, level: float, origin: str) -> Spread:
     rank = min(n - 1, int(np.ceil((n + 1) * (1 + level) / 2)) - 1)
     off = np.abs(np.expm1(errors))
     return Spread(
-        rows=n, low=min(-LEAST, float(ordered[n - 1 - rank])), high=max(LEAST, float(ordered[rank])), median=float(np.median(off)),
-        p90=float(np.percentile(off, 90)), origin=origin,
+        rows=n, low=min(-LEAST, float(ordered[n - 1 - rank])), high=max(LEAST, float(ordered[rank])),
+        median=float(np.median(off)), p90=float(np.percentile(off, 90)), origin=origin,
     )  # fmt: skip
