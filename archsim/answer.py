@@ -128,8 +128,7 @@ def answer(query: Query, references: bool = True) -> Estimate:
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
     latency = math.fsum(op.time_s for op in ops) if ops else latency
     energy = math.fsum(op.energy_j for op in ops)
-    kind = class_of(query)
-    spread = query.calibration.spreads[kind]
+    kind, spread = class_of(query)
     workspace = max((float(result.cost.workspace[0, i]) for i in set(result.lowered.plan_of.tolist()) if i >= 0), default=0.0)
     memory = footprint(query.trace, PRECISION_BYTES[query.precision], workspace, query.stack.reserved)
     device = query.spec.device
@@ -195,12 +194,11 @@ def _breakdown(result: Run) -> dict[str, float]:
     return split
 
 
-def class_of(query: Query) -> str:
-    """The class of predictions whose held-out errors give the interval."""
-    if query.fidelity.name != "analytical" or query.stack.library == "none":
-        return EXTRAPOLATED
-    kind = f"{query.spec.kind} {'inference' if query.task == 'inference' else 'training'}"
-    return kind if kind in query.calibration.spreads else EXTRAPOLATED
+def class_of(query: Query) -> tuple[str, Spread]:
+    """The class of predictions whose held-out errors give the interval, and these."""
+    modelled = query.fidelity.name == "analytical"
+    what = "inference" if query.task == "inference" else "training"
+    return query.calibration.spread_of(query.spec.kind, what if modelled else EXTRAPOLATED, query.stack.id)
 
 
 def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
@@ -209,7 +207,7 @@ def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if memory.total > USABLE * capacity:
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
-    if class_of(query) == EXTRAPOLATED:
+    if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":
         found.append("roofline is a lower bound of the time, not a prediction")

@@ -54,7 +54,10 @@ def command(
         held_out = cross_validate(rows, rows, start, intervals, prefixes, lambda text: click.echo(f"archsim: {text}", err=True))
         # Rows of the other kind have fitted nothing, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
-        result = replace(result, spreads={**start.spreads, **spreads([*rows, *others], predicted, start.level, intervals)})
+        measured_by = [*rows, *others]
+        found = spreads(measured_by, predicted, start.level, intervals)
+        stacks = tuple(sorted({case.stack_id for case in measured_by}))
+        result = replace(result, spreads={**start.spreads, **found}, stacks=stacks)
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
     if out:
         write_text(out, dump(result))

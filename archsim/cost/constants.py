@@ -46,9 +46,10 @@ class SpreadForm(Form):
 
 
 class IntervalForm(Form):
-    """The spread of each class, at the stated level."""
+    """The spread of each class, at the stated level; `stacks` are those whose rows gave them."""
 
     level: Annotated[float, Field(gt=0, lt=1)]
+    stacks: list[Word] = []
     classes: dict[Word, SpreadForm]
 
 
@@ -126,9 +127,15 @@ class Calibration:
     version: str
     constants: Mapping[str, Constant]
     level: float
+    stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
     spreads: Mapping[str, Spread]
     fit: FitRecord | None
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the models see: the name and value of every constant."""
+        body = "\n".join(f"{name}={c.value!r}" for name, c in sorted(self.constants.items()))
+        return hashlib.sha256(body.encode()).hexdigest()[:16]
 
     def __getitem__(self, name: str) -> float:
         """The value of a constant; UnknownName with the nearest names."""
@@ -139,6 +146,16 @@ class Calibration:
     def gather(self, names: tuple[str, ...]) -> NDArray[np.float64]:
         """The values of several constants, in order."""
         return np.array([self[name] for name in names])
+
+    def spread_of(self, kind: str, what: str, stack: str) -> tuple[str, Spread]:
+        """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
+
+        A stack without measured rows, or a class without a spread, is an extrapolation.
+        """
+        for name in (f"{kind} {what}", f"{kind} extrapolated", "extrapolated"):
+            if name in self.spreads and (stack in self.stacks or name.endswith("extrapolated")):
+                return name, self.spreads[name]
+        raise UnknownName("class", f"{kind} {what}", list(self.spreads), hint="the calibration file has no such interval")
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced; used by fits and sensitivity studies."""
@@ -179,10 +196,10 @@ def load(place: str | Path | Traversable) -> Calibration:
     }
     spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
     fit = None if form.fit is None else _fit_record(form.fit)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Calibration(
-        version=form.version, constants=constants, level=form.interval.level, spreads=spreads, fit=fit, digest=digest
-    )
+        version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
+        spreads=spreads, fit=fit,
+    )  # fmt: skip
 
 
 def _fit_record(form: FitForm) -> FitRecord:
@@ -208,7 +225,8 @@ def dump(calibration: Calibration) -> str:
             f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}, "
             f"origin = {json.dumps(c.origin)} }}"
         )
-    lines += ["", "[interval]", f"level = {_real(calibration.level)}", "", "[interval.classes]"]
+    lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]
+    lines += ["", "[interval.classes]"]
     for name, s in calibration.spreads.items():
         lines.append(
             f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "

@@ -170,9 +170,9 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
     for i, case in enumerate(cases):
-        spread = calibration.spreads.get(class_of(case) if trusted else "extrapolated")
-        spread = spread or calibration.spreads.get("extrapolated")
-        if spread is not None and quantity(case) == "time":
+        if quantity(case) == "time":
+            kind, _, what = class_of(case).partition(" ")
+            _, spread = calibration.spread_of(kind, what if trusted else "extrapolated", case.stack.id)
             a, b = (-spread.high, -spread.low) if case.metric == "latency_s" else (spread.low, spread.high)
             low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -43,14 +43,21 @@ def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) ->
         own = errors[timed & (names == name)]
         if own.size >= FEWEST:
             found[str(name)] = _spread(own, level, f"held-out {fold}, {own.size} rows")
-    widest = max((max(-s.low, s.high) for s in found.values()), default=0.5)
-    every = errors[timed]
-    median, p90 = (float(np.percentile(np.abs(np.expm1(every)), q)) for q in (50, 90))
-    found["extrapolated"] = Spread(
-        rows=0, low=-WIDER * widest, high=WIDER * widest, median=median, p90=p90,
-        origin=f"{WIDER:g} times the widest class",
-    )  # fmt: skip
-    return found
+    return found | extrapolated(found)
+
+
+def extrapolated(found: Mapping[str, Spread]) -> dict[str, Spread]:
+    """For each kind of device the spread of what resembles no measured row: the widest class of networks, made wider."""
+    wider = {}
+    for kind in sorted({name.partition(" ")[0] for name in found}):
+        own = [s for name, s in found.items() if name.startswith(f"{kind} ") and not name.endswith(" kernel")]
+        own = own or [s for name, s in found.items() if name.startswith(f"{kind} ")]
+        widest = WIDER * max(max(-s.low, s.high) for s in own)
+        wider[f"{kind} extrapolated"] = Spread(
+            rows=0, low=-widest, high=widest, median=max(s.median for s in own), p90=max(s.p90 for s in own),
+            origin=f"{WIDER:g} times the widest class of networks",
+        )  # fmt: skip
+    return wider
 
 
 def _spread(errors: Array, level: float, origin: str) -> Spread:

@@ -63,11 +63,21 @@ def test_replacing_a_value_leaves_the_original_alone() -> None:
     assert changed.gather((name, "one")).tolist() == [0.8, 1.0]
 
 
-def test_the_digest_is_of_the_text(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(TEXT)
+def test_the_digest_is_of_the_constants_and_not_of_the_words(tmp_path: Path) -> None:
+    shipped = constants.default()
     (tmp_path / "b.toml").write_text(TEXT + "# a remark\n")
-    assert constants.load(tmp_path / "a.toml").digest == constants.default().digest
-    assert constants.load(tmp_path / "b.toml").digest != constants.default().digest
+    assert constants.load(tmp_path / "b.toml").digest == shipped.digest
+    assert shipped.with_values({"gemm.kappa": 1.01 * shipped["gemm.kappa"]}).digest != shipped.digest
+
+
+def test_a_stack_without_measured_rows_is_an_extrapolation() -> None:
+    shipped = constants.default()
+    name, known = shipped.spread_of("gpu", "inference", "caffe-cudnn4")
+    assert name == "gpu inference"
+    name, unknown = shipped.spread_of("gpu", "inference", "a-stack-of-mine")
+    assert name == "gpu extrapolated"
+    assert unknown.high > known.high
+    assert shipped.spread_of("gpu", "no such class", "caffe-cudnn4")[0] == "gpu extrapolated"
 
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
