@@ -10,7 +10,7 @@ import numpy as np
 
 import archsim
 from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
-from archsim.cost.constants import Calibration, Spread
+from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import ArchsimError
 from archsim.footprint import USABLE, Footprint, footprint
@@ -18,7 +18,6 @@ from archsim.query import Query, ask
 from archsim.run import Run, run
 
 SCHEMA = "archsim-estimate/1"
-EXTRAPOLATED = "extrapolated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +197,7 @@ def class_of(query: Query) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
     modelled = query.fidelity.name == "analytical"
     what = "inference" if query.task == "inference" else "training"
-    return query.calibration.spread_of(query.spec.kind, what if modelled else EXTRAPOLATED, query.stack.id)
+    return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
 
 
 def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:

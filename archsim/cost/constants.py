@@ -21,6 +21,8 @@ from archsim.files import data_folder, read_text
 from archsim.form import Form, Word, problems_of
 
 SIZE_LIMIT = 1 << 20
+EXTRAPOLATED = "extrapolated"
+WIDER = 1.5  # how much wider an interval is where no measured row is like the cell. A choice, not a fit.
 
 
 class ConstantForm(Form):
@@ -147,15 +149,18 @@ class Calibration:
         """The values of several constants, in order."""
         return np.array([self[name] for name in names])
 
-    def spread_of(self, kind: str, what: str, stack: str) -> tuple[str, Spread]:
+    def spread_of(self, kind: str, what: str, stack: str, modelled: bool = True) -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
 
-        A stack without measured rows, or a class without a spread, is an extrapolation.
+        For a stack without measured rows, or a fidelity that is not the one that was `modelled` for accuracy, the class is an
+        extrapolation, `WIDER` than the one it resembles.
         """
-        for name in (f"{kind} {what}", f"{kind} extrapolated", "extrapolated"):
-            if name in self.spreads and (stack in self.stacks or name.endswith("extrapolated")):
-                return name, self.spreads[name]
-        raise UnknownName("class", f"{kind} {what}", list(self.spreads), hint="the calibration file has no such interval")
+        name = f"{kind} {what}"
+        spread = self.spreads.get(name) or max(self.spreads.values(), key=lambda s: s.high - s.low)
+        if modelled and name in self.spreads and stack in self.stacks:
+            return name, spread
+        wider = replace(spread, rows=0, low=WIDER * spread.low, high=WIDER * spread.high, origin=f"{WIDER:g} times {name}")
+        return f"{name} {EXTRAPOLATED}", wider
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced; used by fits and sensitivity studies."""

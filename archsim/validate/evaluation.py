@@ -172,7 +172,7 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
     for i, case in enumerate(cases):
         if quantity(case) == "time":
             kind, _, what = class_of(case).partition(" ")
-            _, spread = calibration.spread_of(kind, what if trusted else "extrapolated", case.stack.id)
+            _, spread = calibration.spread_of(kind, what, case.stack.id, trusted)
             a, b = (-spread.high, -spread.low) if case.metric == "latency_s" else (spread.low, spread.high)
             low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high

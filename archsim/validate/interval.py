@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from archsim.validate.case import Case
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
-WIDER = 1.5  # factor on the widest class for what resembles no measured row. A choice, not a fit.
 
 
 def class_of(case: Case) -> str:
@@ -43,21 +42,7 @@ def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) ->
         own = errors[timed & (names == name)]
         if own.size >= FEWEST:
             found[str(name)] = _spread(own, level, f"held-out {fold}, {own.size} rows")
-    return found | extrapolated(found)
-
-
-def extrapolated(found: Mapping[str, Spread]) -> dict[str, Spread]:
-    """For each kind of device the spread of what resembles no measured row: the widest class of networks, made wider."""
-    wider = {}
-    for kind in sorted({name.partition(" ")[0] for name in found}):
-        own = [s for name, s in found.items() if name.startswith(f"{kind} ") and not name.endswith(" kernel")]
-        own = own or [s for name, s in found.items() if name.startswith(f"{kind} ")]
-        widest = WIDER * max(max(-s.low, s.high) for s in own)
-        wider[f"{kind} extrapolated"] = Spread(
-            rows=0, low=-widest, high=widest, median=max(s.median for s in own), p90=max(s.p90 for s in own),
-            origin=f"{WIDER:g} times the widest class of networks",
-        )  # fmt: skip
-    return wider
+    return found
 
 
 def _spread(errors: Array, level: float, origin: str) -> Spread:

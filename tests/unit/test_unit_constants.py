@@ -75,9 +75,9 @@ def test_a_stack_without_measured_rows_is_an_extrapolation() -> None:
     name, known = shipped.spread_of("gpu", "inference", "caffe-cudnn4")
     assert name == "gpu inference"
     name, unknown = shipped.spread_of("gpu", "inference", "a-stack-of-mine")
-    assert name == "gpu extrapolated"
+    assert name == "gpu inference extrapolated"
     assert unknown.high > known.high
-    assert shipped.spread_of("gpu", "no such class", "caffe-cudnn4")[0] == "gpu extrapolated"
+    assert shipped.spread_of("gpu", "no such class", "caffe-cudnn4")[0] == "gpu no such class extrapolated"
 
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
