@@ -10,7 +10,7 @@ from archsim.trace.zoo.builder import Builder
 
 GUOLINKE = "G. Ke, deep-learning-benchmarks, github.com/guolinke/deep-learning-benchmarks"
 WIDE = 26752  # features in and out of the synthetic networks
-# The benchmark's later form, at batch 8192; with 26752 features its published K40 times would take six times the card's peak.
+# Inferred, not read: with the 26752 features of its scripts the published K40 times would take six times the card's peak.
 NARROW_IN, NARROW_OUT = 512, 1000
 
 
