@@ -234,7 +234,7 @@ def _references(query: Query) -> tuple[Reference, ...]:
 def _predict(row: Measurement, calibration: Calibration) -> Reference:
     script, framework = protocol(row.source), row.stack.partition("-")[0]
     query = ask(
-        row.network, row.hardware, batch=row.batch, precision=row.precision, task=script.task(row.task), stack=row.stack,
+        script.graph(row.network), row.hardware, batch=row.batch, precision=row.precision, task=script.task(row.task, framework), stack=row.stack,
         threads=row.threads, clock=row.clock_hz, calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -72,17 +72,26 @@ class Protocol:
     """What a source's script does besides the task that it names.
 
     `forward`: its forward pass runs as in training. `input_gradient`: the networks or frameworks for which its backward
-    pass computes the gradient of the network's input too. `not_fitted`: kinds of device whose rows leave out something that
+    pass computes the gradient of the network's input too. `updates`: the frameworks whose backward pass also updates the
+    weights. `graphs`: network -> the graph that its scripts run. `not_fitted`: kinds of device whose rows leave out something that
     matters (say, the number of threads), so that no constant may be fitted to them.
     """
 
     forward: bool = False
     input_gradient: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    graphs: Mapping[str, str] = field(default_factory=dict)
     not_fitted: tuple[str, ...] = ()
 
-    def task(self, task: str) -> str:
+    def task(self, task: str, framework: str) -> str:
         """The task as it really ran."""
+        if framework in self.updates:
+            task = {"backward": "backward_update", "forward_backward": "training_step"}.get(task, task)
         return "forward" if task == "inference" and self.forward else task
+
+    def graph(self, network: str) -> str:
+        """The graph of a network as it really ran."""
+        return self.graphs.get(network, network)
 
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the input was computed."""
@@ -95,6 +104,7 @@ def protocol(source: str) -> Protocol:
     entry = _sources().get(source, {})
     return Protocol(
         forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())),
+        updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}),
         not_fitted=tuple(entry.get("not_fitted", ())),
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
 from archsim.trace.op import Add, CrossEntropy, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
-TASKS = ("inference", "forward", "backward", "forward_backward", "training_step")
+TASKS = ("inference", "forward", "backward", "backward_update", "forward_backward", "training_step")
 OPTIMISER = "sgd_momentum"
 
 
@@ -23,8 +23,8 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
     """The ops that a task runs, in order: forward, gradients in reverse, updates; dead ops are left out.
 
     `inference` is the forward pass, `forward` the same as training runs it (batch statistics, dropout, loss), `backward`
-    the gradients alone (the forward tensors that they read are inputs of the trace), `forward_backward` both, and
-    `training_step` adds the updates. With `input_gradient` the network's inputs get a gradient too, as scripts have it
+    the gradients alone (the forward tensors that they read are inputs of the trace), `forward_backward` both;
+    `backward_update` and `training_step` are these with the updates. With `input_gradient` the network's inputs get a gradient too, as scripts have it
     that call a framework's backward pass without telling it to leave the first layer's out. Raises ValueError for another
     task, for a trace that holds gradients already, and, where gradients are asked for, for one without learned values.
     """
@@ -41,11 +41,10 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
     gradients, handed_in = _gradients(forward, input_gradient)
     if not gradients:
         raise ValueError(f"network {trace.name!r} has no learned values, so there is nothing to train")
-    if task == "backward":
-        return _with_ops(forward, gradients, _read_by(gradients, forward) | handed_in)
-    ops = [*forward.ops, *gradients]
-    if task == "training_step":
-        ops += _updates(forward, gradients, optimiser)
+    updates = _updates(forward, gradients, optimiser) if task in ("backward_update", "training_step") else []
+    if task in ("backward", "backward_update"):
+        return _with_ops(forward, [*gradients, *updates], _read_by(gradients, forward) | handed_in)
+    ops = [*forward.ops, *gradients, *updates]
     return _with_ops(forward, ops, dict(forward.inputs) | handed_in)
 
 

@@ -10,6 +10,7 @@ from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
 from archsim.validate.resolve import Refused, network, setting
+from archsim.validate.software import version_of
 
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
@@ -26,16 +27,17 @@ def read(row: Row, file: str) -> list[Case]:
         raise Refused(f"{devices} devices: several devices are not modelled")
     if cells.get("seq_len") or cells.get("out_len"):
         raise Refused("sequence lengths are not modelled")
-    found = setting(cells["hardware"], cells["stack"], cells["precision"])
+    stack = version_of(cells["source"], cells.get("source_ref", ""), cells["stack"])
+    found = setting(cells["hardware"], stack, cells["precision"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     clock = cells.get("clock_mhz")
     script = protocol(cells["source"])
-    ran = script.task(task)
+    ran = script.task(task, found.stack.framework)
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(found.stack.variants.get(name, name), ran, batch, found.stack.optimiser,
+            ops=network(found.stack.variants.get(name, script.graph(name)), ran, batch, found.stack.optimiser,
                         script.of_inputs(name, found.stack.framework)), spec=found.spec, stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,

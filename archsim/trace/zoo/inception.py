@@ -6,6 +6,7 @@ from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
 
 SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
+CONVNET = "S. Chintala, convnet-benchmarks: torch7/imagenet_winners/googlenet.lua and its twins in caffe, tensorflow and neon"
 IOFFE = "S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167, figure 5; as in MXNet's inception-bn"
 
 # module -> (1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection)
@@ -43,14 +44,29 @@ def googlenet() -> Trace:
     x = net.lrn(net.max_pool(x, 3, 2, ceil=True, name="pool1"), name="norm1")
     x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
     x = net.lrn(net.relu(net.conv(x, 192, 3, pad=1, name="conv2")), name="norm2")
+    x = net.dropout(_modules(net, x), 0.4, name="drop5")
+    net.softmax(net.linear(x, 1000, name="fc"))
+    return net.trace(aliases=("inception_v1", "bvlc_googlenet"))
+
+
+def googlenet_plain() -> Trace:
+    """The same without normalisation, dropout and loss, as convnet-benchmarks runs it in every framework."""
+    net = Builder("googlenet@convnet", CONVNET, {"data": ("N", 3, 224, 224)}, notes="without normalisation, dropout and loss")
+    x = net.max_pool(net.relu(net.conv("data", 64, 7, 2, 3, name="conv1")), 3, 2, ceil=True, name="pool1")
+    x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
+    x = net.relu(net.conv(x, 192, 3, pad=1, name="conv2"))
+    net.relu(net.linear(_modules(net, x), 1000, name="fc"))
+    return net.trace()
+
+
+def _modules(net: Builder, x: str) -> str:
+    """The nine modules with the poolings around them."""
     x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
     for name, widths in GOOGLENET.items():
         x = _module(net, x, widths, f"inception_{name}")
         if name in ("3b", "4e"):
             x = net.max_pool(x, 3, 2, ceil=True, name=f"pool{name[0]}")
-    x = net.dropout(net.avg_pool(x, 7, 1, name="pool5"), 0.4, name="drop5")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace(aliases=("inception_v1", "bvlc_googlenet"))
+    return net.avg_pool(x, 7, 1, name="pool5")
 
 
 def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:

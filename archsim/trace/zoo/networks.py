@@ -1,6 +1,6 @@
 """The table of shipped networks: name -> the function that builds the trace.
 
-A name with `@` is the graph that the published script of one framework really runs, where it differs.
+A name with `@` is the graph that a framework or a published script really runs, where it differs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "resnet_200": resnet.resnet_200,
     "resnet_56": resnet.resnet_56,
     "googlenet": inception.googlenet,
+    "googlenet@convnet": inception.googlenet_plain,
     "inception_bn": inception.inception_bn,
     "inception_v3": inception_v3,
     "squeezenet_1_0": squeezenet.squeezenet_1_0,
