@@ -33,7 +33,7 @@ def gpu_cost(
     work = cta_work(kernels, depth_k, ctas, resident, rate, constants)
     bounds = {
         "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
-        "dram": memory_bound(moved, device),
+        "dram": memory_bound(kernels, moved, device, constants),
         "l2": cache_bound(cached, device, clock, constants),
         "latency": latency_bound(kernels, device, moved, ctas, slots, constants),
     }
@@ -85,9 +85,11 @@ def compute_bound(
     return np.asarray(work * issue_slots(ctas, resident, device.sm.count, fill) / (rate * clock))
 
 
-def memory_bound(moved: Array, device: Gpu) -> Array:
-    """Bytes over the achievable memory bandwidth [s]."""
-    return np.asarray(moved / (device.memory.bandwidth * device.memory.achievable))
+def memory_bound(kernels: Kernels, moved: Array, device: Gpu, constants: Calibration) -> Array:
+    """Bytes over the achievable memory bandwidth [s], of which a family of streams may reach a share."""
+    family = constants.gather(kernels.constants)[kernels.efficiency]
+    share = np.where(kernels.matrix > 0, 1.0, family)
+    return np.asarray(moved / (device.memory.bandwidth * device.memory.achievable * share))
 
 
 def cache_bound(cached: Array, device: Gpu, clock: Array | float, constants: Calibration) -> Array:

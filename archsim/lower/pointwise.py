@@ -35,11 +35,14 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
 def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
     launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
     one = context.stack.elementwise_threads == "all"
-    kernel = stream(
-        op.kind.op, reads / launches, writes / launches, flop=op.flop / launches, element=context.element,
-        repeat=launches, threaded=one,
-    )  # fmt: skip
     windows = _window_bytes(op, context) / launches
+    # A slot issues one multiply-accumulate, two FLOP.
+    flop = max(op.flop / launches, 2.0 * context.stack.window_slots * windows / context.element)
+    efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
+    kernel = stream(
+        op.kind.op, reads / launches, writes / launches, flop=flop, element=context.element, repeat=launches, threaded=one,
+        efficiency=efficiency,
+    )  # fmt: skip
     return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows),)))
 
 

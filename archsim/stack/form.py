@@ -72,6 +72,7 @@ class StackForm(Form):
     elementwise_threads: Literal["one", "all"] = "all"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
+    window_slots: Annotated[float, Field(ge=0)] = 0.0
     linear_bias: Literal["separate", "fused"] = "separate"
     half: Literal["storage", "native"] = "storage"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"

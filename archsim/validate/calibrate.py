@@ -217,6 +217,8 @@ def _influences(name: str, group: Group) -> bool:
         return False
     if family == "cpu":
         return device.kind == "cpu" and rest in ("ramp", "barrier_s", "pointwise_flop", "prefetch")
+    if name in case.stack.efficiency.values():
+        return True
     return family in ("gemm", "stream", "l2") and device.kind == "gpu" and name not in case.stack.efficiency.values()
 
 
