@@ -67,7 +67,9 @@ def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibra
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = 1.0 + kernels.matrix * constants["gemm.kappa"] * 2.0 / side
     issue = constants[f"issue.{device.identity.architecture}"]
-    return np.asarray(device.pipe(precision) * issue * family / reuse)
+    # Streams compute in fp32, whatever they store.
+    pipe = np.where((kernels.matrix > 0) | (kernels.dense > 0), device.pipe(precision), device.pipe("fp32"))
+    return np.asarray(pipe * issue * family / reuse)
 
 
 def compute_bound(

@@ -47,13 +47,11 @@ def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes:
 
 
 def _window_bytes(op: BoundOp, context: Context) -> float:
-    """What the windows of a pooling read through the cache [B]: each value once for every window that it lies in.
+    """What windows read through the cache [B], of pixels (pooling) or channels (LRN): each value once for every window.
 
     The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
     """
-    kernel = getattr(op.kind, "kernel", None)
-    if kernel is None:
-        return 0.0
+    kernel = getattr(op.kind, "kernel", None) or (getattr(op.kind, "size", 0), 1)
     covered = context.bytes(op.shape) * float(kernel[0] * kernel[1])
     return covered if op.phase == "forward" else 2.0 * covered
 
