@@ -234,11 +234,11 @@ def _references(query: Query) -> tuple[Reference, ...]:
 def _predict(row: Measurement, calibration: Calibration) -> Reference:
     script, framework = protocol(row.source), row.stack.partition("-")[0]
     query = ask(
-        row.network, row.hardware, batch=row.batch, precision=row.precision, task=script.task(row.task), stack=row.stack,
-        threads=row.threads, clock=row.clock_hz, calibration=calibration,
-        input_gradient=script.of_inputs(row.network, framework),
+        script.graph(row.network, framework, row.network), row.hardware, batch=row.batch, precision=row.precision,
+        task=script.task(row.task, row.network, framework), stack=row.stack, threads=row.threads, clock=row.clock_hz,
+        calibration=calibration, input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
-    result = run(query)
+    result = run(replace(query, stack=replace(query.stack, inputs=script.inputs or query.stack.inputs)))
     latency = float(result.latency_s[0])
     energy = math.fsum(result.energy_j[0].tolist())
     values = {"latency_s": latency, "throughput_per_s": row.batch / latency, "power_w": energy / latency, "energy_j": energy}

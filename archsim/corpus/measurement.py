@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -71,18 +71,27 @@ def _network_files() -> tuple[tuple[str, ...], ...]:
 class Protocol:
     """What a source's script does besides the task that it names.
 
-    `forward`: its forward pass runs as in training. `input_gradient`: the networks or frameworks for which its backward
-    pass computes the gradient of the network's input too. `not_fitted`: kinds of device whose rows leave out something that
-    matters (say, the number of threads), so that no constant may be fitted to them.
+    `forward`: its forward pass runs as in training, always or for some a "framework network". `input_gradient`: the
+    networks or frameworks for which its backward pass computes the gradient of the network's input too. `not_fitted`:
+    kinds of device whose rows leave out something that matters (say, the number of threads), so that no constant may be
+    fitted to them. `graphs`: "framework network" -> the graph that it builds under that name. `inputs`: where its timed loop
+    finds them, "device" or "host"; empty for what the stack says.
     """
 
-    forward: bool = False
+    forward: bool | tuple[str, ...] = False
     input_gradient: tuple[str, ...] = ()
     not_fitted: tuple[str, ...] = ()
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    inputs: str = ""
 
-    def task(self, task: str) -> str:
+    def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
-        return "forward" if task == "inference" and self.forward else task
+        trained = self.forward if isinstance(self.forward, bool) else f"{framework} {network}" in self.forward
+        return "forward" if task == "inference" and trained else task
+
+    def graph(self, network: str, framework: str, otherwise: str) -> str:
+        """The graph that it built, `otherwise` unless it is known to differ."""
+        return self.graphs.get(f"{framework} {network}", otherwise)
 
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the input was computed."""
@@ -93,9 +102,10 @@ class Protocol:
 def protocol(source: str) -> Protocol:
     """The protocol of a source; a plain one for a source that is not described."""
     entry = _sources().get(source, {})
+    forward = entry.get("forward", ())
     return Protocol(
-        forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())),
-        not_fitted=tuple(entry.get("not_fitted", ())),
+        forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
+        not_fitted=tuple(entry.get("not_fitted", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
     )  # fmt: skip
 
 

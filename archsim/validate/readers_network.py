@@ -9,7 +9,7 @@ from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
-from archsim.validate.resolve import Refused, network, setting
+from archsim.validate.resolve import Refused, network, setting, with_inputs
 
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
@@ -30,13 +30,16 @@ def read(row: Row, file: str) -> list[Case]:
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     clock = cells.get("clock_mhz")
     script = protocol(cells["source"])
-    ran = script.task(task)
+    framework = found.stack.framework
+    found = with_inputs(found, script.inputs)
+    ran = script.task(task, name, framework)
+    graph = script.graph(name, framework, found.stack.variants.get(name, name))
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(found.stack.variants.get(name, name), ran, batch, found.stack.optimiser,
-                        script.of_inputs(name, found.stack.framework)), spec=found.spec, stack=found.stack,
+            ops=network(graph, ran, batch, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
+            stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,
         )

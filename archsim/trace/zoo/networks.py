@@ -38,6 +38,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "resnet_56": resnet.resnet_56,
     "googlenet": inception.googlenet,
     "inception_bn": inception.inception_bn,
+    "inception_bn@caffe": inception.inception_bn_caffe,
     "inception_v3": inception_v3,
     "squeezenet_1_0": squeezenet.squeezenet_1_0,
     "squeezenet_1_1": squeezenet.squeezenet_1_1,
