@@ -235,7 +235,7 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     script, framework = protocol(row.source), row.stack.partition("-")[0]
     query = ask(
         script.graph(row.network, framework, row.network), row.hardware, batch=row.batch, precision=row.precision,
-        task=script.task(row.task, row.network, framework), stack=row.stack, threads=row.threads, clock=row.clock_hz,
+        task=script.task(row.task, row.network, framework), stack=script.stack(row.hardware, row.stack), threads=row.threads, clock=row.clock_hz,
         calibration=calibration, input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
     result = run(replace(query, stack=replace(query.stack, inputs=script.inputs or query.stack.inputs)))

@@ -75,7 +75,7 @@ class Protocol:
     networks or frameworks for which its backward pass computes the gradient of the network's input too. `not_fitted`:
     kinds of device whose rows leave out something that matters (say, the number of threads), so that no constant may be
     fitted to them. `graphs`: "framework network" -> the graph that it builds under that name. `inputs`: where its timed loop
-    finds them, "device" or "host"; empty for what the stack says.
+    finds them, "device" or "host"; empty for what the stack says. `stacks`: "hardware stack" -> the one that it ran.
     """
 
     forward: bool | tuple[str, ...] = False
@@ -83,11 +83,16 @@ class Protocol:
     not_fitted: tuple[str, ...] = ()
     graphs: Mapping[str, str] = field(default_factory=dict)
     inputs: str = ""
+    stacks: Mapping[str, str] = field(default_factory=dict)
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
         trained = self.forward if isinstance(self.forward, bool) else f"{framework} {network}" in self.forward
         return "forward" if task == "inference" and trained else task
+
+    def stack(self, hardware: str, stack: str) -> str:
+        """The stack that really ran."""
+        return self.stacks.get(f"{hardware} {stack}", stack)
 
     def graph(self, network: str, framework: str, otherwise: str) -> str:
         """The graph that it built, `otherwise` unless it is known to differ."""
@@ -106,6 +111,7 @@ def protocol(source: str) -> Protocol:
     return Protocol(
         forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
         not_fitted=tuple(entry.get("not_fitted", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
+        stacks=entry.get("stacks", {}),
     )  # fmt: skip
 
 

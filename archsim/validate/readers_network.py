@@ -26,12 +26,12 @@ def read(row: Row, file: str) -> list[Case]:
         raise Refused(f"{devices} devices: several devices are not modelled")
     if cells.get("seq_len") or cells.get("out_len"):
         raise Refused("sequence lengths are not modelled")
-    found = setting(cells["hardware"], cells["stack"], cells["precision"])
+    script = protocol(cells["source"])
+    stack = script.stack(cells["hardware"], cells["stack"])
+    found = with_inputs(setting(cells["hardware"], stack, cells["precision"]), script.inputs)
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     clock = cells.get("clock_mhz")
-    script = protocol(cells["source"])
     framework = found.stack.framework
-    found = with_inputs(found, script.inputs)
     ran = script.task(task, name, framework)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
     return [
