@@ -75,7 +75,9 @@ class Protocol:
     networks or frameworks for which its backward pass computes the gradient of the network's input too. `not_fitted`:
     kinds of device whose rows leave out something that matters (say, the number of threads), so that no constant may be
     fitted to them. `graphs`: "framework network" -> the graph that it builds under that name. `inputs`: where its timed loop
-    finds them, "device" or "host"; empty for what the stack says. `stacks`: "hardware stack" -> the one that it ran.
+    finds them, "device" or "host"; empty for what the stack says. `stacks`: "hardware stack" or
+    "network stack" -> the one that it ran. `tokens`: "framework network" -> tokens in a sequence, where its batch counts
+    tokens instead of sequences.
     """
 
     forward: bool | tuple[str, ...] = False
@@ -84,15 +86,20 @@ class Protocol:
     graphs: Mapping[str, str] = field(default_factory=dict)
     inputs: str = ""
     stacks: Mapping[str, str] = field(default_factory=dict)
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
         trained = self.forward if isinstance(self.forward, bool) else f"{framework} {network}" in self.forward
         return "forward" if task == "inference" and trained else task
 
-    def stack(self, hardware: str, stack: str) -> str:
+    def stack(self, hardware: str, network: str, stack: str) -> str:
         """The stack that really ran."""
-        return self.stacks.get(f"{hardware} {stack}", stack)
+        return self.stacks.get(f"{hardware} {stack}") or self.stacks.get(f"{network} {stack}", stack)
+
+    def samples(self, batch: int, network: str, framework: str) -> int:
+        """The samples in a batch that the source calls `batch`."""
+        return max(1, batch // self.tokens.get(f"{framework} {network}", 1))
 
     def graph(self, network: str, framework: str, otherwise: str) -> str:
         """The graph that it built, `otherwise` unless it is known to differ."""
@@ -111,7 +118,7 @@ def protocol(source: str) -> Protocol:
     return Protocol(
         forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
         not_fitted=tuple(entry.get("not_fitted", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
-        stacks=entry.get("stacks", {}),
+        stacks=entry.get("stacks", {}), tokens=entry.get("tokens", {}),
     )  # fmt: skip
 
 

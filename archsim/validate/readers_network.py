@@ -27,18 +27,19 @@ def read(row: Row, file: str) -> list[Case]:
     if cells.get("seq_len") or cells.get("out_len"):
         raise Refused("sequence lengths are not modelled")
     script = protocol(cells["source"])
-    stack = script.stack(cells["hardware"], cells["stack"])
-    found = with_inputs(setting(cells["hardware"], stack, cells["precision"]), script.inputs)
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
+    stack = script.stack(cells["hardware"], name, cells["stack"])
+    found = with_inputs(setting(cells["hardware"], stack, cells["precision"]), script.inputs)
     clock = cells.get("clock_mhz")
     framework = found.stack.framework
     ran = script.task(task, name, framework)
+    samples = script.samples(batch, name, framework)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(graph, ran, batch, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
+            ops=network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
             stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,

@@ -7,7 +7,7 @@ from archsim.trace.zoo.builder import Builder
 
 SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
 IOFFE = "S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167, figure 5; as in MXNet's inception-bn"
-PERTUSA = "github.com/pertusa/InceptionBN-21K-for-Caffe, deploy.prototxt, as DLInfBench ships it (models/caffe/inception-bn.prototxt)"
+PERTUSA = "github.com/pertusa/InceptionBN-21K-for-Caffe, deploy.prototxt, as in DLInfBench's models/caffe/inception-bn.prototxt"
 
 # module -> (1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection)
 GOOGLENET = {

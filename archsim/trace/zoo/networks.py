@@ -36,6 +36,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "resnet_152": resnet.resnet_152,
     "resnet_200": resnet.resnet_200,
     "resnet_56": resnet.resnet_56,
+    "resnet_56@cntk": resnet.resnet_56_cntk,
     "googlenet": inception.googlenet,
     "inception_bn": inception.inception_bn,
     "inception_bn@caffe": inception.inception_bn_caffe,
