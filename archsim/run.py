@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -17,6 +19,20 @@ from archsim.query import Query
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
+from archsim.trace.kind import FORWARD
+from archsim.trace.trace import BoundOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTime:
+    """What the host spends on each plan [s], [D, O]: `issue_s` beside a busy GPU, `stall_s` while the GPU waits."""
+
+    issue_s: Array
+    stall_s: Array
+
+    def scaled(self, factor: float) -> HostTime:
+        """The same times a factor."""
+        return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +60,10 @@ def run(query: Query) -> Run:
     cost = query.fidelity.cost(
         lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset()
     )
-    host = host_time(lowered.kernels, cost, query.stack, device, constants) * query.fidelity.overheads
-    timeline = in_order(cost.time_s, host, lowered.plan_of, device)
+    overheads = float(query.fidelity.overheads)
+    host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
+    feed = feed_time(input_bytes(query.trace.ops), query.stack, device, constants) * overheads
+    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed)
     dram = spread(cost.dram_bytes, lowered.plan_of)
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
@@ -59,10 +77,16 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     return precision
 
 
-def in_order(plan_s: Array, host_s: Array, plan_of: Index, device: Device) -> Timeline:
-    """The serial schedule of ops whose plans take `plan_s` on the device and `host_s` on the host, both [D, O]."""
-    schedule = asynchronous if isinstance(device, Gpu) else synchronous
-    return schedule(spread(plan_s, plan_of), spread(host_s, plan_of))
+def in_order(plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0) -> Timeline:
+    """The serial schedule of ops whose plans take `plan_s` on the device, [D, O], and what the host adds.
+
+    The first op is issued once the input has been copied, which takes `feed_s` [s], a float or [D, 1].
+    """
+    device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
+    issue_s[..., :1] += feed_s
+    if not isinstance(device, Gpu):
+        return synchronous(device_s, issue_s)
+    return asynchronous(device_s, issue_s, spread(host.stall_s, plan_of))
 
 
 def spread(per_plan: Array, plan_of: Index) -> Array:
@@ -70,9 +94,28 @@ def spread(per_plan: Array, plan_of: Index) -> Array:
     return np.where(plan_of >= 0, per_plan[..., np.maximum(plan_of, 0)], 0.0)
 
 
-def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> Array:
-    """Time that the host spends on each plan [s], [D, O]: framework calls, and on a GPU the driver's work per launch."""
+def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:
+    """What the host spends on each plan: framework calls, on a GPU the driver's work per launch, and updates."""
+    none = np.zeros_like(cost.time_s)
     if not stack.host:
-        return np.zeros_like(cost.time_s)
+        return HostTime(issue_s=none, stall_s=none)
     per_launch = constants["host.launch"] if isinstance(device, Gpu) else 0.0
-    return np.asarray(kernels.host_ops * constants[stack.host] + cost.launches * per_launch)
+    issue = kernels.host_ops * constants[stack.host] + cost.launches * per_launch
+    stall = kernels.updates * constants[stack.update_host] if stack.update_host else 0.0
+    return HostTime(issue_s=issue, stall_s=none + stall)
+
+
+def input_bytes(ops: Sequence[BoundOp]) -> float:
+    """Size of what a network is fed [B]: what forward ops read and none writes, four bytes a value."""
+    written = {op.name for op in ops}
+    read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
+    sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
+    return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+def feed_time(size: float, stack: Stack, device: Device, constants: Calibration) -> Array | float:
+    """Time to bring `size` bytes of input from the framework's host memory to a GPU [s]: copies there, then the link."""
+    if stack.inputs != "host" or not isinstance(device, Gpu):
+        return 0.0
+    over_link = 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
+    return size * (stack.input_copies / constants["host.copy_Bps"] + over_link)

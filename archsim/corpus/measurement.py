@@ -30,6 +30,7 @@ class Measurement:
     metric: str
     value: float
     split: str
+    reference: str  # where in the source
 
 
 def rows_of(network: str, hardware: str) -> Iterator[Measurement]:
@@ -50,7 +51,7 @@ def _measurement(row: dict[str, str]) -> Measurement:
         source=row["source"], network=row["network"], hardware=row["hardware"], stack=row["stack"], task=row["task"],
         batch=int(row["batch"]), precision=row["precision"], threads=int(threads) if threads.isdigit() else None,
         devices=int(row.get("devices") or 1), clock_hz=float(clock) * 1e6 if clock else None, metric=row["metric"],
-        value=float(row["value"]), split=row.get("split") or "",
+        value=float(row["value"]), split=row.get("split") or "", reference=row.get("source_ref") or "",
     )  # fmt: skip
 
 
@@ -71,27 +72,47 @@ def _network_files() -> tuple[tuple[str, ...], ...]:
 class Protocol:
     """What a source's script does besides the task that it names.
 
-    `forward`: its forward pass runs as in training. `input_gradient`: the networks or frameworks for which its backward
-    pass computes the gradient of the network's input too. `updates`: the frameworks whose backward pass also updates the
-    weights. `graphs`: network -> the graph that its scripts run. `not_fitted`: kinds of device whose rows leave out something that
-    matters (say, the number of threads), so that no constant may be fitted to them.
+    `forward`: its forward pass runs as in training, always or for some a "framework network". `input_gradient`: the
+    networks or frameworks for which its backward pass computes the gradient of the network's input too. `updates`: the
+    frameworks whose backward pass also updates the weights. `not_fitted`: kinds of device whose rows leave out something
+    that matters (say, the number of threads), so that no constant may be fitted to them. `graphs`: network or
+    "framework network" -> the graph that it builds under that name. `inputs`: where its timed loop finds them, "device" or
+    "host"; empty for what the stack says. `stacks`: "hardware stack" or "network stack" -> the one that it ran;
+    `versions`: the same by how a row's place in the source begins. `tokens`: "framework network" -> tokens in a sequence,
+    where its batch counts tokens instead of sequences.
     """
 
-    forward: bool = False
+    forward: bool | tuple[str, ...] = False
     input_gradient: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
-    graphs: Mapping[str, str] = field(default_factory=dict)
     not_fitted: tuple[str, ...] = ()
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    inputs: str = ""
+    stacks: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
-    def task(self, task: str, framework: str) -> str:
+    def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
         if framework in self.updates:
             task = {"backward": "backward_update", "forward_backward": "training_step"}.get(task, task)
-        return "forward" if task == "inference" and self.forward else task
+        trained = self.forward if isinstance(self.forward, bool) else f"{framework} {network}" in self.forward
+        return "forward" if task == "inference" and trained else task
 
-    def graph(self, network: str) -> str:
-        """The graph of a network as it really ran."""
-        return self.graphs.get(network, network)
+    def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
+        """The stack that really ran."""
+        begins = [start for start in self.versions if reference.startswith(start)]
+        if begins:
+            return self.versions[max(begins, key=len)]
+        return self.stacks.get(f"{hardware} {stack}") or self.stacks.get(f"{network} {stack}", stack)
+
+    def samples(self, batch: int, network: str, framework: str) -> int:
+        """The samples in a batch that the source calls `batch`."""
+        return max(1, batch // self.tokens.get(f"{framework} {network}", 1))
+
+    def graph(self, network: str, framework: str, otherwise: str) -> str:
+        """The graph that it built, `otherwise` unless it is known to differ."""
+        return self.graphs.get(f"{framework} {network}") or self.graphs.get(network, otherwise)
 
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the input was computed."""
@@ -102,10 +123,12 @@ class Protocol:
 def protocol(source: str) -> Protocol:
     """The protocol of a source; a plain one for a source that is not described."""
     entry = _sources().get(source, {})
+    forward = entry.get("forward", ())
     return Protocol(
-        forward=entry.get("forward") == "training", input_gradient=tuple(entry.get("input_gradient", ())),
-        updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}),
-        not_fitted=tuple(entry.get("not_fitted", ())),
+        forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
+        updates=tuple(entry.get("updates", ())), not_fitted=tuple(entry.get("not_fitted", ())),
+        graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""), stacks=entry.get("stacks", {}),
+        versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
     )  # fmt: skip
 
 

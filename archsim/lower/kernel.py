@@ -70,6 +70,7 @@ class Plan:
     read_bytes: float
     write_bytes: float
     host_ops: float = 1  # how many framework calls the op is
+    updates: float = 0  # 1 for an update of parameters
 
 
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
@@ -122,6 +123,7 @@ class Kernels:
     read_bytes: Array  # [O] at least, per plan
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
+    updates: Array  # [O]
 
     @property
     def launches(self) -> Array:
@@ -162,6 +164,7 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
         read_bytes=np.array([plan.read_bytes for plan in plans]),
         write_bytes=np.array([plan.write_bytes for plan in plans]),
         host_ops=np.array([plan.host_ops for plan in plans]),
+        updates=np.array([plan.updates for plan in plans]),
     )
 
 

@@ -71,4 +71,4 @@ def update(op: BoundOp, context: Context) -> Plan:
         "update", rows.inputs * size / rows.launches, rows.outputs * size / rows.launches, flop=op.flop / rows.launches,
         repeat=rows.launches,
     )  # fmt: skip
-    return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))
+    return replace(plan(op, context, Option(algorithm=optimiser, kernels=(kernel,))), updates=1.0)

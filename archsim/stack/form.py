@@ -77,6 +77,8 @@ class StackForm(Form):
     half: Literal["storage", "native"] = "storage"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
+    input_copies: Annotated[int, Field(ge=0)] = 1
+    update_host: str = ""
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}
     conv: ConvForm

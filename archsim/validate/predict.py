@@ -19,7 +19,7 @@ from archsim.device.device import Cpu, Gpu
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
-from archsim.run import arithmetic, host_time, in_order, spread
+from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, spread
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.validate.case import Case
@@ -29,12 +29,13 @@ PARTS = ("waves", "l2", "latency", "algorithms", "clock", "launch", "host", "pas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Cases that share device, stack and setting, lowered together; `plans[i]` are the plans of case i's ops."""
+    """Cases that share device, stack and setting, lowered together; `plans[i]` are case i's plans, `fed[i]` its input [B]."""
 
     cases: tuple[Case, ...]
     positions: Index
     lowered: Lowered
     plans: tuple[Index, ...]
+    fed: tuple[float, ...]
     clock: float
     threads: int
 
@@ -66,11 +67,13 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     for key, network in networks.items():
         plans[key] = lowered.plan_of[begin : begin + len(network)]
         begin += len(network)
+    fed = {key: input_bytes(network) for key, network in networks.items()}
     clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
     threads = first.threads or (int(device.core.count) if isinstance(device, Cpu) else 1)
     return Group(
         cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
-        plans=tuple(plans[id(case.ops)] for case in cases), clock=clock, threads=threads,
+        plans=tuple(plans[id(case.ops)] for case in cases), fed=tuple(fed[id(case.ops)] for case in cases), clock=clock,
+        threads=threads,
     )  # fmt: skip
 
 
@@ -101,10 +104,11 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: fr
     multiplied = arithmetic(first.stack, device, first.precision)
     cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without)
     host = host_time(kernels, cost, first.stack, device, calibration)
-    host = host * (model.overheads and "host" not in without)
     values = []
-    for case, plan_of in zip(group.cases, group.plans, strict=True):
-        timeline = in_order(cost.time_s, host if case.host else np.zeros_like(host), plan_of, device)
+    for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
+        counts = float(model.overheads and "host" not in without and case.host)
+        feed = feed_time(fed, case.stack, device, calibration) * counts
+        timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed)
         latency = float(timeline.latency_s[0])
         if case.metric in ("power_w", "energy_j"):
             flop, dram = spread(cost.flop, plan_of), spread(cost.dram_bytes, plan_of)

@@ -9,8 +9,7 @@ from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
-from archsim.validate.resolve import Refused, network, setting
-from archsim.validate.software import version_of
+from archsim.validate.resolve import Refused, network, setting, with_inputs
 
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
@@ -27,18 +26,21 @@ def read(row: Row, file: str) -> list[Case]:
         raise Refused(f"{devices} devices: several devices are not modelled")
     if cells.get("seq_len") or cells.get("out_len"):
         raise Refused("sequence lengths are not modelled")
-    stack = version_of(cells["source"], cells.get("source_ref", ""), cells["stack"])
-    found = setting(cells["hardware"], stack, cells["precision"])
-    name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
-    clock = cells.get("clock_mhz")
     script = protocol(cells["source"])
-    ran = script.task(task, found.stack.framework)
+    name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
+    stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
+    found = with_inputs(setting(cells["hardware"], stack, cells["precision"]), script.inputs)
+    clock = cells.get("clock_mhz")
+    framework = found.stack.framework
+    ran = script.task(task, name, framework)
+    samples = script.samples(batch, name, framework)
+    graph = script.graph(name, framework, found.stack.variants.get(name, name))
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(found.stack.variants.get(name, script.graph(name)), ran, batch, found.stack.optimiser,
-                        script.of_inputs(name, found.stack.framework)), spec=found.spec, stack=found.stack,
+            ops=network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
+            stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,
         )

@@ -71,6 +71,14 @@ def as_library(found: Setting) -> Setting:
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
+def with_inputs(found: Setting, inputs: str) -> Setting:
+    """The setting with its input on the "device" or the "host"; unchanged where `inputs` is empty or what the stack says."""
+    if inputs in ("", found.stack.inputs):
+        return found
+    stack = replace(found.stack, inputs=inputs, digest=f"{found.stack.digest}-{inputs}")
+    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+
+
 @lru_cache(maxsize=4096)
 def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
     spec, stack, precision = _device(hardware), _stack(stack_name), PRECISIONS.get(written.strip().lower())

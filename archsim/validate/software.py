@@ -26,11 +26,6 @@ def stack_of(table: str, words: str) -> str:
     return found
 
 
-def version_of(source: str, reference: str, stack: str) -> str:
-    """The stack of a row of a whole network: `stack`, unless its place in the source tells the version more closely."""
-    return _lookup("networks", f"{source}: {reference}") or stack
-
-
 @lru_cache(maxsize=4096)
 def _lookup(table: str, words: str) -> str:
     rows = _tables().get(table, {})

@@ -8,6 +8,7 @@ from archsim.trace.zoo.builder import Builder
 SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
 CONVNET = "S. Chintala, convnet-benchmarks: torch7/imagenet_winners/googlenet.lua and its twins in caffe, tensorflow and neon"
 IOFFE = "S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167, figure 5; as in MXNet's inception-bn"
+PERTUSA = "github.com/pertusa/InceptionBN-21K-for-Caffe, deploy.prototxt, as in DLInfBench's models/caffe/inception-bn.prototxt"
 
 # module -> (1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection)
 GOOGLENET = {
@@ -35,6 +36,13 @@ INCEPTION_BN = {
     "5a": (352, 192, 320, 160, 224, 128),
     "5b": (352, 192, 320, 192, 224, 128),
 }  # fmt: skip
+
+# The wider first half of the network for 21 thousand classes.
+INCEPTION_BN_21K = INCEPTION_BN | {
+    "3a": (96, 96, 96, 96, 144, 48),
+    "3b": (96, 96, 144, 96, 144, 96),
+    "3c": (0, 192, 240, 96, 144, 0),
+}
 
 
 def googlenet() -> Trace:
@@ -85,17 +93,35 @@ def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
 def inception_bn() -> Trace:
     """Ten modules with batch normalisation, two 3 x 3 in place of each 5 x 5."""
     net = Builder("inception_bn", IOFFE, {"data": ("N", 3, 224, 224)}, notes="convolutions have a bias, as in MXNet")
-    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, bias=True, name="conv1"), 3, 2, name="pool1")
-    x = net.conv_bn_relu(x, 64, 1, bias=True, name="conv2.reduce")
-    x = net.max_pool(net.conv_bn_relu(x, 192, 3, pad=1, bias=True, name="conv2"), 3, 2, name="pool2")
-    for name, widths in INCEPTION_BN.items():
-        x = _module_bn(net, x, widths, f"inception_{name}", last=name == "5b")
-    net.softmax(net.linear(net.avg_pool(x, 7, 1, name="pool5"), 1000, name="fc"))
+    _inception_bn(net, (64, 64, 192), INCEPTION_BN, ceil=False)
     return net.trace(aliases=("inception_v2", "bn_inception"))
 
 
-def _module_bn(net: Builder, x: str, widths: tuple[int, ...], name: str, *, last: bool) -> str:
-    """1 x 1, 3 x 3, two 3 x 3 and pooling side by side; a module without 1 x 1 halves the image."""
+def inception_bn_caffe() -> Trace:
+    """The prototxt that DLInfBench runs as inception-bn: the wider network for 21 thousand classes, here with 1000."""
+    net = Builder("inception_bn@caffe", PERTUSA, {"data": ("N", 3, 224, 224)}, notes="the network for 21k classes, 1000 outputs")
+    _inception_bn(net, (96, 128, 288), INCEPTION_BN_21K, ceil=True)
+    return net.trace()
+
+
+def _inception_bn(
+    net: Builder, stem: tuple[int, int, int], modules: dict[str, tuple[int, int, int, int, int, int]], *, ceil: bool
+) -> None:
+    """A stem of these widths, the modules and the classifier; `ceil` says whether the stem's poolings round up."""
+    conv1, reduce2, conv2 = stem
+    x = net.max_pool(net.conv_bn_relu("data", conv1, 7, 2, 3, bias=True, name="conv1"), 3, 2, ceil=ceil, name="pool1")
+    x = net.conv_bn_relu(x, reduce2, 1, bias=True, name="conv2.reduce")
+    x = net.max_pool(net.conv_bn_relu(x, conv2, 3, pad=1, bias=True, name="conv2"), 3, 2, ceil=ceil, name="pool2")
+    for name, widths in modules.items():
+        x = _module_bn(net, x, widths, f"inception_{name}", pad=0 if ceil else 1, last=name == "5b")
+    net.softmax(net.linear(net.avg_pool(x, 7, 1, name="pool5"), 1000, name="fc"))
+
+
+def _module_bn(net: Builder, x: str, widths: tuple[int, ...], name: str, *, pad: int, last: bool) -> str:
+    """1 x 1, 3 x 3, two 3 x 3 and pooling side by side; a module without 1 x 1 halves the image.
+
+    A halving pooling is padded by `pad`; without, it rounds up, to the same size.
+    """
     one, reduce3, three, reduce_double, double, projection = widths
     stride = 1 if one else 2
     a = [net.conv_bn_relu(x, one, 1, bias=True, name=f"{name}.1x1")] if one else []
@@ -105,7 +131,7 @@ def _module_bn(net: Builder, x: str, widths: tuple[int, ...], name: str, *, last
     c = net.conv_bn_relu(c, double, 3, pad=1, bias=True, name=f"{name}.double_1")
     c = net.conv_bn_relu(c, double, 3, stride, 1, bias=True, name=f"{name}.double_2")
     pool = net.max_pool if last or not one else net.avg_pool
-    d = pool(x, 3, stride, 1, name=f"{name}.pool")
+    d = pool(x, 3, stride, 1, name=f"{name}.pool") if one or pad else net.max_pool(x, 3, 2, ceil=True, name=f"{name}.pool")
     if projection:
         d = net.conv_bn_relu(d, projection, 1, bias=True, name=f"{name}.projection")
     return net.concat(*a, b, c, d, name=f"{name}.concat")

@@ -65,6 +65,22 @@ def resnet_56() -> Trace:
     return net.trace()
 
 
+def resnet_56_cntk() -> Trace:
+    """What the CNTK script calls ResNet-56: 18 blocks in each stage, normalised before the addition, a ReLU after it."""
+    net = Builder(
+        "resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", {"data": ("N", 3, 32, 32)},
+        notes="18 blocks in each stage, which makes 110 layers",
+    )  # fmt: skip
+    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
+    for stage, channels in enumerate((16, 32, 64), 1):
+        for number in range(18):
+            stride = 2 if stage > 1 and number == 0 else 1
+            x = _projected_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = net.avg_pool(x, 8, 1, name="pool")
+    net.softmax(net.linear(x, 10, name="fc"))
+    return net.trace()
+
+
 def _resnet(depth: int, block: Block, counts: tuple[int, ...]) -> Trace:
     net = Builder(f"resnet_{depth}", f"{SOURCE}; {TORCH}", {"data": ("N", 3, 224, 224)})
     return _head(net, _stages(net, _stem(net), block, counts), aliases=(f"resnet{depth}",))
@@ -125,6 +141,15 @@ def _preactivation_bottleneck(net: Builder, x: str, width: int, stride: int, nam
     y = net.conv_bn_relu(y, width, 3, stride, 1, name=f"{name}.conv2")
     y = net.conv(y, EXPANSION * width, 1, bias=False, name=f"{name}.conv3")
     return net.sum(y, shortcut, name=f"{name}.add")
+
+
+def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions; where the width changes, the shortcut is a bare 1 x 1 convolution."""
+    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
+    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
+    if net.channels(x) != width:
+        x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
+    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
 
 
 def _cifar_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
