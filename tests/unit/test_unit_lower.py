@@ -253,3 +253,31 @@ def test_columns_nest() -> None:
         len(getattr(columns, name)) == len(columns.kernel_of) for name in ("m", "n", "k", "flop", "tile_m", "split", "efficiency")
     )
     assert sum(len(option.kernels) for option in columns.options) == len(columns.kernels)
+
+
+def recurrent(menus: tuple[str, ...], **words: Any) -> dict[str, dict[str, Kernel]]:
+    """Kernels by phase and name of an LSTM layer of 6 units over 3 steps."""
+    trace = network(
+        {"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6, **words}, task="forward_backward",
+        batch=8, data=[3, "N", 6],
+    )  # fmt: skip
+    made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus}, digest=f"{menus}")
+    result = lowered(trace, made)
+    return {op.phase: {k.name: k for k in options(result, i)[0].kernels} for i, op in enumerate(result.ops)}
+
+
+def test_a_sequence_call_of_the_library_has_products_of_its_own_for_the_steps() -> None:
+    library, framework = recurrent(("gemm", "recurrent")), recurrent(("gemm",))
+    step = library["backward_data"]["gemm_recurrent"]
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("recurrent", 6, 8, 6, 4, 3)
+    step = framework["backward_data"]["gemm_recurrent"]
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("gemm", 6, 8, 24, 1, 3)
+    assert library["forward"]["gemm_input"].menu == "gemm"
+
+
+def test_a_skipped_input_is_not_multiplied() -> None:
+    kernels = recurrent(("gemm",), skip_input=True)
+    assert {phase: sorted(rows) for phase, rows in kernels.items()} == {
+        "forward": ["gates", "gemm_recurrent"], "backward_data": ["gates", "gemm_recurrent"],
+        "backward_filter": ["gemm_recurrent_weights"],
+    }  # fmt: skip
