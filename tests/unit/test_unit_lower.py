@@ -12,7 +12,7 @@ from archsim.errors import InputError, Unsupported
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Menu, Stack, Tile
+from archsim.stack.stack import Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
@@ -195,6 +195,26 @@ def test_streams_move_what_the_stack_says() -> None:
     (option,) = options(lowered(network(relu, data=["N", 8, 8]), stack("implicit_gemm")))
     (kernel,) = option.kernels
     assert (kernel.a_bytes, kernel.b_bytes, kernel.c_bytes) == (0, 4 * 128, 4 * 128)
+
+
+def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
+    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
+    wide = replace(stack(), vector=16, host_calls={"relu": 2.0}, digest="vector")
+    one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
+    assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
+    assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
+    assert (one.b_bytes.item(), four.b_bytes.item()) == (512, 512)
+
+
+def test_a_short_row_of_a_softmax_is_read_once_where_the_stack_says_so() -> None:
+    rows = {"forward": Passes(inputs=1, outputs=1)}
+    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, digest="short")
+    reads = []
+    for features in (1024, 1025):
+        op = {"op": "softmax", "name": "s", "in": ["data"], "out": ["N", features]}
+        (option,) = options(lowered(network(op, data=["N", features]), made))
+        reads.append(option.kernels[0].b_bytes / (4 * 2 * features))
+    assert reads == [1, 2]
 
 
 def test_narrow_values_are_half_as_large() -> None:
