@@ -26,6 +26,11 @@ class Context:
         """Size of tensors of these shapes [B]."""
         return float(sum(prod(shape) for shape in shapes) * self.element)
 
+    @property
+    def vector(self) -> int:
+        """What a thread of a streaming kernel loads at once [B]: one value, or several where the stack's kernels do."""
+        return max(self.element, self.stack.vector)
+
     def efficiency(self, family: str) -> str:
         """The constant of a kernel family (gemm, gemv, recurrent, ...)."""
         names = self.stack.efficiency
@@ -66,8 +71,11 @@ def single(algorithm: str, op: BoundOp, context: Context, *kernels: Kernel) -> P
     return plan(op, context, Option(algorithm=algorithm, kernels=kernels))
 
 
-def plan(op: BoundOp, context: Context, *options: Option, host_ops: float = 1) -> Plan:
-    """A plan of these options. Least traffic: inputs and parameters read, output written, each once."""
+def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None = None) -> Plan:
+    """A plan of these options; the stack says how many `host_ops` a kind is, if they are not named.
+
+    Least traffic: inputs and parameters read, output written, each once.
+    """
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
     weights = float(op.kind.parameters(op.input_shapes, op.shape) * context.element)
     reads, writes = {
@@ -77,4 +85,5 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float = 1) -
     }.get(op.phase, (inputs + weights, out))
     least_reads = min(sum(k.repeat * (k.a_bytes + k.b_bytes) for k in option.kernels) for option in options)
     least_writes = min(sum(k.repeat * k.c_bytes for k in option.kernels) for option in options)
-    return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=host_ops)
+    calls = context.stack.host_calls.get(op.kind.op, 1.0) if host_ops is None else host_ops
+    return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls)

@@ -24,7 +24,7 @@ def product(
     flop = 2.0 * m * n * k * count
     if min(m, n) <= THIN or (context.device_kind == "gpu" and not context.stack.menus):
         name = name.replace("gemm", "gemv") if min(m, n) <= THIN else name
-        return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
+        return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
         name=name, efficiency=context.efficiency(family), menu=context.menu(menu), m=m, n=n, k=k, count=count,

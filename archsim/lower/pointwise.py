@@ -11,6 +11,7 @@ from archsim.stack.stack import Passes
 from archsim.trace.trace import BoundOp
 
 VIEWS = ("reshape",)  # change how a tensor is indexed, not where it lies
+SHORT_ROW = 1024  # values that the threads of one warp hold in registers, so that a row is read once
 
 
 def pointwise(op: BoundOp, context: Context) -> Plan | None:
@@ -20,8 +21,8 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     phase = "forward" if op.phase == "forward" else "backward"
     # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
     meets = getattr(op.kind, "accumulate", False)
-    own = "accumulate" if meets and "accumulate" in context.stack.passes else op.kind.op
-    rows = context.passes(own, "forward" if meets else phase)
+    own = "accumulate" if meets else f"short_{op.kind.op}" if op.shape[-1:] <= (SHORT_ROW,) else op.kind.op
+    rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
@@ -40,7 +41,7 @@ def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes:
     flop = max(op.flop / launches, 2.0 * context.stack.window_slots * windows / context.element)
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
     kernel = stream(
-        op.kind.op, reads / launches, writes / launches, flop=flop, element=context.element, repeat=launches, threaded=one,
+        op.kind.op, reads / launches, writes / launches, flop=flop, element=context.vector, repeat=launches, threaded=one,
         efficiency=efficiency,
     )  # fmt: skip
     return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows),)))
@@ -59,7 +60,7 @@ def _window_bytes(op: BoundOp, context: Context) -> float:
 def embedding(op: BoundOp, context: Context) -> Plan:
     """A gather of rows, or the scatter of their gradients; only the rows that are looked up move."""
     moved = context.bytes(op.shape)
-    return single("gather", op, context, stream("gather", moved, moved, flop=op.flop, element=context.element))
+    return single("gather", op, context, stream("gather", moved, moved, flop=op.flop, element=context.vector))
 
 
 def update(op: BoundOp, context: Context) -> Plan:
@@ -69,6 +70,6 @@ def update(op: BoundOp, context: Context) -> Plan:
     size = 4.0 * prod(op.shape)  # master copies are fp32
     kernel = stream(
         "update", rows.inputs * size / rows.launches, rows.outputs * size / rows.launches, flop=op.flop / rows.launches,
-        repeat=rows.launches,
+        element=max(4, context.stack.vector), repeat=rows.launches,
     )  # fmt: skip
     return replace(plan(op, context, Option(algorithm=optimiser, kernels=(kernel,))), updates=1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.gemm import product
 from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.trace.kinds.recurrent import Lstm
 from archsim.trace.trace import BoundOp
 
 GATES = 4
@@ -13,11 +14,12 @@ GATES = 4
 def lstm(op: BoundOp, context: Context) -> Plan:
     """`layers` LSTM layers over [T, N, I]: the input product is batched over time, the recurrent one runs step by step."""
     steps, batch, features = op.input_shapes[0]
-    layers, hidden = getattr(op.kind, "layers", 1), op.shape[-1]
+    kind, hidden = op.kind, op.shape[-1]
+    assert isinstance(kind, Lstm)
     kernels: list[Kernel] = []
-    for layer in range(layers):
-        kernels += _layer(context, op.phase, steps, batch, features if layer == 0 else hidden, hidden)
-    calls = steps * layers * context.stack.recurrent_launches if context.stack.recurrent == "steps" else 1
+    for multiplied in kind.multiplied(features):
+        kernels += _layer(context, op.phase, steps, batch, multiplied, hidden)
+    calls = steps * kind.layers * context.stack.recurrent_launches if context.stack.recurrent == "steps" else 1
     return plan(op, context, Option(algorithm="lstm", kernels=tuple(kernels)), host_ops=calls)
 
 
@@ -29,20 +31,29 @@ def lstm_cell(op: BoundOp, context: Context) -> Plan:
 
 
 def _layer(context: Context, phase: str, steps: int, batch: int, features: int, hidden: int) -> list[Kernel]:
+    """The kernels of one layer; one that multiplies no `features` of its input has no input product."""
     rows, gates = steps * batch, GATES * hidden
     if phase == "backward_filter":  # both weight gradients are products over the whole sequence
-        return [
-            product("gemm_input_weights", context, gates, features, rows, family="gemm"),
-            product("gemm_recurrent_weights", context, gates, hidden, rows, family="gemm"),
-        ]
+        of_input = [product("gemm_input_weights", context, gates, features, rows, family="gemm")] if features else []
+        return [*of_input, product("gemm_recurrent_weights", context, gates, hidden, rows, family="gemm")]
     forward = phase == "forward"
     whole = (gates, rows, features) if forward else (features, rows, gates)
-    step = (gates, batch, hidden) if forward else (hidden, batch, gates)
+    # The library adds up the state's gradient from one product per gate; a framework calls one product for all.
+    library = _library_kernels(context)
+    apart = GATES if library and not forward else 1
+    step = (gates, batch, hidden) if forward else (hidden, batch, gates / apart)
     state = float(batch * hidden * context.element)
     moved = (GATES + 1) * state
+    of_input = [product("gemm_input", context, *whole)] if features else []
     return [
-        product("gemm_input", context, *whole),
-        product("gemm_recurrent", context, *step, family="recurrent", repeat=steps),
+        *of_input,
+        product("gemm_recurrent", context, *step, count=apart, menu="recurrent" if library else "gemm", family="recurrent",
+                repeat=steps),
         stream("gates", moved, 2 * state, flop=25.0 * batch * hidden, element=context.element,
                repeat=steps * max(1, context.stack.recurrent_launches - 1)),
     ]  # fmt: skip
+
+
+def _library_kernels(context: Context) -> bool:
+    """Whether the library's sequence call has kernels of its own for the product of a step."""
+    return context.stack.recurrent == "fused" and "recurrent" in context.stack.menus and not context.tensor

@@ -87,9 +87,10 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
+        host_calls=form.host_calls, vector=form.vector,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs,
-        input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
+        window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
+        inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
         variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,

@@ -69,7 +69,9 @@ class StackForm(Form):
     abstract: bool = False
     sources: dict[Word, Word]
     host: str = ""
+    host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
+    vector: Annotated[int, Field(ge=0)] = 0
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     window_slots: Annotated[float, Field(ge=0)] = 0.0

@@ -73,7 +73,9 @@ class Stack:
     efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
     optimiser_passes: Mapping[str, Passes]
     host: str = ""  # constant: host time per op
+    host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
+    vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison

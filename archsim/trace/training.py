@@ -24,9 +24,10 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
 
     `inference` is the forward pass, `forward` the same as training runs it (batch statistics, dropout, loss), `backward`
     the gradients alone (the forward tensors that they read are inputs of the trace), `forward_backward` both;
-    `backward_update` and `training_step` are these with the updates. With `input_gradient` the network's inputs get a gradient too, as scripts have it
-    that call a framework's backward pass without telling it to leave the first layer's out. Raises ValueError for another
-    task, for a trace that holds gradients already, and, where gradients are asked for, for one without learned values.
+    `backward_update` and `training_step` are these with the updates. With `input_gradient` the network's inputs get a
+    gradient too, as scripts have it that call a framework's backward pass without telling it to leave the first layer's
+    out. Raises ValueError for another task, for a trace that holds gradients already, and, where gradients are asked for,
+    for one without learned values.
     """
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; one of {', '.join(TASKS)}")

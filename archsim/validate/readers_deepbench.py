@@ -56,11 +56,11 @@ def _conv(cells: Mapping[str, str], phase: str) -> BoundOp:
 
 
 def _recurrent(cells: Mapping[str, str], phase: str) -> BoundOp:
-    """One layer whose input is as wide as its state."""
+    """One layer whose input is as wide as its state and added to it without a product (CUDNN_SKIP_INPUT in rnn_bench.cu)."""
     if cells["cell"] != "LSTM":
         raise Refused(f"cell {cells['cell']} is not modelled")
     hidden, n, steps = (integer(cells, name) for name in ("hidden", "rnn_batch", "timesteps"))
-    return op(Lstm(hidden=hidden, biases=2), phase, (steps, n, hidden), (steps, n, hidden))
+    return op(Lstm(hidden=hidden, biases=2, skip_input=True), phase, (steps, n, hidden), (steps, n, hidden))
 
 
 BUILDERS: dict[str, Callable[[Mapping[str, str], str], BoundOp]] = {"gemm": _gemm, "conv": _conv, "rnn": _recurrent}

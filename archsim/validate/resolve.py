@@ -66,8 +66,9 @@ def device(name: str) -> Spec:
 
 
 def as_library(found: Setting) -> Setting:
-    """The setting with the stack's library called directly: a recurrent layer is one call for the whole sequence."""
-    stack = replace(found.stack, recurrent="fused", digest=f"{found.stack.digest}-fused")
+    """The setting with the stack's library called directly: a recurrent layer is one call for the whole sequence, with one
+    product and one kernel for its gates in each step."""
+    stack = replace(found.stack, recurrent="fused", recurrent_launches=2, digest=f"{found.stack.digest}-fused")
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 

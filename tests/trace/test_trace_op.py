@@ -96,6 +96,7 @@ CASES = [
     # 3 steps x 2 samples: layer 1 takes 4*6*(5+6), layer 2 4*6*(6+6); 13 FLOP per unit, step and layer
     (Lstm(hidden=6, layers=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 552, 2 * 6 * 552 + 2 * 36 * 13, 24 * (12 + 13)),
     (Lstm(hidden=6, biases=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 264, 2 * 6 * 264 + 36 * 17, 24 * 13),
+    (Lstm(hidden=6, layers=2, skip_input=True), [(3, 2, 6)], (), (3, 2, 6), 6 * 432, 2 * 6 * 432 + 2 * 36 * 13, 24 * (7 + 13)),
     (LstmCell(hidden=6), [(2, 5), (2, 2, 6)], (), (2, 2, 6), 2 * 264, 4 * 264 + 12 * 13, 24 * 12),
     # 2 samples x 2 heads x 3 x 3 pairs of size 4, twice; 6 FLOP a pair for the softmax
     (Attention(heads=2), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),
@@ -144,6 +145,7 @@ WRONG = [
     (Transpose(order=(0, 0)), [(2, 5)], (), "does not name each dimension of [2, 5] once"),
     (Slice(axis=1, start=3, stop=9), [(2, 8)], (), "takes 3 to 9 along axis 1 of [2, 8]"),
     (Lstm(hidden=4), [(2, 5)], (), "[T, N, features], got [2, 5]"),
+    (Lstm(hidden=4, skip_input=True), [(3, 2, 5)], (), "adds its input to a state of 4, got 5 features"),
     (LstmCell(hidden=4), [(2, 5), (2, 3, 4)], (), "state [2, N, 4], got [2, 5] and [2, 3, 4]"),
     (Attention(heads=3), [(2, 3, 8)] * 3, (), "do not divide [2, 3, 8]"),
     (Attention(heads=2), [(2, 3, 8), (2, 4, 8), (2, 5, 8)], (), "needs keys and values [2, 4, 8]"),

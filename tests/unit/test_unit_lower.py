@@ -12,7 +12,7 @@ from archsim.errors import InputError, Unsupported
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Menu, Stack, Tile
+from archsim.stack.stack import Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
@@ -197,6 +197,26 @@ def test_streams_move_what_the_stack_says() -> None:
     assert (kernel.a_bytes, kernel.b_bytes, kernel.c_bytes) == (0, 4 * 128, 4 * 128)
 
 
+def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
+    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
+    wide = replace(stack(), vector=16, host_calls={"relu": 2.0}, digest="vector")
+    one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
+    assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
+    assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
+    assert (one.b_bytes.item(), four.b_bytes.item()) == (512, 512)
+
+
+def test_a_short_row_of_a_softmax_is_read_once_where_the_stack_says_so() -> None:
+    rows = {"forward": Passes(inputs=1, outputs=1)}
+    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, digest="short")
+    reads = []
+    for features in (1024, 1025):
+        op = {"op": "softmax", "name": "s", "in": ["data"], "out": ["N", features]}
+        (option,) = options(lowered(network(op, data=["N", features]), made))
+        reads.append(option.kernels[0].b_bytes / (4 * 2 * features))
+    assert reads == [1, 2]
+
+
 def test_narrow_values_are_half_as_large() -> None:
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))
@@ -253,3 +273,31 @@ def test_columns_nest() -> None:
         len(getattr(columns, name)) == len(columns.kernel_of) for name in ("m", "n", "k", "flop", "tile_m", "split", "efficiency")
     )
     assert sum(len(option.kernels) for option in columns.options) == len(columns.kernels)
+
+
+def recurrent(menus: tuple[str, ...], **words: Any) -> dict[str, dict[str, Kernel]]:
+    """Kernels by phase and name of an LSTM layer of 6 units over 3 steps."""
+    trace = network(
+        {"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6, **words}, task="forward_backward",
+        batch=8, data=[3, "N", 6],
+    )  # fmt: skip
+    made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus}, digest=f"{menus}")
+    result = lowered(trace, made)
+    return {op.phase: {k.name: k for k in options(result, i)[0].kernels} for i, op in enumerate(result.ops)}
+
+
+def test_a_sequence_call_of_the_library_has_products_of_its_own_for_the_steps() -> None:
+    library, framework = recurrent(("gemm", "recurrent")), recurrent(("gemm",))
+    step = library["backward_data"]["gemm_recurrent"]
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("recurrent", 6, 8, 6, 4, 3)
+    step = framework["backward_data"]["gemm_recurrent"]
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("gemm", 6, 8, 24, 1, 3)
+    assert library["forward"]["gemm_input"].menu == "gemm"
+
+
+def test_a_skipped_input_is_not_multiplied() -> None:
+    kernels = recurrent(("gemm",), skip_input=True)
+    assert {phase: sorted(rows) for phase, rows in kernels.items()} == {
+        "forward": ["gates", "gemm_recurrent"], "backward_data": ["gates", "gemm_recurrent"],
+        "backward_filter": ["gemm_recurrent_weights"],
+    }  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import integer
+from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, only
 
@@ -20,7 +20,7 @@ BACKWARD_FLOP = 16
 
 
 def _layer_sizes(features: int, hidden: int, layers: int) -> list[int]:
-    """Input features of each layer: the first reads the data, each later one the layer below."""
+    """Input features that each layer multiplies: the first reads the data, each later one the layer below."""
     return [features] + [hidden] * (layers - 1)
 
 
@@ -28,7 +28,8 @@ def _layer_sizes(features: int, hidden: int, layers: int) -> list[int]:
 class Lstm(Kind):
     """`layers` LSTM layers of `hidden` units over a whole sequence, [T, N, I] to [T, N, hidden].
 
-    `biases` is the number of bias vectors of 4 x hidden values per layer: 1 as published, 2 in cuDNN's form. The
+    `biases` is the number of bias vectors of 4 x hidden values per layer: 1 as published, 2 in cuDNN's form. With
+    `skip_input` the first layer adds its input, as wide as its state, to every gate without weights (CUDNN_SKIP_INPUT). The
     data gradient runs back through time, so it is there even when the first layer's input needs none.
     """
 
@@ -41,16 +42,23 @@ class Lstm(Kind):
     hidden: int = integer(least=1)
     layers: int = integer(least=1, most=1024, default=1)
     biases: int = integer(most=2, default=1)
+    skip_input: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[T, N, hidden]."""
-        t, n, _ = only(inputs, 3, "[T, N, features]")
+        t, n, features = only(inputs, 3, "[T, N, features]")
+        if self.skip_input and features != self.hidden:
+            raise ValueError(f"adds its input to a state of {self.hidden}, got {features} features")
         return (t, n, self.hidden)
+
+    def multiplied(self, features: int) -> list[int]:
+        """Input features that each layer multiplies by weights."""
+        return _layer_sizes(0 if self.skip_input else features, self.hidden, self.layers)
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
         """T x N x 4 hidden x (input + hidden), summed over layers."""
         rows = out[0] * out[1]
-        sizes = _layer_sizes(inputs[0][2], self.hidden, self.layers)
+        sizes = self.multiplied(inputs[0][2])
         return sum(rows * GATES * self.hidden * (size + self.hidden) for size in sizes)
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
@@ -59,7 +67,7 @@ class Lstm(Kind):
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """4 hidden x (input + hidden + biases), summed over layers."""
-        sizes = _layer_sizes(inputs[0][2], self.hidden, self.layers)
+        sizes = self.multiplied(inputs[0][2])
         return sum(GATES * self.hidden * (size + self.hidden + self.biases) for size in sizes)
 
     def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
