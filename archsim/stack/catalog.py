@@ -88,7 +88,8 @@ def _build(place: Path | Traversable) -> Stack:
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
+        linear_bias=form.linear_bias, linear_host_ops=form.linear_host_ops, half=form.half, optimiser=form.optimiser,
+        inputs=form.inputs, reserved=reserved,
         variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
@@ -126,8 +127,10 @@ def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[s
 
 
 def _menu(form: MenuForm) -> Menu:
-    tiles = [Tile(m=t.m, n=t.n, k=t.k, threads=t.threads, registers=t.registers, shared=t.shared) for t in form.tiles]
-    return Menu(tiles=tuple(tiles), split_k=tuple(form.split_k))
+    return Menu(
+        tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
+        split_least_k=form.split_least_k, architectures=tuple(form.architectures),
+    )  # fmt: skip
 
 
 def _passes(form: PassesForm) -> Passes:
