@@ -55,7 +55,8 @@ def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
     device, constants = query.spec.device, query.calibration
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
-                    tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
+                    tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
+                    architecture=device.identity.architecture)  # fmt: skip
     multiplied = arithmetic(query.stack, device, query.precision)
     cost = query.fidelity.cost(
         lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset()

@@ -21,6 +21,7 @@ class Context:
     element: int
     training: bool
     tensor: bool = False  # whether products of this precision run on tensor cores
+    architecture: str = ""
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""
@@ -32,14 +33,22 @@ class Context:
         return max(self.element, self.stack.vector)
 
     def efficiency(self, family: str) -> str:
-        """The constant of a kernel family (gemm, gemv, recurrent, ...)."""
-        names = self.stack.efficiency
-        return names.get(f"{family}_tensor" if self.tensor else family) or names.get(family, "one")
+        """The constant of a kernel family (gemm, gemv, recurrent, ...); a family `x.y` without one has that of x."""
+        names, whole = self.stack.efficiency, family.partition(".")[0]
+        candidates = (f"{whole}_tensor",) if self.tensor else ()
+        return next((names[name] for name in (*candidates, family, whole) if name in names), "one")
 
-    def menu(self, name: str) -> str:
-        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one."""
+    def menu(self, name: str, otherwise: str = "") -> str:
+        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one.
+
+        `otherwise` is the menu to take where the library has none of this name for the architecture.
+        """
         narrow = f"{name}_tensor"
-        return narrow if self.tensor and narrow in self.stack.menus else name
+        if self.tensor and narrow in self.stack.menus:
+            return narrow
+        own = self.stack.menus.get(name)
+        fits = own is not None and not self.tensor and (not own.architectures or self.architecture in own.architectures)
+        return self.menu(otherwise) if otherwise and not fits else name
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""

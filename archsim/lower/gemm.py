@@ -27,7 +27,7 @@ def product(
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
-        name=name, efficiency=context.efficiency(family), menu=context.menu(menu), m=m, n=n, k=k, count=count,
+        name=name, efficiency=context.efficiency(family), menu=context.menu(menu, "gemm"), m=m, n=n, k=k, count=count,
         operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop,
         items=m * n * count, repeat=repeat,
     )  # fmt: skip
@@ -41,7 +41,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
         "backward_data": (inner, rows, features),
         "backward_filter": (features, inner, rows),
     }.get(op.phase, (features, rows, inner))
-    kernels = [product("gemm", context, m, n, k)]
+    family = "gemm.transposed" if op.phase == "forward" else "gemm"  # weights [features, inner]: k is contiguous in both
+    kernels = [product("gemm", context, m, n, k, family=family)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
         if op.phase == "forward":
@@ -57,4 +58,4 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     count = prod(op.shape[:-2])
     k = prod(op.input_shapes[0]) / (m * count)
     sizes = {"backward_data": (m, k, n), "backward_filter": (k, n, m)}.get(op.phase, (m, n, k))
-    return single("gemm", op, context, product("gemm_batched", context, *sizes, count=count))
+    return single("gemm", op, context, product("gemm_batched", context, *sizes, count=count, menu="gemm_batched"))

@@ -138,8 +138,7 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
     """
     options = [option for plan in plans for option in plan.options]
     kernels = [kernel for option in options for kernel in option.kernels]
-    rows = {name: _variants(menu) for name, menu in menus.items()} | {"": [(_STREAM_TILE, 1)]}
-    chosen = [rows[kernel.menu if tiled else ""] for kernel in kernels]
+    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu and tiled else [(_STREAM_TILE, 1)] for kernel in kernels]
     counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
     kernel_of = np.repeat(np.arange(len(kernels)), counts)
     table = np.array([[getattr(kernel, name) for name in _KERNEL_COLUMNS] for kernel in kernels], dtype=float).T
@@ -168,8 +167,11 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
     )
 
 
-def _variants(menu: Menu) -> list[tuple[Tile, int]]:
-    return [(tile, split) for tile in menu.tiles for split in menu.split_k]
+def _variants(menu: Menu, kernel: Kernel) -> list[tuple[Tile, int]]:
+    """The variants that the library considers for a product of this size: all of them where none is meant for it."""
+    tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
+    splits = [split for split in menu.split_k if split == 1 or kernel.k >= split * menu.split_least_k]
+    return [(tile, split) for tile in tiles for split in splits or menu.split_k]
 
 
 def _tile_row(tile: Tile, split: int) -> tuple[float, ...]:

@@ -42,10 +42,12 @@ class Lowered:
 
 
 def lower(
-    ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None
-) -> Lowered:
+    ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
+    architecture: str = "",
+) -> Lowered:  # fmt: skip
     """Lower each op; equal layers share one plan. `tensor` says whether the device multiplies this precision on tensor
-    cores; None takes it as so where the precision is one that they accept.
+    cores; None takes it as so where the precision is one that they accept. `architecture` selects kernels that a library
+    has for some GPUs only.
 
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """
@@ -54,7 +56,8 @@ def lower(
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training,
-                      tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor)  # fmt: skip
+                      tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor,
+                      architecture=architecture)  # fmt: skip
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of = []
@@ -95,7 +98,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor)  # fmt: skip
+                context.tensor, context.architecture)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

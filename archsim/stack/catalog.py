@@ -128,8 +128,10 @@ def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[s
 
 
 def _menu(form: MenuForm) -> Menu:
-    tiles = [Tile(m=t.m, n=t.n, k=t.k, threads=t.threads, registers=t.registers, shared=t.shared) for t in form.tiles]
-    return Menu(tiles=tuple(tiles), split_k=tuple(form.split_k))
+    return Menu(
+        tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
+        split_least_k=form.split_least_k, architectures=tuple(form.architectures),
+    )  # fmt: skip
 
 
 def _passes(form: PassesForm) -> Passes:

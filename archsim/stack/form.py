@@ -23,6 +23,8 @@ class TileForm(Form):
     threads: Whole
     registers: Whole
     shared: Annotated[int, Field(ge=0)]
+    least_m: Whole = 1
+    least_n: Whole = 1
 
 
 class MenuForm(Form):
@@ -30,6 +32,8 @@ class MenuForm(Form):
 
     tiles: Annotated[list[TileForm], Field(min_length=1)]
     split_k: list[Whole] = [1]
+    split_least_k: Whole = 1
+    architectures: list[Word] = []
     source: Word
 
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies."""
+    """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
+
+    The library takes it for results of at least `least_m` x `least_n`.
+    """
 
     m: int
     n: int
@@ -16,14 +19,21 @@ class Tile:
     threads: int
     registers: int  # per thread
     shared: int  # B per CTA
+    least_m: int = 1
+    least_n: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension."""
+    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
+
+    It splits into parts of at least `split_least_k`. `architectures` are the only ones it has these kernels for; empty: any.
+    """
 
     tiles: tuple[Tile, ...]
     split_k: tuple[int, ...] = (1,)
+    split_least_k: int = 1
+    architectures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

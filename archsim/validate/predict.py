@@ -62,7 +62,8 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     networks = {id(case.ops): case.ops for case in cases}
     ops = [op for network in networks.values() for op in network]
     tensor = isinstance(device, Gpu) and device.has_tensor(first.precision)
-    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training, tensor)
+    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training, tensor,
+                    device.identity.architecture)  # fmt: skip
     plans, begin = {}, 0
     for key, network in networks.items():
         plans[key] = lowered.plan_of[begin : begin + len(network)]

@@ -15,6 +15,7 @@ from archsim.validate.resolve import Refused, as_library, device, setting
 from archsim.validate.software import stack_of
 
 DIRECTIONS = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER)
+LAYOUTS = {"NN": BACKWARD_DATA, "NT": BACKWARD_FILTER}  # of A and B; forward has the weights transposed
 
 
 def read(row: Row, file: str) -> list[Case]:
@@ -41,9 +42,11 @@ def read(row: Row, file: str) -> list[Case]:
 
 
 def _gemm(cells: Mapping[str, str], phase: str) -> BoundOp:
-    """C[M, N] = A[M, K] B[K, N], column-major: A are the weights, N the rows of a batch."""
+    """C[M, N] = A[M, K] B[K, N], column-major: the product of the phase of a layer that transposes the same operands."""
     m, n, k = (integer(cells, name) for name in ("M", "N", "K"))
-    return op(Linear(bias=False), phase, (n, m), (n, k))
+    layout = LAYOUTS.get(cells.get("A_trans", "") + cells.get("B_trans", ""), phase)
+    shapes = {BACKWARD_DATA: ((n, k), (n, m)), BACKWARD_FILTER: ((k, m), (k, n))}
+    return op(Linear(bias=False), layout, *shapes.get(layout, ((n, m), (n, k))))
 
 
 def _conv(cells: Mapping[str, str], phase: str) -> BoundOp:
