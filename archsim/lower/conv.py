@@ -10,7 +10,7 @@ a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, sect
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from math import ceil
 
@@ -20,6 +20,8 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of
 from archsim.trace.trace import BoundOp
 
+ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
+VECTOR = 16  # B of channels that a thread of a tensor-core kernel loads at once (ldg8 in the names of those for halves)
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
@@ -30,7 +32,7 @@ Algorithm = Callable[[Layer, Context, str], Option | None]
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
-    m, n, k = layer.product
+    m, n, k = (padded(layer) if context.tensor else layer).product
     a, b, c = layer.operands
     batched = context.stack.conv.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
@@ -42,11 +44,21 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     return Option(algorithm="implicit_gemm", kernels=(kernel,))
 
 
+def padded(layer: Layer) -> Layer:
+    """The layer with as many channels as whole loads hold: kernels for tensor cores load 16 B of channels at a time.
+
+    cuDNN 7 developer guide, tensor core operations: channels in multiples of 8 halves, or padded to them.
+    """
+    whole = VECTOR // layer.element
+    return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
+
+
 def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel in the L2.
 
     m = input channels x taps, n = N H' W', k = output channels: no zeros are multiplied whatever the stride, and few
-    input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0).
+    input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0) to a tensor of
+    zeros, which is written before and read again.
     """
     if layer.phase != "backward_data":
         return None
@@ -54,11 +66,10 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     a, b, c = (size / layer.groups for size in layer.operands)
     kernel = Kernel(
         name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
-        operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=c,
-        cache_bytes=float(m * n * layer.element), flop=2.0 * layer.macs / layer.groups, items=float(m * n),
-        repeat=layer.groups,
+        operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=2 * c,
+        cache_bytes=float(m * n * ATOMIC), flop=2.0 * layer.macs / layer.groups, items=float(m * n), repeat=layer.groups,
     )  # fmt: skip
-    return Option(algorithm="scatter_gemm", kernels=(kernel,))
+    return Option(algorithm="scatter_gemm", kernels=(stream("zeros", 0.0, layer.input_bytes, element=layer.element), kernel))
 
 
 def gathered(layer: Layer) -> float:
@@ -164,7 +175,7 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
     filtering = layer.phase == "backward_filter"
     inner, height, width = (layer.ci, layer.ho, layer.wo) if filtering else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
-    tiles = layer.batch * ceil(height / side) * ceil(width / side)
+    tiles = patched(layer.batch, ceil(height / side), ceil(width / side), context.stack.conv.winograd_patches)
     m, n, k = (outer, inner, tiles) if filtering else (outer, tiles, inner)
     points, repeat, element = (side + 2) ** 2, layer.groups, layer.element
     a, b, c = layer.operands
@@ -179,6 +190,16 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
         return Option(algorithm=name, kernels=(kernel,))
     transform = stream("winograd_filter", a, filters, flop=4 * a, element=element)
     return Option(algorithm=name, kernels=(transform, kernel), workspace=filters)
+
+
+def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, int, int]]) -> int:
+    """Tiles of a batch of images, padded to whole patches of (images, rows, columns): the best patch's.
+
+    >>> patched(1, 4, 4, [(1, 4, 8)])
+    32
+    """
+    padded = [ceil(batch / i) * ceil(rows / r) * ceil(columns / c) * i * r * c for i, r, c in patches]
+    return min(padded, default=batch * rows * columns)
 
 
 def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:

@@ -58,6 +58,7 @@ class ConvForm(Form):
     unfold_threads: Literal["one", "all"] = "all"
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
+    winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
     source: Word
 
 

@@ -55,7 +55,8 @@ class Conv:
     are surrounded by copies into the library's layout. Unfolding takes `unfold_flop` operations of index arithmetic for
     each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
-    ("prefilled"), or in the convolution itself ("fused").
+    ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
+    2 x 2 results that a CTA of fused Winograd can take, none where any will do.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -67,6 +68,7 @@ class Conv:
     unfold_threads: str = "all"  # CPU: "all" or "one"
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
+    winograd_patches: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
