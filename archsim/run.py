@@ -44,6 +44,7 @@ class Run:
     timeline: Timeline
     dram_bytes: Array
     energy_j: Array
+    host_s: Array  # what the host spends on each op
 
     @property
     def latency_s(self) -> Array:
@@ -68,7 +69,8 @@ def run(query: Query) -> Run:
     dram = spread(cost.dram_bytes, lowered.plan_of)
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy,
+               host_s=spread(host, lowered.plan_of))  # fmt: skip
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:

@@ -15,6 +15,7 @@ from archsim.errors import EXIT, ArchsimError
 # command -> (module, one line for the overview); a command's module is imported only when it runs
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
+    "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
     "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
@@ -58,6 +59,7 @@ Examples:
   archsim estimate --net alexnet --hw tegra_x1
   archsim estimate --net vgg_16 --hw gtx_1080 --batch 16 --task forward_backward --html out.html
   archsim compare --net resnet_50 --hw tesla_k40,gtx_1080,i7_6700k --batch 16
+  archsim explain --net alexnet --hw gtx_1080 --layer conv2
   archsim show hw tegra_x1
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a stated bound was missed,

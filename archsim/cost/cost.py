@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ class Cost:
     """Costs of the variants of some kernels, each array [D, V]: D devices, V variants.
 
     `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth
-    maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B].
+    maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `terms` are the quantities on the way to the
+    bounds, for whoever wants to see them.
     """
 
     bounds: Mapping[str, Array]
@@ -28,6 +29,7 @@ class Cost:
     overhead_s: Array
     dram_bytes: Array
     cache_bytes: Array
+    terms: Mapping[str, Array] = field(default_factory=dict)
 
 
 def smooth_maximum(bounds: Mapping[str, Array]) -> Array:

@@ -23,14 +23,16 @@ def cpu_cost(
     """
     workers = active_cores(kernels, device, threads)
     moved, cached = traffic(kernels, device)
+    bandwidth = memory_bandwidth(device, workers, constants)
     bounds = {
         "compute": compute_bound(kernels, device, precision, clock, workers, constants),
-        "dram": moved / memory_bandwidth(device, workers, constants),
+        "dram": moved / bandwidth,
         "l2": cached / cache_bandwidth(device, workers, clock),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
-    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
+    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
+                terms={"workers": workers, "bandwidth": bandwidth})  # fmt: skip
 
 
 def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array:

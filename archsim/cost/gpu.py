@@ -40,7 +40,9 @@ def gpu_cost(
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     latency = 0.0 if "launch" in without else device.launch.latency
     overhead = np.asarray(latency + np.zeros_like(moved))
-    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
+    terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
+    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
+                terms=terms)  # fmt: skip
 
 
 def cta_work(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archsim.cost.cost import Array, Cost, choose
+from archsim.cost.cost import Array, Choice, Cost, choose
 from archsim.lower.kernel import Index, Kernels
 
 
@@ -15,7 +15,8 @@ from archsim.lower.kernel import Index, Kernels
 class PlanCost:
     """Costs per plan, [D, O], and of the kernels that run, [D, K] (0 where the kernel's option was not chosen).
 
-    `bound_s` splits `time_s` by what limits: each kernel counts for its largest bound, launches for `launch`.
+    `bound_s` splits `time_s` by what limits: each kernel counts for its largest bound, launches for `launch`. `choice` is what
+    was chosen among the `variants`; a fidelity without variants has neither.
     """
 
     time_s: Array
@@ -28,6 +29,8 @@ class PlanCost:
     kernel_time_s: Array
     kernel_bound: Index  # [D, K], position in `bound_names`
     bound_names: tuple[str, ...]
+    variants: Cost | None = None
+    choice: Choice | None = None
 
 
 def plan_cost(cost: Cost, kernels: Kernels) -> PlanCost:
@@ -60,6 +63,8 @@ def plan_cost(cost: Cost, kernels: Kernels) -> PlanCost:
         kernel_time_s=busy_s + launch_s,
         kernel_bound=largest,
         bound_names=names,
+        variants=cost,
+        choice=choice,
     )
 
 

@@ -20,7 +20,7 @@ ORDER = (
     ("schedule",),
     ("fidelity",),
     ("query", "run", "footprint"),
-    ("answer",),
+    ("answer", "explain"),
     ("study", "validate", "measure"),
     ("report",),
     ("web", "cli", "__main__"),

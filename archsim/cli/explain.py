@@ -1,0 +1,44 @@
+"""`archsim explain`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, setting_options
+
+
+@click.command("explain")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest are listed.")
+@click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
+@click.option("--all", "every", is_flag=True, help="The equations of every kernel, not of the longest alone.")
+@setting_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, **given: Any
+) -> None:
+    """Why one layer takes its time: algorithms, tiles, and every equation of the model with its numbers.
+
+    \b
+    Examples:
+      archsim explain --net alexnet --hw gtx_1080
+      archsim explain --net alexnet --hw gtx_1080 --layer conv2 --batch 16
+      archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
+      archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
+    """
+    from archsim.explain.layer import explain, slowest
+    from archsim.query import ask
+    from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
+
+    if phase is not None and layer is None:
+        raise click.UsageError("--phase belongs to a layer; name it with --layer")
+    query = ask(net, hw, **choices(**given))
+    if layer is None:
+        rows = slowest(query)
+        click.echo(slowest_json(rows) if as_json else slowest_text(rows, query.network, query.spec.identity.id))
+        return
+    explanation = explain(query, layer, phase)
+    click.echo(explanation_json(explanation) if as_json else explanation_text(explanation, every))

@@ -1,0 +1,192 @@
+"""The explanation of one op: where its time comes from, down to spec keys and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from archsim.errors import UnknownName
+from archsim.explain.algorithms import Candidate, candidates
+from archsim.explain.equation import Equation, Step, solve
+from archsim.explain.kernel import KernelStory, Teller, story
+from archsim.fidelity import find as find_fidelity
+from archsim.query import ArgumentError, Query
+from archsim.run import Run, run
+from archsim.trace.attributes import written
+
+SCHEMA = "archsim-explanation/1"
+PHASES = ("forward", "backward_data", "backward_filter", "backward", "update")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A number of the equations that is no result of them: a spec value or a constant. `kind` says how well it is known."""
+
+    name: str
+    value: float
+    unit: str
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why one op takes its time. `time_s` = `device_s` + `wait_s` is what it adds to the latency of the network."""
+
+    network: str
+    hardware: str
+    stack: str
+    task: str
+    batch: int
+    precision: str
+    threads: int | None
+    clock_hz: float
+    layer: str
+    kind: str
+    phase: str
+    attributes: Mapping[str, Any]
+    inputs: tuple[tuple[int, ...], ...]
+    output: tuple[int, ...]
+    flop: float
+    least_bytes: float
+    roofline_s: float
+    roofline_bound: str
+    time_s: float
+    device_s: float
+    wait_s: float
+    latency_s: float
+    algorithms: tuple[Candidate, ...]
+    kernels: tuple[KernelStory, ...]
+    host: tuple[Step, ...]
+    spec: tuple[Origin, ...]
+    constants: tuple[Origin, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """One op of the list from which a layer is chosen."""
+
+    layer: str
+    kind: str
+    phase: str
+    time_s: float
+    share: float
+
+
+def slowest(query: Query, count: int = 10) -> tuple[Slow, ...]:
+    """The ops that add most to the latency."""
+    result = run(query)
+    times = result.timeline.op_time_s[0]
+    order = np.argsort(-times, kind="stable")[:count].tolist()
+    return tuple([
+        Slow(layer=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]), share=float(times[i] / result.latency_s[0]))
+        for i in order for op in (query.trace.ops[i],)
+    ])  # fmt: skip
+
+
+def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
+    """The explanation of `layer` in `phase` (the forward pass, or the only one that it has).
+
+    Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a query of another
+    fidelity than the analytical one.
+    """
+    if query.fidelity.name != "analytical":
+        raise ArgumentError(f"fidelity {query.fidelity.name}: only the analytical model has equations to explain")
+    index = _position(query, layer, phase)
+    op, result = query.trace.ops[index], run(query)
+    plan = int(result.lowered.plan_of[index])
+    teller = Teller(query=query, result=result)
+    stories = tuple([story(teller, position) for position in _chosen(result, plan)]) if plan >= 0 else ()
+    kernels, timeline = result.lowered.kernels, result.timeline
+    least = find_fidelity("roofline").cost(kernels, query.spec.device, query.precision, query.clock, query.threads or 1,
+                                           query.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
+    wait, total = float(timeline.wait_s[0, index]), float(timeline.op_time_s[0, index])
+    host = _host(teller, index, plan)
+    return Explanation(
+        network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
+        precision=query.precision, threads=query.threads, clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op,
+        phase=op.phase, attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
+        least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
+        roofline_s=float(least.time_s[0, plan]) if least else 0.0,
+        roofline_bound=max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
+        time_s=total, device_s=float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0, wait_s=wait,
+        latency_s=float(result.latency_s[0]), algorithms=candidates(query, result, index), kernels=stories, host=host,
+        spec=_spec(query, stories), constants=_constants(query, stories, host), notes=query.notes,
+    )  # fmt: skip
+
+
+def _position(query: Query, layer: str, phase: str | None) -> int:
+    """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
+    ops = query.trace.ops
+    if phase is not None and phase not in PHASES:
+        raise UnknownName("phase", phase, PHASES, hint=f"one of {', '.join(PHASES)}")
+    mine = [i for i, op in enumerate(ops) if layer and layer in (op.name, op.parent)]
+    if not mine:
+        known = list(dict.fromkeys(op.parent or op.name for op in ops))
+        raise UnknownName("layer", layer, known, hint="without --layer the slowest are listed")
+    exact = [i for i in mine if ops[i].name == layer and phase in (None, ops[i].phase)]
+    found = exact or [i for i in mine if phase in (None, ops[i].phase)]
+    if not found or (len(found) > 1 and not exact):
+        has = ", ".join(dict.fromkeys(ops[i].phase for i in mine))
+        more = "; --task training_step has its gradients" if query.task == "inference" else ""
+        raise ArgumentError(f"{layer} has no single op of phase {phase or 'forward'} in task {query.task}; it has {has}{more}")
+    return found[0]
+
+
+def _chosen(result: Run, plan: int) -> range:
+    """Positions of the kernels of the algorithm that was chosen for a plan."""
+    option = int(result.cost.option[0, plan])
+    first = int(result.lowered.kernels.option_start[option])
+    return range(first, first + len(result.lowered.kernels.options[option].kernels))
+
+
+def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
+    """What the host spends on the op, and what of it the device waits for."""
+    query, result = teller.query, teller.result
+    if plan < 0 or not query.stack.host:
+        return ()
+    launches = "launched * host.launch" if query.spec.kind == "gpu" else ""
+    text = " + ".join(filter(None, ("calls * framework", launches)))
+    known = {
+        **teller.known, "calls": (float(result.lowered.kernels.host_ops[plan]), "1"),
+        "framework": (query.calibration[query.stack.host], "s"), "launched": (float(result.cost.launches[0, plan]), "1"),
+    }  # fmt: skip
+    equation = Equation(name="host", unit="s", text=text, meaning="what the host spends on the op, ahead of the device")
+    return tuple(solve([equation], known, {"host": float(result.host_s[0, index])}))
+
+
+def _behind(stories: Iterable[KernelStory], host: Iterable[Step], stack_host: str) -> list[str]:
+    """Spec keys and constants that the equations name, each once, in order."""
+    names = [story.stands_for.get(name, name) for story in stories for step in story.steps for name in step.names]
+    names += [stack_host if name == "framework" else name for step in host for name in step.names]
+    return list(dict.fromkeys(names))
+
+
+def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
+    entries = query.spec.entries
+    units = {name: unit for story in stories for step in story.steps for name, (_, unit) in step.names.items()}
+    units |= {key: units[name] for story in stories for name, key in story.stands_for.items() if name in units}
+    return tuple([
+        Origin(name=name, value=float(entries[name].value), unit=units[name], kind=entries[name].kind,
+               source="; ".join(filter(None, (entries[name].source, entries[name].note))))
+        for name in _behind(stories, (), "") if name in entries
+    ])  # fmt: skip
+
+
+def _constants(query: Query, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
+    constants = query.calibration.constants
+    return tuple([
+        Origin(name=name, value=constants[name].value, unit="s" if name.startswith("host.") else "1",
+               kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
+        for name in _behind(stories, host, query.stack.host) if name in constants
+    ])  # fmt: skip
+
+
+def _kind(fitted: bool, origin: str) -> str:
+    """How a constant came to its value: fitted, or as the first word of its origin says."""
+    word = origin.partition(":")[0]
+    return "fitted" if fitted else word if word in ("prior", "fact", "choice") else "fixed"

@@ -1,0 +1,187 @@
+"""An explanation for a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from archsim.explain.algorithms import Candidate
+from archsim.explain.equation import Step
+from archsim.explain.kernel import KernelStory, Variant
+from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
+from archsim.quantity import UNITS, show
+from archsim.report.text import clean, table
+
+BOUNDS = ("compute", "dram", "l2", "latency", "launch")
+NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
+NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+def explanation_json(e: Explanation) -> str:
+    """The explanation as one JSON object."""
+    return json.dumps({"schema": SCHEMA, **asdict(e)}, indent=2, allow_nan=False)
+
+
+def slowest_json(rows: Iterable[Slow]) -> str:
+    """The list from which a layer is chosen, as JSON."""
+    return json.dumps([asdict(row) for row in rows], indent=2, allow_nan=False)
+
+
+def slowest_text(rows: Iterable[Slow], network: str, hardware: str) -> str:
+    """The list from which a layer is chosen."""
+    cells = [(r.layer, r.kind, r.phase, show(r.time_s, "s", 3), f"{100 * r.share:.1f} %") for r in rows]
+    head = f"The slowest ops of {clean(network)} on {hardware}; --layer NAME explains one, --phase its gradient"
+    return f"{head}\n\n{table(('layer', 'kind', 'phase', 'time', 'share'), cells, left=3)}"
+
+
+def explanation_text(e: Explanation, every: bool = False) -> str:
+    """The whole explanation; equations of the longest kernel only, unless those of `every` kernel are asked for."""
+    parts = [_heading(e), _layer(e)]
+    if not e.kernels:
+        return "\n\n".join([*parts, "It launches nothing in this stack, so it takes no time."])
+    parts.append(_algorithms(e.algorithms))
+    longest = max(e.kernels, key=lambda story: story.time_s)
+    parts.append(_kernels(e))
+    parts += [_kernel(story, e) for story in (e.kernels if every else (longest,))]
+    parts += [_sum(e), _origins("Spec values", e.spec), _origins("Constants", e.constants)]
+    parts.append("\n".join(f"assumed  {clean(note)}" for note in e.notes))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _heading(e: Explanation) -> str:
+    threads = f", {e.threads} threads" if e.threads else ""
+    return (
+        f"{clean(e.layer)} of {clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}, {e.precision}, stack {e.stack}, "
+        f"{show(e.clock_hz, 'Hz')}{threads}"
+    )
+
+
+def _layer(e: Explanation) -> str:
+    shapes = ", ".join("x".join(map(str, shape)) for shape in e.inputs)
+    attributes = ", ".join(f"{name} {_plain(value)}" for name, value in e.attributes.items())
+    share = f"{100 * e.time_s / e.latency_s:.1f} % of {show(e.latency_s, 's')}"
+    rows = [
+        ("layer", f"{e.kind}, {e.phase}: {shapes} -> {'x'.join(map(str, e.output))}" + (f"; {attributes}" if attributes else "")),
+        ("work", f"{show(e.flop, 'FLOP')}, at least {show(e.least_bytes, 'B')} of memory traffic"
+                 + (f", {e.flop / e.least_bytes:.3g} FLOP/B" if e.least_bytes else "")),
+        ("at least", f"{show(e.roofline_s, 's')}: what no software can beat here, limited by {e.roofline_bound}"),
+        ("predicted", f"{show(e.time_s, 's')}, {share}"
+                      + (f", {e.time_s / e.roofline_s:.3g} times that" if e.roofline_s else "")),
+    ]  # fmt: skip
+    return "\n".join(f"{name:<10} {clean(text)}" for name, text in rows if e.kernels or name in ("layer", "predicted"))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _algorithms(rows: Iterable[Candidate]) -> str:
+    cells = [
+        (r.algorithm, *["-" if value is None else show(value, unit, 3) for value, unit in ((r.time_s, "s"), (r.workspace, "B"))],
+         r.verdict, r.reason)
+        for r in rows
+    ]  # fmt: skip
+    return "Algorithms of the stack\n" + _right(("algorithm", "time", "workspace", "", "why"), cells, (1, 2))
+
+
+def _right(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], columns: tuple[int, ...]) -> str:
+    """A table in which only `columns` stand to the right."""
+    widths = {i: max(len(row[i]) for row in (head, *rows)) for i in columns}
+    lines = [tuple(cell.rjust(widths[i]) if i in widths else cell for i, cell in enumerate(row)) for row in (head, *rows)]
+    return table(lines[0], lines[1:], left=len(head))
+
+
+def _kernel_head(story: KernelStory, e: Explanation) -> str:
+    times = "" if story.launches == 1 else f", {story.launches:g} launches"
+    share = f"{100 * story.time_s / e.device_s:.1f} %"
+    return f"Kernel {story.name}{times}: {show(story.time_s, 's')} ({share} of the op), limited by {story.bound}"
+
+
+def _kernel(story: KernelStory, e: Explanation) -> str:
+    w = story.work
+    sizes = ", ".join(f"{name.upper()[0]} {show(w[name], 'B', 3)}" for name in ("a_bytes", "b_bytes", "c_bytes"))
+    if story.matrix:
+        count = "" if w["count"] == 1 else f"{w['count']:g} x "
+        m, n, k = (f"{w[name]:g}" for name in ("m", "n", "k"))
+        what = f"{count}C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]; {sizes}; {show(w['flop'], 'FLOP')}"
+    else:
+        what = f"a stream over {w['items']:,.0f} values; {sizes} (A parameters, B read, C written); {show(w['flop'], 'FLOP')}"
+    parts = [f"{_kernel_head(story, e)}\n{what}"]
+    if story.variants:
+        parts.append(_tiles(story.variants))
+    parts.append("\n".join(line for step in story.steps for line in _step(step, story.stands_for)))
+    return "\n\n".join(parts)
+
+
+def _tiles(variants: tuple[Variant, ...]) -> str:
+    bounds = list(variants[0].bounds_s)
+    rows = [
+        (f"{v.tile[0]}x{v.tile[1]}x{v.tile[2]}", "chosen" if v.chosen else "", f"{v.split}", f"{v.ctas:g}", f"{v.resident:g}",
+         f"{v.waves:.3g}", *[show(v.bounds_s[name], "s", 3) for name in bounds], show(v.time_s, "s", 3))
+        for v in variants
+    ]  # fmt: skip
+    head = ("tile", "", "split", "CTAs", "per SM", "waves", *bounds, "time")
+    return "The fastest tiles of the menu (bounds of one launch, time of all)\n" + table(head, rows, left=2)
+
+
+def _step(step: Step, stands_for: Mapping[str, str]) -> list[str]:
+    """An equation with its meaning, then its numbers and its value."""
+    text = _NAME.sub(lambda found: stands_for.get(found[0], found[0]), step.text)
+    filled = _NAME.sub(lambda found: _amount(*step.names[found[0]]) if found[0] in step.names else found[0], step.text)
+    value = _amount(step.value, step.unit)
+    first = f"{step.name:<12} = {_signs(text)}" if step.text else f"{step.name:<12}"
+    if filled in ("", value, step.text):
+        return [_noted(f"{first} = {value}", step.meaning)]
+    second = f"{'':<12} = {_signs(filled)} = {value}"
+    if len(first) <= NOTE or len(first) <= len(second):
+        return [_noted(first, step.meaning), second]
+    return [first, _noted(second, step.meaning)]
+
+
+def _amount(value: float, unit: str) -> str:
+    """A quantity; a part of a byte stays one."""
+    return f"{value:.4g} B" if unit == "B" and value < 1 else show(value, unit)
+
+
+def _noted(text: str, meaning: str) -> str:
+    return f"{text:<{NOTE}}  # {meaning}" if meaning else text
+
+
+def _signs(text: str) -> str:
+    return text.replace(" ** ", "^").replace(" * ", " x ")
+
+
+def _kernels(e: Explanation) -> str:
+    """All kernels of the op, in order; bounds are of one launch."""
+    bounds = list(dict.fromkeys(step.name for story in e.kernels for step in story.steps if step.name in BOUNDS))
+    rows = []
+    for story in e.kernels:
+        values = {step.name: step.value for step in story.steps}
+        times = [show(time, "s", 3) for time in (*[values[name] for name in bounds], story.time_s)]
+        rows.append((story.name, f"{story.launches:g}", *times, f"{100 * story.time_s / e.device_s:.1f} %"))
+    head = ("kernel", "launches", *bounds, "time", "share")
+    return "Its kernels (bounds of one launch, time of all)\n" + table(head, rows)
+
+
+def _sum(e: Explanation) -> str:
+    wait = e.wait_s if e.wait_s > NOISE * e.time_s else 0.0
+    device, waiting, total = (show(time, "s") for time in (e.device_s, wait, e.time_s))
+    text = f"together     = {device} on the device + {waiting} of waiting for the host = {total}"
+    return "\n".join([*[line for step in e.host for line in _step(step, {})], text])
+
+
+def _origins(title: str, rows: tuple[Origin, ...]) -> str:
+    if not rows:
+        return ""
+    cells = [(r.name, _shown(r), r.kind, r.source) for r in rows]
+    return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
+
+
+def _shown(row: Origin) -> str:
+    return show(row.value, row.unit if row.unit in UNITS else "1")

@@ -1,0 +1,94 @@
+"""`archsim explain`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import archsim
+
+CELL = ("--net", "alexnet", "--hw", "gtx_1080")
+
+
+def test_the_text_has_the_equations_with_their_numbers(cli: Any) -> None:
+    result = cli("explain", *CELL, "--layer", "conv2", "--stack", "caffe-cudnn4")
+    assert (result.code, result.err) == (0, "")
+    for text in ("conv2 of alexnet on gtx_1080", "448.1 MFLOP", "implicit_gemm", "its workspace is over the limit",
+                 "The fastest tiles", "C[128, 729] = A[128, 1200] B[1200, 729]", "128 FMA/clk x 0.97", "320 GB/s x 0.75",
+                 "memory.bandwidth x memory.achievable", "Spec values", "whitepaper", "Constants", "fitted", "assumed",
+                 "limited by"):  # fmt: skip
+        assert text in result.out, text
+
+
+def test_json_is_the_same_as_data(cli: Any) -> None:
+    found = json.loads(cli("explain", *CELL, "--layer", "fc6", "--batch", "4", "--json").out)
+    estimate = archsim.estimate(net="alexnet", hw="gtx_1080", batch=4)
+    op = next(op for op in estimate.ops if op.name == "fc6")
+    assert found["schema"] == "archsim-explanation/1"
+    assert found["time_s"] == pytest.approx(op.time_s, rel=1e-9)
+    assert found["latency_s"] == pytest.approx(estimate.latency_s, rel=1e-9)
+    steps = {step["name"]: step for step in found["kernels"][0]["steps"]}
+    assert steps["dram"]["right"] == pytest.approx(steps["dram"]["value"], rel=1e-9)
+    assert steps["dram"]["names"]["memory.bandwidth"] == [320e9, "B/s"]
+    assert {"memory.bandwidth", "sm.count"} <= {row["name"] for row in found["spec"]}
+
+
+def test_without_a_layer_the_slowest_are_listed(cli: Any) -> None:
+    result = cli("explain", *CELL)
+    assert result.code == 0
+    assert "--layer NAME" in result.out
+    assert len(result.out.splitlines()) == 14
+    assert json.loads(cli("explain", *CELL, "--json").out)[0]["layer"] == result.out.splitlines()[4].split()[0]
+
+
+def test_all_kernels_or_the_longest(cli: Any) -> None:
+    words = ("explain", *CELL, "--layer", "conv3", "--batch", "16")
+    one, every = (cli(*words, *more).out for more in ((), ("--all",)))
+    assert one.count("\nKernel ") == 1
+    assert every.count("\nKernel ") > 1
+
+
+def test_on_a_cpu_and_with_a_changed_spec(cli: Any) -> None:
+    words = ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "conv2", "--threads", "2")
+    assert "cpu.barrier_s" in cli(*words).out
+    changed = json.loads(cli(*words, "--set", "memory.bandwidth=10GB/s", "--json").out)
+    row = next(row for row in changed["spec"] if row["name"] == "memory.bandwidth")
+    assert (row["value"], row["kind"], row["source"]) == (10e9, "set", "set by the user")
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (("--layer", "conv22"), ("unknown layer 'conv22'", "conv2", "without --layer")),
+        (("--layer", "conv2", "--phase", "backward_data"), ("conv2", "backward_data", "--task training_step")),
+        (("--layer", "conv2", "--phase", "sideways"), ("unknown phase 'sideways'", "backward_filter")),
+        (("--layer", "conv2", "--task", "training_step", "--phase", "backward"), ("it has forward, ", "backward_filter")),
+        (("--phase", "forward"), ("--layer",)),
+        (("--layer", "conv2", "--fidelity", "roofline"), ("roofline", "analytical")),
+        (("--layer", ""), ("unknown layer ''",)),
+        (("--layer", "\x1b[31m"), ("unknown layer",)),
+    ],
+)
+def test_bad_words_are_refused_in_one_message(cli: Any, words: tuple[str, ...], texts: tuple[str, ...]) -> None:
+    result = cli("explain", *CELL, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "defect" not in result.err
+    assert "\x1b" not in result.err
+    for text in texts:
+        assert text in result.err
+
+
+def test_a_reader_that_has_left_hears_no_noise() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "archsim", "explain", *CELL, "--layer", "conv2"]
+    try:
+        done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,169 @@
+"""An explanation says what the model does: its terms give the op's time, its texts give its terms, its list is complete."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from archsim.answer import answer
+from archsim.explain import gpu
+from archsim.explain.equation import Equation, evaluate, names_in, solve
+from archsim.explain.layer import Explanation, explain, slowest
+from archsim.query import ArgumentError, Query, ask
+
+ATTENTION = [
+    {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
+    {"op": "linear", "name": "q", "in": ["x"], "out": ["N", 64, 32]},
+    {"op": "attention", "name": "a", "in": ["q", "q", "q"], "out": ["N", 64, 32], "heads": 2},
+    {"op": "reshape", "name": "flat", "in": ["a"], "out": ["N", 2048]},
+    {"op": "softmax", "name": "s", "in": ["flat"], "out": ["N", 2048]},
+]
+CELLS = [
+    ("alexnet", "gtx_1080", {"batch": 16, "task": "training_step"}),
+    ("alexnet", "tegra_x1", {"batch": 128, "precision": "fp16"}),
+    ("googlenet", "tesla_k40", {"batch": 16, "task": "forward_backward", "stack": "caffe-cudnn4"}),
+    ("lstm_32", "tesla_k80", {"batch": 64, "task": "training_step"}),
+    ("resnet_50", "tesla_v100_sxm2", {"batch": 8, "precision": "fp16", "stack": "pytorch-2"}),
+    ("vgg_16", "gtx_1080", {"stack": "ideal"}),
+    ("alexnet", "i7_6700k", {"batch": 4, "task": "training_step", "threads": 2}),
+    ("resnet_50", "xeon_e5_2630_v3", {"precision": "fp16", "stack": "caffe-openblas"}),
+    ("attention", "gtx_1080", {"batch": 2}),
+    ("attention", "i7_6700k", {"batch": 2}),
+]
+MOST = 24  # ops of a network that are looked at
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("traces") / "tiny.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in ATTENTION))
+    return str(path)
+
+
+@pytest.fixture(scope="module", params=CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}")
+def cell(request: pytest.FixtureRequest, trace: str) -> tuple[Query, list[tuple[float, Explanation]]]:
+    """A query, and the time that `estimate` gives each of its ops beside the explanation of the op."""
+    net, hw, choices = request.param
+    query = ask(trace if net == "attention" else net, hw, **choices)
+    times = [op.time_s for op in answer(query, references=False).ops]
+    every = range(0, len(times), max(1, len(times) // MOST))
+    return query, [(times[i], explain(query, query.trace.ops[i].name)) for i in every]
+
+
+def test_the_terms_of_an_explanation_give_the_time_of_the_estimate(cell):
+    for time, found in cell[1]:
+        kernels = sum(story.time_s for story in found.kernels)
+        assert kernels == pytest.approx(found.device_s, rel=1e-9)
+        assert kernels + found.wait_s == pytest.approx(time, rel=1e-9)
+        for story in found.kernels:
+            assert {step.name: step.right for step in story.steps}["time"] == pytest.approx(story.time_s, rel=1e-9)
+
+
+def test_every_equation_gives_the_value_that_the_model_has(cell):
+    for _, found in cell[1]:
+        for step in [step for story in found.kernels for step in story.steps] + list(found.host):
+            assert step.text, f"{found.layer}: no equation for {step.name}"
+            assert step.right == pytest.approx(step.value, rel=1e-9), f"{found.layer}: {step.name} = {step.text}"
+
+
+def test_one_algorithm_is_chosen_and_none_of_the_others_is_faster(cell):
+    for _, found in cell[1]:
+        if found.kernels:
+            chosen = [row for row in found.algorithms if row.verdict == "chosen"]
+            assert len(chosen) == 1
+            assert all(row.time_s >= chosen[0].time_s for row in found.algorithms if row.verdict == "slower")
+
+
+def test_a_wrong_equation_would_be_noticed():
+    """The value is the model's, the right-hand side that of the text."""
+    step = solve([Equation(name="dram", unit="s", text="moved / bandwidth")], {"moved": (6.0, "B"), "bandwidth": (2.0, "B/s")},
+                 {"dram": 4.0})[0]  # fmt: skip
+    assert (step.value, step.right) == (4.0, 3.0)
+
+
+@pytest.mark.parametrize("layer", ["pool1", "fc7"])
+@pytest.mark.parametrize("hw", ["gtx_1080", "i7_6700k"])
+def test_whatever_moves_the_time_is_listed(hw, layer):
+    """Every spec value and constant in turn is made larger; where the time moves, the explanation must have named it."""
+    query = ask("alexnet", hw, batch=16)
+    query = replace(query, trace=replace(query.trace, ops=tuple(op for op in query.trace.ops if op.name == layer)))
+    before = explain(query, layer)
+    named = {row.name for row in (*before.spec, *before.constants)}
+    moved = set()
+    for name, constant in query.calibration.constants.items():
+        other = replace(query, calibration=query.calibration.with_values({name: 1.3 * constant.value}))
+        moved |= {name} if explain(other, layer).device_s != before.device_s else set()
+    for key, entry in query.spec.entries.items():
+        if isinstance(entry.value, float) and key != "chip.node":  # the energy of another process is not known
+            spec = replace(query.spec, entries={**query.spec.entries, key: replace(entry, value=1.3 * entry.value)})
+            moved |= {key} if explain(replace(query, spec=spec), layer).device_s != before.device_s else set()
+    assert moved <= named
+    assert {"memory.bandwidth", "memory.achievable"} <= moved
+
+
+def test_why_an_algorithm_did_not_run():
+    rows = {row.algorithm: row for row in explain(ask("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").algorithms}
+    assert rows["implicit_gemm"].verdict == "chosen"
+    assert rows["fft"].verdict == "workspace"
+    assert rows["fft"].workspace > 8 * 2**20
+    rows = {row.algorithm: row for row in explain(ask("alexnet", "gtx_1080"), "conv1").algorithms}
+    assert rows["winograd"].reason == "it needs stride 1 and 3 x 3 filters"
+    assert rows["fft"].reason == "it needs stride 1"
+    rows = {row.algorithm: row for row in explain(ask("resnet_50", "gtx_1080"), "layer1.0.conv1").algorithms}
+    assert rows["fft_tiling"].reason == "it needs filters larger than 1 x 1"
+
+
+def test_a_gradient_is_found_by_its_layer_and_phase():
+    query = ask("alexnet", "gtx_1080", task="training_step")
+    assert explain(query, "conv2").phase == "forward"
+    assert explain(query, "conv2", "backward_filter") == explain(query, "conv2.backward_filter")
+    assert explain(query, "conv2", "update").kind == "update"
+
+
+def test_an_op_that_launches_nothing_takes_no_time(trace):
+    found = explain(ask(trace, "gtx_1080"), "flat")
+    assert (found.time_s, found.device_s, found.kernels, found.algorithms) == (0.0, 0.0, (), ())
+
+
+def test_another_fidelity_has_no_equations():
+    with pytest.raises(ArgumentError, match="roofline"):
+        explain(ask("alexnet", "gtx_1080", fidelity="roofline"), "conv1")
+
+
+def test_the_slowest_ops_come_first():
+    rows = slowest(ask("alexnet", "gtx_1080"))
+    assert len(rows) == 10
+    assert [row.time_s for row in rows] == sorted((row.time_s for row in rows), reverse=True)
+
+
+def test_the_occupancy_names_its_limit():
+    found = explain(ask("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").kernels[0]
+    steps = {step.name: step for step in found.steps}
+    limit = steps["resident"].meaning.rpartition("limited by ")[2]
+    by = {"registers": "by_registers", "shared memory": "by_shared", "warps": "by_warps"}[limit]
+    assert steps["resident"].value == max(1, int(steps[by].value))
+
+
+def test_the_tiles_are_the_fastest_and_one_is_chosen():
+    found = explain(ask("vgg_16", "gtx_1080", batch=16), "fc6").kernels[0]
+    times = [variant.time_s for variant in found.variants]
+    assert times == sorted(times)
+    assert [variant.chosen for variant in found.variants] == [True] + [False] * (len(times) - 1)
+    assert times[0] == pytest.approx(found.time_s, rel=1e-9)
+
+
+def test_texts_are_read_as_arithmetic():
+    assert evaluate("max(ceil(a.b / 2), 1) ** 2 - c", {"a.b": 7.0, "c": 1.0}) == 15.0
+    assert names_in("max(ceil(a.b / 2), 1) ** 2 - c") == ["a.b", "c"]
+    with pytest.raises(KeyError):
+        evaluate("nothing.such", {})
+
+
+def test_no_quantity_is_named_twice_in_one_table():
+    traffic = Equation(name="dram_bytes", unit="B", text="")
+    for matrix in (True, False):
+        names = [equation.name for equation in gpu.equations(matrix, traffic)]
+        assert len(names) == len(set(names))
