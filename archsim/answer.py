@@ -236,7 +236,8 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     query = ask(
         script.graph(row.network, framework, row.network), row.hardware,
         batch=script.samples(row.batch, row.network, framework), precision=row.precision,
-        task=script.task(row.task, row.network, framework), stack=script.stack(row.hardware, row.network, row.stack, row.reference),
+        task=script.task(row.task, row.network, framework),
+        stack=script.stack(row.hardware, row.network, row.stack, row.reference),
         threads=row.threads, clock=row.clock_hz, calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip

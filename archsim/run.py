@@ -70,7 +70,7 @@ def run(query: Query) -> Run:
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
     return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy,
-               host_s=spread(host, lowered.plan_of))  # fmt: skip
+               host_s=spread(host.issue_s + host.stall_s, lowered.plan_of))  # fmt: skip
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
