@@ -144,6 +144,13 @@ RESNET_56 = [
 ]  # fmt: skip
 
 
+RESNET_56_CNTK = [
+    conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 36),
+    conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 35), bare(16 * 16, 32, 16, 1),
+    conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 35), bare(8 * 8, 64, 32, 1), fc(64, 10),
+]  # fmt: skip
+
+
 def googlenet_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c5: int, d: int) -> Count:
     return total([
         conv(area, a, c, 1), conv(area, b1, c, 1), conv(area, b3, b1, 9), conv(area, c1, c, 1), conv(area, c5, c1, 25),
@@ -194,6 +201,16 @@ INCEPTION_BN = [
     inception_bn_module(7 * 7, 1056, 352, 192, 320, 160, 224, 128),
     inception_bn_module(7 * 7, 1024, 352, 192, 320, 192, 224, 128),
     fc(1024, 1000),
+]  # fmt: skip
+
+
+INCEPTION_BN_CAFFE = [
+    conv_bn(112 * 112, 96, 3, 49, bias=1), conv_bn(56 * 56, 128, 96, 1, bias=1), conv_bn(56 * 56, 288, 128, 9, bias=1),
+    inception_bn_module(28 * 28, 288, 96, 96, 96, 96, 144, 48),
+    inception_bn_module(28 * 28, 384, 96, 96, 144, 96, 144, 96),
+    inception_bn_halving(28 * 28, 14 * 14, 480, 192, 240, 96, 144),
+    inception_bn_module(14 * 14, 864, 224, 64, 96, 96, 128, 128),
+    *INCEPTION_BN[7:],
 ]  # fmt: skip
 
 
@@ -308,8 +325,10 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_152": resnet_bottleneck(3, 8, 36, 3),
     "resnet_200": resnet_200(),
     "resnet_56": RESNET_56,
+    "resnet_56@cntk": RESNET_56_CNTK,
     "googlenet": GOOGLENET,
     "inception_bn": INCEPTION_BN,
+    "inception_bn@caffe": INCEPTION_BN_CAFFE,
     "inception_v3": INCEPTION_V3,
     "squeezenet_1_0": SQUEEZENET_1_0,
     "squeezenet_1_1": SQUEEZENET_1_1,

@@ -25,6 +25,7 @@ PROMISED = [
     "torch7-cudnn4",
     "torch7-cudnn5.0",
     "torch7-cudnn5.1",
+    "torch7-cudnn5.1-frugal",
     "torch7-cudnn7.0",
     "tensorflow-cudnn4",
     "tensorflow-cudnn5.1",
@@ -42,6 +43,7 @@ PROMISED = [
     "caffe2-cudnn5.1",
     "caffe2-cudnn7.0",
     "caffe2-cudnn7.1",
+    "pytorch-native",
     "pytorch-cudnn5.1",
     "pytorch-cudnn7.0",
     "pytorch-cudnn7.1",
@@ -70,7 +72,7 @@ def constants_of(stack: Stack) -> set[str]:
     """The names of constants that a stack's file mentions."""
     tables = (stack.conv.algorithms, stack.conv.tensor)
     algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
-    return algorithms | set(stack.efficiency.values()) | ({stack.host} if stack.host else set())
+    return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.update_host} - {""})
 
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.corpus.measurement import citations, rows_of
+from archsim.corpus.measurement import Protocol, citations, protocol, rows_of
 
 
 def test_rows_of_the_whitepaper() -> None:
@@ -34,3 +34,20 @@ def test_every_source_has_a_citation() -> None:
     known = citations()
     for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("resnet_50", "gtx_1080")):
         assert {row.source for row in rows_of(network, hardware)} <= set(known)
+
+
+def test_what_a_script_does_besides_its_task() -> None:
+    plain = Protocol()
+    assert plain.task("inference", "alexnet", "caffe") == "inference"
+    assert plain.graph("alexnet", "caffe", "alexnet") == "alexnet"
+    assert plain.stack("gtx_1080", "alexnet", "caffe-native") == "caffe-native"
+    assert plain.samples(128, "lstm_ptb", "cntk") == 128
+    script = protocol("dlinfbench")
+    assert script.inputs == "host"
+    assert script.task("inference", "inception_v3", "caffe") == "forward"
+    assert script.task("inference", "inception_v3", "mxnet") == "inference"
+    assert script.graph("alexnet", "pytorch", "alexnet") == "alexnet_owt"
+    assert script.stack("gtx_1080", "vgg_16", "pytorch-cudnn5.1") == "pytorch-native"
+    assert protocol("shi2016_t7").stack("gtx_980", "resnet_56", "torch7-cudnn5.1") == "torch7-cudnn5.1-frugal"
+    assert protocol("shi2016_t7").samples(128, "lstm_ptb", "cntk") == 4
+    assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"

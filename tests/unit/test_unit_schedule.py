@@ -36,6 +36,16 @@ def test_a_gpu_stream_against_a_loop(queue: tuple[np.ndarray, np.ndarray]) -> No
         assert timeline.latency_s[row] == pytest.approx(end, abs=1e-12)
 
 
+def test_a_stalled_device_waits_for_the_host_even_where_the_host_is_ahead() -> None:
+    work = np.array([[5.0, 5.0, 5.0]])
+    free = asynchronous(work, np.zeros(3))
+    stalled = asynchronous(work, np.zeros(3), np.array([0.0, 2.0, 1.0]))
+    assert stalled.end_s.tolist() == [[5.0, 12.0, 18.0]]
+    assert stalled.start_s.tolist() == [[0.0, 7.0, 13.0]]
+    assert stalled.wait_s.tolist() == [[0.0, 2.0, 1.0]]
+    assert free.latency_s == 15.0
+
+
 @given(queues())
 def test_a_cpu_against_a_loop(queue: tuple[np.ndarray, np.ndarray]) -> None:
     device, host = queue

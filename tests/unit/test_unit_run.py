@@ -1,0 +1,43 @@
+"""What the host adds: copies of the input, and updates for which the device waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from archsim.cost.constants import default
+from archsim.device import catalog as devices
+from archsim.query import ask
+from archsim.run import feed_time, input_bytes, run
+from archsim.stack import catalog as stacks
+
+
+def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
+    assert input_bytes(ask("alexnet", "gtx_1080", batch=2).trace.ops) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(ask("alexnet", "gtx_1080", batch=2, task="training_step").trace.ops) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(ask("lstm_ptb", "gtx_1080", batch=2).trace.ops) == 4 * 32 * 2
+
+
+def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
+    constants, device = default().with_values({"host.copy_Bps": 4e9}), devices.find("gtx_1080").device
+    stack = replace(stacks.find("caffe-cudnn5.1"), inputs="host", input_copies=2)
+    assert feed_time(8e9, stack, device, constants) == pytest.approx(4.0 + 8 / (15.75 * 0.76))
+    assert feed_time(8e9, replace(stack, inputs="device"), device, constants) == 0.0
+    assert feed_time(8e9, stack, devices.find("i7_3820").device, constants) == 0.0
+
+
+def test_the_copy_comes_before_everything_else() -> None:
+    query = ask("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
+    fed = replace(query, stack=replace(query.stack, inputs="host"))
+    copy = feed_time(input_bytes(query.trace.ops), fed.stack, query.spec.device, query.calibration)
+    assert copy > 0
+    assert float(run(fed).latency_s[0]) == pytest.approx(float(run(query).latency_s[0]) + copy, rel=1e-3)
+
+
+def test_the_device_waits_for_every_update_of_mxnet() -> None:
+    query = ask("resnet_50", "tesla_m40", batch=32, task="training_step", stack="mxnet-cudnn7.0")
+    slower = replace(query, calibration=query.calibration.with_values({"host.update": query.calibration["host.update"] + 1e-4}))
+    layers = sum(op.kind.op == "update" for op in query.trace.ops)
+    assert layers > 50
+    assert float(run(slower).latency_s[0]) == pytest.approx(float(run(query).latency_s[0]) + layers * 1e-4, rel=1e-9)
