@@ -87,7 +87,8 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        host_calls=form.host_calls, vector=form.vector,
+        host_calls=form.host_calls, vector=form.vector, cache_launches=form.cache_launches,
+        packed_heads=form.packed_heads,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
         variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
@@ -127,7 +128,7 @@ def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[s
 
 
 def _menu(form: MenuForm) -> Menu:
-    tiles = [Tile(m=t.m, n=t.n, k=t.k, threads=t.threads, registers=t.registers, shared=t.shared) for t in form.tiles]
+    tiles = [Tile(**tile.model_dump()) for tile in form.tiles]
     return Menu(tiles=tuple(tiles), split_k=tuple(form.split_k))
 
 

@@ -23,6 +23,7 @@ class TileForm(Form):
     threads: Whole
     registers: Whole
     shared: Annotated[int, Field(ge=0)]
+    cluster: Whole = 1
 
 
 class MenuForm(Form):
@@ -72,6 +73,8 @@ class StackForm(Form):
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0
+    cache_launches: Annotated[int, Field(ge=0)] = 0
+    packed_heads: Literal["always", "cached"] = "always"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"

@@ -16,6 +16,7 @@ class Tile:
     threads: int
     registers: int  # per thread
     shared: int  # B per CTA
+    cluster: int = 1  # CTAs that load the longer side of their tiles together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,8 @@ class Stack:
     host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
+    packed_heads: str = "always"  # when heads that share keys are rows of one product: "cached": only in decoding
+    cache_launches: int = 0  # kernels that store new keys and values in a cache before attention reads them
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
