@@ -7,9 +7,12 @@ import numpy as np
 from archsim.cost import traffic
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array, Cost, smooth_maximum
-from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_cta
+from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, warps_per_cta
 from archsim.device.device import Gpu
 from archsim.lower.kernel import Kernels
+
+SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
+SOFTMAX_FILLS = 2.0  # pipelines of a kernel with a softmax that fill one after the other: before it and after it
 
 
 def gpu_cost(
@@ -30,7 +33,8 @@ def gpu_cost(
     streamed = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
-    work = cta_work(kernels, depth_k, ctas, resident, rate, constants)
+    waiting = prologue(kernels, device, precision, constants)
+    work = cta_work(kernels, depth_k, ctas, resident, rate, waiting) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
         "dram": memory_bound(kernels, moved, device, constants),
@@ -41,21 +45,41 @@ def gpu_cost(
     latency = 0.0 if "launch" in without else device.launch.latency
     overhead = np.asarray(latency + np.zeros_like(moved))
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
-    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
-                terms=terms)  # fmt: skip
+    busy = np.where(runnable(kernels, device), smooth_maximum(bounds), np.inf)
+    return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms)
 
 
 def cta_work(
-    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, constants: Calibration
+    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, waiting: Array
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
-    A product's tile, and `gemm.prologue_clk` clocks of address set-up, first load and last store; the CTAs that share the
-    SM fill them with work of their own, so that a share of 1/resident remains.
+    A product's tile, and `waiting` clocks of its prologue; the CTAs that share the SM fill them with work of their own, so
+    that a share of 1/resident remains.
     """
     tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
-    waiting = constants["gemm.prologue_clk"] * rate / resident
-    return np.where(kernels.matrix > 0, tiled + waiting, 0.5 * kernels.flop / ctas)
+    return np.where(kernels.matrix > 0, tiled + waiting * rate / resident, 0.5 * kernels.flop / ctas)
+
+
+def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:
+    """Clocks of a CTA for address set-up, first load and last store, [V].
+
+    A fused softmax has a product before and one after it, whose pipelines fill one after the other. Products on tensor cores
+    have a constant of their own: asynchronous copies fill their pipelines, and they come from other libraries.
+    """
+    one = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
+    return np.asarray(np.where(kernels.exps > 0, SOFTMAX_FILLS * one, one))
+
+
+def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> Array:
+    """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA, [D, V].
+
+    One exponential per score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
+    subtract, compare, add, convert (Dao 2023, section 3.1; Shah et al. 2024, section 3.1, on how long they take beside the
+    products).
+    """
+    scores = kernels.tile_m * depth_k * kernels.exps
+    return np.asarray(scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate)
 
 
 def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:

@@ -29,6 +29,13 @@ def resident_ctas(kernels: Kernels, device: Gpu) -> Array:
     return np.asarray(np.maximum(1.0, np.floor(fitting)))
 
 
+def runnable(kernels: Kernels, device: Gpu) -> Array:
+    """Which variants fit into the shared memory of a CTA, [D, V]; all of a kernel of which none fits."""
+    fits = np.atleast_2d(kernels.shared <= device.sm.shared_memory_cta)
+    none = ~np.logical_or.reduceat(fits, kernels.kernel_start, axis=-1)
+    return np.asarray(fits | none[..., kernels.kernel_of])
+
+
 def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Array) -> Array:
     """Time of all CTAs in units of one CTA alone on a saturated SM, [D, V].
 

@@ -24,10 +24,15 @@ def depth(kernels: Kernels) -> Array:
 
 
 def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
-    """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded."""
+    """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded.
+
+    The CTAs of a cluster are neighbours along the shorter side of their tiles, so that one load of the longer side serves
+    them all (NVIDIA H100 whitepaper, 2022: multicast of the tensor memory accelerator).
+    """
     from_a = np.minimum(kernels.tile_m, kernels.m) * kernels.operand_a
     from_b = np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b
-    return np.asarray((from_a + from_b) * depth_k)
+    alone, together = np.minimum(from_a, from_b), np.maximum(from_a, from_b)
+    return np.asarray((alone + together / kernels.cluster) * depth_k)
 
 
 def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:

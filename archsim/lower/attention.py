@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from archsim.lower.context import Context, plan
+from math import prod
+
+from archsim.lower.context import Context, plan, stream
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.trace import BoundOp
 
 RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 3)
+BLOCK = 128  # keys and queries that a mask skips together (Dao 2023, section 3.1: a block is computed whole or not at all)
 
 
 def attention(op: BoundOp, context: Context) -> Plan:
-    """Fused attention (Dao et al. 2022, algorithm 1).
-
-    Heads that share keys are rows of one product: m = queries x heads per key head, n = keys, k = 2 x head size for the two
-    products, `work` the share of pairs that a causal mask leaves. With few rows (decoding) it is a stream over the keys.
-    """
+    """Fused attention (Dao et al. 2022, algorithm 1); where keys are cached, the new ones are stored first."""
     kind = op.kind
     assert isinstance(kind, Attention)
+    queries, keys, _ = op.input_shapes
+    count = context.stack.cache_launches if op.phase == "forward" else 0
+    kernels = [_fused(op, context, kind)]
+    if count:
+        new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2])) * context.result
+        kernels.insert(0, stream("store_keys", new / count, new / count, element=context.vector, repeat=count))
+    return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
+
+
+def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
+    """The kernel: a tile of queries, for which a CTA walks along the keys.
+
+    Each of `count` heads is a product of scores [m queries, k keys] and values [k, n features], `work` twice the share of
+    pairs that the mask leaves, for the scores are a product of the same size. The scores stay in registers; keys and values
+    are the operand that a tile loads. Heads that share keys are rows of one product where the stack packs them.
+    """
     queries, keys, _ = op.input_shapes
     shared = kind.kv_heads or kind.heads
     size, group = queries[2] // kind.heads, kind.heads // shared
     times = 1.0 if op.phase == "forward" else RECOMPUTED
-    m, n, count = queries[1] * group, keys[1], queries[0] * shared
-    work = times * op.kind.macs(op.input_shapes, op.shape) / (2.0 * m * n * size * count)
-    rows = times * context.bytes(queries)
+    cached = queries[1] <= THIN and queries[1] < keys[1]
+    packed = group if cached or context.stack.packed_heads == "always" else 1
+    share = _share(queries[1], keys[1]) if kind.causal else 1.0
+    menus = context.stack.menus
+    wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
+    menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
+    wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
     pairs = times * context.bytes(keys, keys)
-    out = times * context.bytes(op.shape)
-    matrix = m > THIN * group or m > 4 * THIN
-    kernel = Kernel(
-        name="attention", efficiency=context.efficiency("attention"), menu=context.menu("gemm") if matrix else "",
-        m=m, n=n, k=2 * size, count=count, work=work, operand_a=context.element / 2, operand_b=context.element / 2,
-        a_bytes=pairs, b_bytes=rows, c_bytes=out, flop=times * op.flop, items=max(1.0, pairs / context.element), dense=1,
+    return Kernel(
+        name="attention", efficiency=context.efficiency("attention"), menu=menu,
+        m=queries[1] * packed, n=size, k=keys[1], count=queries[0] * kind.heads / packed, work=2.0 * times * share,
+        exps=times * share, operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
+        b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
+        items=max(1.0, pairs / context.vector), dense=1,
     )  # fmt: skip
-    return plan(op, context, Option(algorithm="fused", kernels=(kernel,)))
+
+
+def _share(queries: int, keys: int) -> float:
+    """Share of the query-key pairs in blocks that a causal mask does not skip."""
+    seen = queries * (keys - queries) + 0.5 * queries * (queries + BLOCK)
+    return min(1.0, seen / (queries * keys))

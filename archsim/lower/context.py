@@ -32,6 +32,11 @@ class Context:
         """What a thread of a streaming kernel loads at once [B]: one value, or several where the stack's kernels do."""
         return max(self.element, self.stack.vector)
 
+    @property
+    def result(self) -> int:
+        """Size of a result of a product [B]: tensor cores write the sums of 1-byte operands as bf16."""
+        return max(self.element, 2) if self.tensor else self.element
+
     def efficiency(self, family: str) -> str:
         """The constant of a kernel family (gemm, gemv, recurrent, ...); a family `x.y` without one has that of x."""
         names, whole = self.stack.efficiency, family.partition(".")[0]
@@ -96,3 +101,15 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     least_writes = min(sum(k.repeat * k.c_bytes for k in option.kernels) for option in options)
     calls = context.stack.host_calls.get(op.kind.op, 1.0) if host_ops is None else host_ops
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls)
+
+
+def quantised(context: Context, values: float) -> tuple[Kernel, ...]:
+    """The kernels that round `values` activations to one byte before a product, where the stack keeps them wider."""
+    if context.element > 1 or not context.tensor or "quantise" not in context.stack.passes:
+        return ()
+    rows = context.passes("quantise", "forward")
+    reads, writes = rows.inputs * values * context.result, rows.outputs * values * context.element
+    return (
+        stream("quantise", reads / rows.launches, writes / rows.launches, flop=values / rows.launches, element=context.vector,
+               repeat=rows.launches),
+    )  # fmt: skip

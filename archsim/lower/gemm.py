@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from archsim.lower.context import Context, plan, single, stream
+from archsim.lower.context import Context, plan, quantised, single, stream
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.trace import BoundOp
 
@@ -20,7 +20,7 @@ def product(
     element = float(context.element)
     a_bytes = m * k * count * element if a is None else a
     b_bytes = k * n * count * element if b is None else b
-    c_bytes = m * n * count * element if c is None else c
+    c_bytes = m * n * count * float(context.result) if c is None else c
     flop = 2.0 * m * n * k * count
     if min(m, n) <= THIN or (context.device_kind == "gpu" and not context.stack.menus):
         name = name.replace("gemm", "gemv") if min(m, n) <= THIN else name
@@ -42,7 +42,7 @@ def linear(op: BoundOp, context: Context) -> Plan:
         "backward_filter": (features, inner, rows),
     }.get(op.phase, (features, rows, inner))
     family = "gemm.transposed" if op.phase == "forward" else "gemm"  # weights [features, inner]: k is contiguous in both
-    kernels = [product("gemm", context, m, n, k, family=family)]
+    kernels = [*quantised(context, rows * inner), product("gemm", context, m, n, k, family=family)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
         if op.phase == "forward":
@@ -58,4 +58,6 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     count = prod(op.shape[:-2])
     k = prod(op.input_shapes[0]) / (m * count)
     sizes = {"backward_data": (m, k, n), "backward_filter": (k, n, m)}.get(op.phase, (m, n, k))
-    return single("gemm", op, context, product("gemm_batched", context, *sizes, count=count, menu="gemm_batched"))
+    narrow = quantised(context, prod(op.input_shapes[0]))
+    batched = product("gemm_batched", context, *sizes, count=count, menu="gemm_batched")
+    return single("gemm", op, context, *narrow, batched)

@@ -40,6 +40,7 @@ class Kernel:
     k: float = 1
     count: float = 1
     work: float = 1
+    exps: float = 0  # exponentials for each (m, k): a softmax between two products
     operand_a: float = 4
     operand_b: float = 4
     a_bytes: float = 0
@@ -75,7 +76,7 @@ class Plan:
 
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
-    "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
+    "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
     "cache_bytes", "repeat", "threaded", "dense",
 )  # fmt: skip
 
@@ -93,6 +94,7 @@ class Kernels:
     k: Array
     count: Array
     work: Array
+    exps: Array
     operand_a: Array
     operand_b: Array
     a_bytes: Array
@@ -112,6 +114,7 @@ class Kernels:
     threads: Array  # per CTA
     registers: Array  # per thread
     shared: Array  # B per CTA
+    cluster: Array  # CTAs that load the longer side of their tiles together
     efficiency: Index  # position in `constants`
     constants: tuple[str, ...]
     kernel_start: Index
@@ -144,7 +147,7 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
     table = np.array([[getattr(kernel, name) for name in _KERNEL_COLUMNS] for kernel in kernels], dtype=float).T
     columns = dict(zip(_KERNEL_COLUMNS, table[:, kernel_of], strict=True))
     tiles = np.array([_tile_row(*row) for variants in chosen for row in variants], dtype=float).T
-    tile_names = ("tile_m", "tile_n", "tile_k", "split", "threads", "registers", "shared")
+    tile_names = ("tile_m", "tile_n", "tile_k", "split", "threads", "registers", "shared", "cluster")
     matrix = np.array([kernel.menu != "" for kernel in kernels], dtype=float)[kernel_of]
     constants = tuple(dict.fromkeys(kernel.efficiency for kernel in kernels))
     position = {name: i for i, name in enumerate(constants)}
@@ -175,7 +178,7 @@ def _variants(menu: Menu, kernel: Kernel) -> list[tuple[Tile, int]]:
 
 
 def _tile_row(tile: Tile, split: int) -> tuple[float, ...]:
-    return (tile.m, tile.n, tile.k, split, tile.threads, tile.registers, tile.shared)
+    return (tile.m, tile.n, tile.k, split, tile.threads, tile.registers, tile.shared, tile.cluster)
 
 
 def _starts(lengths: Iterable[int]) -> Index:

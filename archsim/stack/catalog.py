@@ -87,7 +87,8 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        host_calls=form.host_calls, vector=form.vector,
+        host_calls=form.host_calls, vector=form.vector, cache_launches=form.cache_launches,
+        packed_heads=form.packed_heads,
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,

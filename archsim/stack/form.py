@@ -25,6 +25,7 @@ class TileForm(Form):
     shared: Annotated[int, Field(ge=0)]
     least_m: Whole = 1
     least_n: Whole = 1
+    cluster: Whole = 1
 
 
 class MenuForm(Form):
@@ -77,6 +78,8 @@ class StackForm(Form):
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0
+    cache_launches: Annotated[int, Field(ge=0)] = 0
+    packed_heads: Literal["always", "cached"] = "always"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     window_slots: Annotated[float, Field(ge=0)] = 0.0

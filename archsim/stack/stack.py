@@ -21,6 +21,7 @@ class Tile:
     shared: int  # B per CTA
     least_m: int = 1
     least_n: int = 1
+    cluster: int = 1  # CTAs that load the longer side of their tiles together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,8 @@ class Stack:
     host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
+    packed_heads: str = "always"  # when heads that share keys are rows of one product: "cached": only in decoding
+    cache_launches: int = 0  # kernels that store new keys and values in a cache before attention reads them
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison
