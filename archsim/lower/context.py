@@ -38,22 +38,27 @@ class Context:
         return max(self.element, 2) if self.tensor else self.element
 
     def efficiency(self, family: str) -> str:
-        """The constant of a kernel family (gemm, gemv, recurrent, ...); a family `x.y` without one has that of x."""
+        """The constant of a kernel family (gemm, gemv, recurrent, ...); a family `x.y` without one has that of x.
+
+        A library may have kernels of its own for an architecture: `x.y.architecture` comes first.
+        """
         names, whole = self.stack.efficiency, family.partition(".")[0]
         candidates = (f"{whole}_tensor",) if self.tensor else ()
-        return next((names[name] for name in (*candidates, family, whole) if name in names), "one")
+        return next((names[name] for name in (*candidates, f"{family}.{self.architecture}", family, whole) if name in names), "one")
 
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one.
 
-        `otherwise` is the menu to take where the library has none of this name for the architecture.
+        A menu `name.x` takes the place of `name` on the architectures it lists; `otherwise` is the menu to take where the
+        library has none of this name.
         """
-        narrow = f"{name}_tensor"
-        if self.tensor and narrow in self.stack.menus:
-            return narrow
-        own = self.stack.menus.get(name)
-        fits = own is not None and not self.tensor and (not own.architectures or self.architecture in own.architectures)
-        return self.menu(otherwise) if otherwise and not fits else name
+        menus = self.stack.menus
+        if self.tensor and f"{name}_tensor" in menus:
+            return f"{name}_tensor"
+        if otherwise and (self.tensor or name not in menus):
+            return self.menu(otherwise)
+        own = (key for key, menu in menus.items() if key.startswith(f"{name}.") and self.architecture in menu.architectures)
+        return next(own, name)
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""

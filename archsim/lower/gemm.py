@@ -53,11 +53,14 @@ def linear(op: BoundOp, context: Context) -> Plan:
 
 
 def matmul(op: BoundOp, context: Context) -> Plan:
-    """A batched product of two activations, or one of its two gradients."""
-    m, n = op.shape[-2:]
+    """A batched product of two activations, or one of its two gradients.
+
+    Libraries count columns first, so that the rows of a matrix [m, n] in memory are the n of a kernel.
+    """
+    n, m = op.shape[-2:]
     count = prod(op.shape[:-2])
-    k = prod(op.input_shapes[0]) / (m * count)
-    sizes = {"backward_data": (m, k, n), "backward_filter": (k, n, m)}.get(op.phase, (m, n, k))
+    k = prod(op.input_shapes[0]) / (n * count)
+    sizes = {"backward_data": (k, n, m), "backward_filter": (m, k, n)}.get(op.phase, (m, n, k))
     narrow = quantised(context, prod(op.input_shapes[0]))
     batched = product("gemm_batched", context, *sizes, count=count, menu="gemm_batched")
     return single("gemm", op, context, *narrow, batched)

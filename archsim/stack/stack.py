@@ -28,7 +28,8 @@ class Tile:
 class Menu:
     """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
 
-    It splits into parts of at least `split_least_k`. `architectures` are the only ones it has these kernels for; empty: any.
+    It splits into parts of at least `split_least_k`. `architectures` are those for which it
+    takes the place of the menu it is named after.
     """
 
     tiles: tuple[Tile, ...]
