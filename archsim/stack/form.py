@@ -77,6 +77,8 @@ class StackForm(Form):
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
     reserved: Word = "0 MB"
+    buffers: Literal["own", "shared"] = "shared"
+    in_place: list[Word] = ["relu", "relu6"]
     variants: dict[Word, Word] = {}
     conv: ConvForm
     menus: dict[Word, MenuForm] = {}

@@ -82,5 +82,7 @@ class Stack:
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     reserved: float = 0.0  # B of device memory that context and framework take
+    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
+    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     sources: tuple[str, ...] = ()
     digest: str = ""
