@@ -11,9 +11,8 @@ import numpy as np
 import archsim
 from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
-from archsim.device.device import PRECISION_BYTES
 from archsim.errors import ArchsimError
-from archsim.footprint import USABLE, Footprint, footprint
+from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.query import Query, ask
 from archsim.run import Run, run
 
@@ -83,6 +82,7 @@ class Estimate:
     throughput_per_w: float
     memory: Footprint
     memory_capacity_bytes: float
+    max_batch: int | None  # the largest that fits; None where the network fixes its batch
     flop: float
     dram_bytes: float
     breakdown_s: Mapping[str, float]
@@ -101,7 +101,7 @@ class Estimate:
     @property
     def fits(self) -> bool:
         """Whether that is within the usable part of the device's memory."""
-        return self.memory.total <= USABLE * self.memory_capacity_bytes
+        return fits(self.memory, self.memory_capacity_bytes)
 
     def _repr_html_(self) -> str:
         from archsim.report.notebook import snippet
@@ -128,8 +128,7 @@ def answer(query: Query, references: bool = True) -> Estimate:
     latency = math.fsum(op.time_s for op in ops) if ops else latency
     energy = math.fsum(op.energy_j for op in ops)
     kind, spread = class_of(query)
-    workspace = max((float(result.cost.workspace[0, i]) for i in set(result.lowered.plan_of.tolist()) if i >= 0), default=0.0)
-    memory = footprint(query.trace, PRECISION_BYTES[query.precision], workspace, query.stack.reserved)
+    memory = footprint_of(query, result)
     device = query.spec.device
     power = energy / latency
     return Estimate(
@@ -140,10 +139,10 @@ def answer(query: Query, references: bool = True) -> Estimate:
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=query.batch / latency, power_w=power, energy_j=power * latency,
         throughput_per_w=query.batch / latency / power, memory=memory,
-        memory_capacity_bytes=float(device.memory.capacity), flop=float(query.trace.flop),
+        memory_capacity_bytes=float(device.memory.capacity), max_batch=largest_batch(query, result), flop=float(query.trace.flop),
         dram_bytes=math.fsum(op.dram_bytes for op in ops), breakdown_s=_breakdown(result), ops=ops,
         references=_references(query) if references else (), warnings=_warnings(query, memory),
-        assumptions=query.notes, assumed_values=tuple(entry.key for entry in query.spec.assumed),
+        assumptions=(*query.notes, assumptions(query.stack)), assumed_values=tuple(entry.key for entry in query.spec.assumed),
         provenance={
             "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
             "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
@@ -204,7 +203,7 @@ def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
     found = []
     device = query.spec.device
     capacity = float(device.memory.capacity)
-    if memory.total > USABLE * capacity:
+    if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
     if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from archsim.cost.constants import Calibration
@@ -34,6 +34,7 @@ class Query:
 
     network: str
     trace_digest: str
+    template: Trace  # the ops of the task, the batch not yet bound
     trace: BoundTrace
     spec: Spec
     stack: Stack
@@ -76,10 +77,16 @@ def ask(
     notes += _precision_notes(device, precision, chosen)
     return Query(
         network=net, trace_digest=_digest(graph, task, chosen.optimiser, input_gradient),
+        template=prepared(graph, task, chosen.optimiser, input_gradient),
         trace=_bound(graph, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
         precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), notes=tuple(notes),
     )  # fmt: skip
+
+
+def with_batch(query: Query, batch: int) -> Query:
+    """The same question for another batch. Raises ValueError for one that makes a tensor too large."""
+    return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, "N": batch}))
 
 
 def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:

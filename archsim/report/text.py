@@ -88,7 +88,8 @@ def totals(e: Estimate) -> str:
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'DOES NOT FIT'} ("
-                   + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"),
+                   + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"
+                   + ("" if e.max_batch is None else f"; largest batch {e.max_batch}")),
     ]  # fmt: skip
     return "\n".join(f"{name:<11} {value}" for name, value in lines)
 

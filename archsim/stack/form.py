@@ -90,6 +90,8 @@ class StackForm(Form):
     input_copies: Annotated[int, Field(ge=0)] = 1
     update_host: str = ""
     reserved: Word = "0 MB"
+    buffers: Literal["own", "shared"] = "shared"
+    in_place: list[Word] = ["relu", "relu6"]
     variants: dict[Word, Word] = {}
     conv: ConvForm
     menus: dict[Word, MenuForm] = {}

@@ -103,5 +103,7 @@ class Stack:
     input_copies: int = 1  # copies of an input within host memory before it crosses the link
     update_host: str = ""  # constant: host time per updated layer, for which the device waits
     reserved: float = 0.0  # B of device memory that context and framework take
+    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
+    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     sources: tuple[str, ...] = ()
     digest: str = ""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
+
+import pytest
 
 import archsim
-from archsim.footprint import Footprint, footprint
+from archsim.files import data_folder
+from archsim.footprint import Footprint, fits, footprint, footprint_of, largest
+from archsim.query import ask
+from archsim.run import run
 from archsim.trace import BoundTrace, loads, task_trace
 
 N = 4
@@ -87,3 +94,90 @@ def test_memory_grows_with_the_batch() -> None:
         for batch in (1, 2, 16, 128)
     ]
     assert sizes == sorted(set(sizes))
+
+
+def test_layers_with_buffers_of_their_own_share_nothing() -> None:
+    inference, training = (footprint(network(task), 4, 0.0, 0.0, "own") for task in ("inference", "forward_backward"))
+    assert inference.activations == 4 * (DATA + CONV + FC)
+    assert training.activations == footprint(network("forward_backward"), 4, 0.0, 0.0).activations
+    assert training.gradients == 4 * (LEARNED + 2 * CONV)  # more than those of the convolution and of the linear layer together
+
+
+def test_a_stack_says_which_ops_work_in_place() -> None:
+    in_place, apart = (footprint(network("inference"), 4, 0.0, 0.0, "own", ops) for ops in (("relu",), ()))
+    assert apart.activations - in_place.activations == 4 * CONV
+
+
+def test_a_network_that_ran_out_of_memory_does_not_fit_and_one_that_ran_does() -> None:
+    """ResNet-200 at batch 16 trained on the Titan X cards of cnn-benchmarks, whose GTX 1080 was too small for it."""
+    cell = {"net": "resnet_200", "batch": 16, "task": "training_step", "stack": "torch7-cudnn5.1"}
+    assert not archsim.estimate(hw="gtx_1080", **cell).fits
+    assert archsim.estimate(hw="titan_x_maxwell", **cell).fits
+    assert archsim.estimate(hw="titan_x_pascal", **cell).fits
+
+
+def measured_to_fit() -> list[tuple[str, str, str, str, int]]:
+    """(network, hardware, stack, task, batch) of published Torch runs on GPUs: what was measured had room."""
+    with data_folder("reports/published").joinpath("networks.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["source"] == "jcjohnson" and row["split"] != "test"]
+    cells = [(row["network"], row["hardware"], row["stack"], "forward_backward", int(row["batch"])) for row in rows
+             if row["task"] == "forward_backward" and "cudnn5.1" in row["stack"]]  # fmt: skip
+    return list(dict.fromkeys(cells))
+
+
+def test_whatever_was_measured_fits() -> None:
+    cells = measured_to_fit()
+    assert len(cells) > 10
+    for net, hw, stack, task, batch in cells:
+        query = ask(net, hw, stack=stack, task=task, batch=batch)
+        assert fits(footprint_of(query, run(query)), query.spec.device.memory.capacity), (net, hw)
+
+
+@pytest.mark.parametrize(
+    ("net", "hw", "choices"),
+    [
+        ("alexnet", "tegra_x1", {}),
+        ("resnet_50", "gtx_1080", {"task": "training_step"}),
+        ("vgg_16", "tesla_v100_sxm2", {"precision": "fp16", "stack": "pytorch-2"}),
+        ("squeezenet_1_0", "gtx_480", {"task": "training_step", "stack": "ideal"}),
+        ("lstm_32", "gtx_980", {"task": "training_step"}),
+        ("squeezenet_1_0", "i7_6700k", {}),
+    ],
+)
+def test_the_largest_batch_fits_and_one_more_does_not(net: str, hw: str, choices: dict[str, str]) -> None:
+    largest_one = archsim.estimate(net=net, hw=hw, **choices).max_batch
+    assert largest_one == archsim.estimate(net=net, hw=hw, batch=7, **choices).max_batch
+    assert archsim.estimate(net=net, hw=hw, batch=largest_one, **choices).fits
+    assert not archsim.estimate(net=net, hw=hw, batch=largest_one + 1, **choices).fits
+
+
+def test_a_network_that_never_fits_has_no_batch() -> None:
+    found = archsim.estimate(net="vgg_16", hw="gtx_1080", settings={"memory.capacity": "256 MiB"})
+    assert (found.max_batch, found.fits) == (0, False)
+
+
+def test_a_network_of_a_fixed_batch_has_no_largest_one(tmp_path: Path) -> None:
+    text = "".join(json.dumps(record) + "\n" for record in (HEAD, *OPS)).replace('"N"', "4")
+    (tmp_path / "fixed.jsonl").write_text(text)
+    assert archsim.estimate(net=str(tmp_path / "fixed.jsonl"), hw="gtx_1080").max_batch is None
+
+
+@pytest.mark.parametrize("guess", [0, 1, 41, 42, 43, 999, 10**9])
+@pytest.mark.parametrize("limit", [1, 10, 42, 1000])
+def test_the_search_does_not_depend_on_its_guess(guess: int, limit: int) -> None:
+    asked: list[int] = []
+
+    def enough(number: int) -> bool:
+        asked.append(number)
+        return number <= 42
+
+    assert largest(enough, guess, limit) == min(42, limit)
+    assert all(1 <= number <= limit for number in asked)
+    assert largest(lambda number: False, guess, limit) == 0
+    if guess == 42 and limit > 42:
+        assert len(asked) == 2
+
+
+def test_how_the_memory_was_counted_is_said() -> None:
+    notes = archsim.estimate(net="alexnet", hw="gtx_1080").assumptions
+    assert any(note.startswith("memory: each layer keeps its output") and "300 MB of context" in note for note in notes)
