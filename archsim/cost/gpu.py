@@ -33,7 +33,7 @@ def gpu_cost(
     streamed = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
-    waiting = prologue(kernels, device, precision, constants)
+    waiting = prologue(kernels, device, precision, constants) + epilogue(kernels, device, clock)
     work = cta_work(kernels, depth_k, ctas, resident, rate, waiting) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
@@ -69,6 +69,14 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
     """
     one = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
     return np.asarray(np.where(kernels.exps > 0, SOFTMAX_FILLS * one, one))
+
+
+def epilogue(kernels: Kernels, device: Gpu, clock: Array | float) -> Array:
+    """Clocks in which a CTA stores its tile and has nothing to multiply: its bytes over an SM's share of the memory bandwidth, [D, V]."""
+    result = kernels.c_bytes / (kernels.m * kernels.n * kernels.count)  # B of one element of C, patches of several included
+    tile = np.minimum(kernels.tile_m, kernels.m) * np.minimum(kernels.tile_n, kernels.n) * result
+    share = device.memory.bandwidth * device.memory.achievable / device.sm.count
+    return np.asarray(tile / share * clock)
 
 
 def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> Array:
