@@ -29,7 +29,8 @@ def gpu_cost(
     slots = device.sm.count * resident
     reads, writes = traffic.memory_bytes(kernels, slots, device.l2.size)
     moved = reads + writes
-    tiled = ctas * traffic.loaded_bytes(kernels, depth_k) + np.maximum(writes, kernels.cache_bytes)
+    stored = kernels.c_bytes + 2.0 * traffic.partial_bytes(kernels)
+    tiled = ctas * traffic.loaded_bytes(kernels, depth_k) + np.maximum(stored, kernels.cache_bytes)
     streamed = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)

@@ -35,12 +35,17 @@ def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
     return np.asarray((alone + together / kernels.cluster) * depth_k)
 
 
+def partial_bytes(kernels: Kernels) -> Array:
+    """Bytes of the partial results of a product whose inner dimension is split, [V]: written once, read once."""
+    return np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes
+
+
 def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:
     """Bytes read from and written to memory by one launch, [D, V].
 
     CTAs that run at the same time (`slots`) cover a patch of tiles as square as the tiles allow, so that A is read once
     for each column of patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3), unless the operand stays in
-    the cache. Splitting k writes and reads one partial result per split.
+    the cache. Splitting k writes and reads one partial result per split, in memory where they do not fit the cache.
     """
     across_m, across_n, _ = grid(kernels)
     side = np.sqrt(slots * kernels.tile_n / kernels.tile_m)
@@ -50,6 +55,7 @@ def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> 
     again_a = np.where((kernels.matrix > 0) & (kernels.a_bytes > kept), np.ceil(across_n / patch_n), 1.0)
     again_b = np.where((kernels.matrix > 0) & (kernels.b_bytes > kept), np.ceil(across_m / patch_m), 1.0)
     warm_b = np.where(kernels.b_bytes > kept, 1.0, 0.0)  # the op before has just written it
-    partial = np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes
+    partial = partial_bytes(kernels)
+    partial = np.where(partial > kept, partial, 0.0)
     reads = kernels.a_bytes * again_a + kernels.b_bytes * again_b * warm_b + partial
     return np.asarray(reads), np.asarray(kernels.c_bytes + partial + 0 * slots)

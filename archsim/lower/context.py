@@ -43,8 +43,9 @@ class Context:
         A library may have kernels of its own for an architecture: `x.y.architecture` comes first.
         """
         names, whole = self.stack.efficiency, family.partition(".")[0]
-        candidates = (f"{whole}_tensor",) if self.tensor else ()
-        return next((names[name] for name in (*candidates, f"{family}.{self.architecture}", family, whole) if name in names), "one")
+        own = (f"{family}.{self.architecture}", family, whole)
+        candidates = (f"{whole}_tensor", *own) if self.tensor else own
+        return next((names[name] for name in candidates if name in names), "one")
 
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one.

@@ -16,7 +16,7 @@ from archsim.cost.cost import SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
 from archsim.cost.occupancy import issue_slots, resident_ctas
-from archsim.cost.traffic import memory_bytes
+from archsim.cost.traffic import memory_bytes, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.errors import Unsupported
@@ -180,6 +180,15 @@ def test_splitting_writes_and_reads_partial_results() -> None:
     reads, writes = memory_bytes(kernels, np.array([100.0, 100.0]), 0.0)
     result = 4 * 128 * 128
     assert (reads[1] - reads[0], writes[1] - writes[0]) == (4 * result, 4 * result)
+
+
+def test_partial_results_that_fit_the_cache_stay_there() -> None:
+    kernels = columns(product(128, 128, 4096), tiles=(tile(),), split=(1, 4))
+    partial = 4 * 4 * 128 * 128
+    assert partial_bytes(kernels).tolist() == [0, partial]
+    for cache, moved in ((2.0 * partial, 0), (2.0 * partial - 1, partial)):
+        _, writes = memory_bytes(kernels, np.array([100.0, 100.0]), cache)
+        assert (writes[1] - writes[0]).item() == moved
 
 
 # ---------------------------------------------------------------------------------------------- CPU

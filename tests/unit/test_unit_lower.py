@@ -190,6 +190,72 @@ def test_fully_connected_sizes_in_each_phase() -> None:
     assert {k.flop for k in found.values()} == {2.0 * 16 * 32 * 48}
 
 
+def test_rows_of_a_batched_product_are_the_columns_of_its_kernel() -> None:
+    """[3, 40, 24] x [3, 24, 16]: a library that counts columns first computes 16 x 40."""
+    mm = {"op": "matmul", "name": "mm", "in": ["x", "y"], "out": ["N", 40, 16]}
+    trace = network(mm, batch=3, x=["N", 40, 24], y=["N", 24, 16])
+    (kernel,) = options(lowered(trace, stack("implicit_gemm")))[0].kernels
+    assert (kernel.m, kernel.n, kernel.k, kernel.count) == (16, 40, 24, 3)
+    assert (kernel.a_bytes, kernel.b_bytes) == (4 * 3 * 24 * 16, 4 * 3 * 40 * 24)
+
+
+@pytest.mark.parametrize(("batch", "name"), [(1, "gemv_batched"), (3, "gemm_batched")])
+def test_thin_products_of_a_batch_are_no_matrix_vector_products(batch: int, name: str) -> None:
+    mm = {"op": "matmul", "name": "mm", "in": ["x", "y"], "out": ["N", 40, 2]}
+    trace = network(mm, batch=batch, x=["N", 40, 24], y=["N", 24, 2])
+    assert options(lowered(trace, stack("implicit_gemm")))[0].kernels[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "tiles", "splits"),
+    [
+        (64, 64, 4096, {32, 8}, {1, 2, 4}),
+        (64, 16, 4096, {32}, {1, 2, 4}),  # the tile of 8 is for more than 16 columns
+        (64, 64, 4095, {32, 8}, {1, 2}),  # parts no shorter than 1024
+        (64, 64, 100, {32, 8}, {1}),
+    ],
+)
+def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
+    m: int, n: int, k: int, tiles: set[int], splits: set[int]
+) -> None:
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", m], "bias": False}
+    menu = Menu(tiles=(TILE, replace(TILE, n=8, least_n=17)), split_k=(1, 2, 4), split_least_k=1024)
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu}, digest="picky")
+    columns = lowered(network(fc, batch=n, data=["N", k]), chosen).kernels
+    assert (set(columns.tile_n.tolist()), set(columns.split.tolist())) == (tiles, splits)
+
+
+def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
+    small = Menu(tiles=(replace(TILE, m=16),), architectures=("volta",))
+    menus = {"gemm": Menu(tiles=(TILE,)), "gemm_batched": Menu(tiles=(replace(TILE, m=64),)), "gemm_batched.small": small}
+    efficiency = {"gemm": "one", "gemm.transposed": "gemm.cublas7", "gemm.transposed.volta": "gemm.tensor"}
+    chosen = replace(stack("implicit_gemm"), menus=menus, efficiency=efficiency, digest="architectures")
+    batched = {"op": "matmul", "name": "mm", "in": ["x", "x"], "out": ["N", 24, 24]}
+    fc = {"op": "linear", "name": "fc", "in": ["mm"], "out": ["N", 24, 48], "bias": False}
+    trace = network(batched, fc, batch=3, x=["N", 24, 24])
+    found = {}
+    for architecture in ("volta", "turing"):
+        kernels = lower(trace.ops, chosen, "gpu", "fp32", False, architecture=architecture).kernels
+        found[architecture] = kernels.tile_m.tolist(), [kernel.efficiency for kernel in kernels.kernels]
+    assert found == {"volta": ([16, 32], ["one", "gemm.tensor"]), "turing": ([64, 32], ["one", "gemm.cublas7"])}
+
+
+def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
+    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 48], "bias": False} for name, before in
+          (("a", "data"), ("b", "a"))]  # fmt: skip
+    trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
+    chosen = replace(stack("implicit_gemm"), efficiency={"gemm": "one", "gemm.transposed": "gemm.cublas7"}, digest="transposed")
+    result = lowered(trace, chosen)
+    found = {op.phase: options(result, i)[0].kernels[0].efficiency for i, op in enumerate(result.ops) if op.kind.op == "linear"}
+    assert found == {"forward": "gemm.cublas7", "backward_data": "one", "backward_filter": "one"}
+
+
+def test_a_layer_may_cost_the_host_several_calls() -> None:
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
+    chosen = replace(stack("implicit_gemm"), linear_host_ops=3, digest="host")
+    assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
+
+
 def test_streams_move_what_the_stack_says() -> None:
     relu = {"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}
     (option,) = options(lowered(network(relu, data=["N", 8, 8]), stack("implicit_gemm")))

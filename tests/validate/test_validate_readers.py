@@ -12,6 +12,7 @@ import pytest
 from archsim.corpus.shipped import shipped_files
 from archsim.corpus.table import read_table
 from archsim.device.device import Gpu
+from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Linear, Lstm, Matmul, MaxPool
 from archsim.validate.case import Case, Skip
 from archsim.validate.readers import data_hash, family_of, read, read_files
@@ -180,7 +181,7 @@ def test_time_and_power_of_one_kernel(write: Write) -> None:
 # DeepBench
 
 DEEPBENCH = (
-    "source_id,op,precision,M,N,K,W,H,C,batch,filters,R,S,pad_h,pad_w,stride_h,stride_w,cell,hidden,rnn_batch,timesteps,"
+    "source_id,op,precision,M,N,K,A_trans,B_trans,W,H,C,batch,filters,R,S,pad_h,pad_w,stride_h,stride_w,cell,hidden,rnn_batch,timesteps,"
     "direction,time_ms,suspicious,hardware,split"
 )
 
@@ -194,6 +195,14 @@ def test_deepbench_product(write: Write) -> None:
     (case,), _ = rows(write, DEEPBENCH, bench(op="gemm", M="1760", N="16", K="1024"))
     assert (case.ops[0].input_shapes, case.ops[0].shape) == (((16, 1024),), (16, 1760))
     assert (case.measured, case.host, case.task) == (0.5e-3, False, "inference")
+
+
+@pytest.mark.parametrize(("a", "b", "phase"), [("T", "N", "forward"), ("N", "N", "backward_data"), ("N", "T", "backward_filter")])
+def test_a_deepbench_product_is_the_phase_that_transposes_the_same_operands(write: Write, a: str, b: str, phase: str) -> None:
+    (case,), _ = rows(write, DEEPBENCH, bench(op="gemm", M="1760", N="16", K="1024", A_trans=a, B_trans=b))
+    (option,) = lower(case.ops, case.stack, "gpu", "fp32", False).kernels.options
+    assert case.ops[0].phase == phase
+    assert [(kernel.m, kernel.n, kernel.k) for kernel in option.kernels] == [(1760, 16, 1024)]
 
 
 def test_deepbench_convolution_and_its_gradients(write: Write) -> None:
