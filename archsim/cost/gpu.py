@@ -24,6 +24,7 @@ def gpu_cost(
     `without` names parts to leave out, to see what each is worth: waves, l2, latency, launch.
     """
     resident = resident_ctas(kernels, device)
+    fill = constants["gemm.saturation"] * packing(device, precision) / warps_per_cta(kernels)
     _, _, ctas = traffic.grid(kernels)
     depth_k = traffic.depth(kernels)
     slots = device.sm.count * resident
@@ -37,7 +38,7 @@ def gpu_cost(
     waiting = prologue(kernels, device, precision, constants) + epilogue(kernels, device, clock)
     work = cta_work(kernels, depth_k, ctas, resident, rate, waiting) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
-        "compute": compute_bound(kernels, device, work, rate, ctas, resident, clock, constants, "waves" not in without),
+        "compute": compute_bound(work, rate, ctas, resident, fill, device, clock, "waves" not in without),
         "dram": memory_bound(kernels, moved, device, constants),
         "l2": cache_bound(cached, device, clock, constants),
         "latency": latency_bound(kernels, device, moved, ctas, slots, constants),
@@ -107,18 +108,26 @@ def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibra
     return np.asarray(pipe * issue * family / reuse)
 
 
+def packing(device: Gpu, precision: str) -> Array | float:
+    """Results that one instruction makes: two halves where these are multiplied in pairs, outside tensor cores.
+
+    A thread then has half as many instructions for the same results, and it takes twice the warps to hide their latency.
+    """
+    if precision not in ("fp16", "half") or device.rate.fp16 is None or device.has_tensor("fp16"):
+        return 1.0
+    return np.maximum(1.0, device.rate.fp16 / device.rate.fp32)
+
+
 def compute_bound(
-    kernels: Kernels, device: Gpu, work: Array, rate: Array, ctas: Array, resident: Array, clock: Array | float,
-    constants: Calibration, waves: bool = True,
-) -> Array:  # fmt: skip
+    work: Array, rate: Array, ctas: Array, resident: Array, fill: Array, device: Gpu, clock: Array | float, waves: bool = True
+) -> Array:
     """Time of the busiest SM [s]: its CTAs, wave by wave, at the sustained rate.
 
-    By Little's law `gemm.saturation` warps keep the pipes busy; a CTA with fewer runs slower alone. Without `waves` the
-    CTAs spread evenly.
+    By Little's law `gemm.saturation` warps keep the pipes busy; `fill` CTAs hold as many, and one alone runs slower where
+    that is more than one. Without `waves` the CTAs spread evenly.
     """
     if not waves:
         return np.asarray(work * ctas / device.sm.count / (rate * clock))
-    fill = constants["gemm.saturation"] / warps_per_cta(kernels)
     return np.asarray(work * issue_slots(ctas, resident, device.sm.count, fill) / (rate * clock))
 
 
