@@ -54,6 +54,7 @@ class ConvForm(Form):
     unfold_threads: Literal["one", "all"] = "all"
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
+    barrier: bool = False
     source: Word
 
 

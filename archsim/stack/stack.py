@@ -46,6 +46,7 @@ class Conv:
     each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused").
+    `barrier`: an empty kernel ends each forward pass and each filter gradient.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -57,6 +58,7 @@ class Conv:
     unfold_threads: str = "all"  # CPU: "all" or "one"
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
+    barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
