@@ -298,10 +298,9 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
             options.append(option)
     if not options:
         raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
-    tail, copies = _bias(op, context), _layout_copies(layer, context)
-    if tail is not None or copies:
-        after = () if tail is None else (tail,)
-        options = [replace(option, kernels=(*copies, *option.kernels, *after)) for option in options]
+    before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
+    if before or after:
+        options = [replace(option, kernels=(*before, *option.kernels, *after)) for option in options]
     return plan(op, context, *options)
 
 
@@ -320,17 +319,24 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     return tuple([stream("transpose", size, size, element=layer.element) for size in (*read, *written)])
 
 
-def _bias(op: BoundOp, context: Context) -> Kernel | None:
+def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
+    """An empty kernel that waits for the streams of all groups; the two gradients of a layer share one."""
+    if not context.stack.conv.barrier or layer.phase == "backward_data":
+        return ()
+    return (stream("barrier", 0.0, 0.0, element=layer.element),)
+
+
+def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
     rule, out = context.stack.conv.bias, context.bytes(op.shape)
     threaded = context.stack.elementwise_threads == "all"
     repeat = 1 if rule == "separate" else op.shape[0]
     fill = rule == "prefilled" and op.phase == "forward"
     if rule == "fused" or not (getattr(op.kind, "bias", False) or fill):
-        return None
+        return ()
     if op.phase == "forward":
-        return stream("bias", out / repeat, out / repeat, flop=out / repeat / context.element, element=context.element,
-                      threaded=threaded, repeat=repeat)  # fmt: skip
+        return (stream("bias", out / repeat, out / repeat, flop=out / repeat / context.element, element=context.element,
+                       threaded=threaded, repeat=repeat),)  # fmt: skip
     if op.phase == "backward_filter":
-        return stream("bias_gradient", out / repeat, 0, flop=out / repeat / context.element, element=context.element,
-                      threaded=threaded, repeat=repeat)  # fmt: skip
-    return None
+        return (stream("bias_gradient", out / repeat, 0, flop=out / repeat / context.element, element=context.element,
+                       threaded=threaded, repeat=repeat),)  # fmt: skip
+    return ()

@@ -60,6 +60,7 @@ class ConvForm(Form):
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
     winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
+    barrier: bool = False
     source: Word
 
 

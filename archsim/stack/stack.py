@@ -58,7 +58,8 @@ class Conv:
     each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
-    2 x 2 results that a CTA of fused Winograd can take, none where any will do.
+    2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
+    pass and each filter gradient.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -71,6 +72,7 @@ class Conv:
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
     winograd_patches: tuple[tuple[int, int, int], ...] = ()
+    barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,4 +50,6 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert script.stack("gtx_1080", "vgg_16", "pytorch-cudnn5.1") == "pytorch-native"
     assert protocol("shi2016_t7").stack("gtx_980", "resnet_56", "torch7-cudnn5.1") == "torch7-cudnn5.1-frugal"
     assert protocol("shi2016_t7").samples(128, "lstm_ptb", "cntk") == 4
+    assert (plain.clock("tesla_k80", None), protocol("shi2016_t7").clock("tesla_k80", None)) == (None, 562e6)
+    assert protocol("shi2016_t7").clock("tesla_k80", 875e6) == 875e6
     assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"
