@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Run:
 
 def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
-    device, constants = query.spec.device, query.calibration
+    device, constants = machine(query), query.calibration
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
                     tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
     multiplied = arithmetic(query.stack, device, query.precision)
@@ -46,7 +46,10 @@ def run(query: Query) -> Run:
         lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset()
     )
     host = host_time(lowered.kernels, cost, query.stack, device, constants) * query.fidelity.overheads
-    timeline = in_order(cost.time_s, host, lowered.plan_of, device)
+    feed: Array | float = 0.0
+    if query.graph:
+        host, feed = 0.0 * host, graph_launch(host, lowered.plan_of, constants)
+    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed)
     dram = spread(cost.dram_bytes, lowered.plan_of)
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
@@ -61,10 +64,30 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     return precision
 
 
-def in_order(plan_s: Array, host_s: Array, plan_of: Index, device: Device) -> Timeline:
-    """The serial schedule of ops whose plans take `plan_s` on the device and `host_s` on the host, both [D, O]."""
+def machine(query: Query) -> Device:
+    """The device as the query runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
+    device = query.spec.device
+    if not query.graph or not isinstance(device, Gpu):
+        return device
+    gap = np.minimum(device.launch.latency, query.calibration["graph.gap_s"])
+    return replace(device, launch=replace(device.launch, latency=gap))
+
+
+def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:
+    """Time until the host has issued a graph [s], [D, 1]: no longer than it would take for the first op alone."""
+    first = plan_of[plan_of >= 0][:1]
+    return np.minimum(host_s[..., first], constants["graph.launch_s"])
+
+
+def in_order(plan_s: Array, host_s: Array, plan_of: Index, device: Device, feed_s: Array | float = 0.0) -> Timeline:
+    """The serial schedule of ops whose plans take `plan_s` on the device and `host_s` on the host, both [D, O].
+
+    The first op is issued after `feed_s` [s], a float or [D, 1].
+    """
     schedule = asynchronous if isinstance(device, Gpu) else synchronous
-    return schedule(spread(plan_s, plan_of), spread(host_s, plan_of))
+    issue_s = spread(host_s, plan_of)
+    issue_s[..., :1] += feed_s
+    return schedule(spread(plan_s, plan_of), issue_s)
 
 
 def spread(per_plan: Array, plan_of: Index) -> Array:

@@ -76,6 +76,7 @@ class StackForm(Form):
     half: Literal["storage", "native"] = "storage"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
+    graphs: bool = False
     reserved: Word = "0 MB"
     buffers: Literal["own", "shared"] = "shared"
     in_place: list[Word] = ["relu", "relu6"]
