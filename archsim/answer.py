@@ -70,6 +70,7 @@ class Estimate:
     threads: int | None
     devices: int
     fidelity: str
+    graph: bool
     clock_hz: float
     latency_s: float
     latency_interval_s: tuple[float, float]
@@ -113,7 +114,7 @@ def estimate(net: str, hw: str, **choices: object) -> Estimate:
     """Predict a network on a device.
 
     `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
-    calibration. Raises what `ask` raises.
+    calibration, graph. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
     return answer(query, references=not choices.get("settings"))
@@ -134,6 +135,7 @@ def answer(query: Query, references: bool = True) -> Estimate:
     return Estimate(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
+        graph=query.graph,
         clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
@@ -194,7 +196,7 @@ def _breakdown(result: Run) -> dict[str, float]:
 
 def class_of(query: Query) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
-    modelled = query.fidelity.name == "analytical"
+    modelled = query.fidelity.name == "analytical" and not query.graph
     what = "inference" if query.task == "inference" else "training"
     return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
 

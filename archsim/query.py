@@ -45,6 +45,7 @@ class Query:
     clock: float | Array
     fidelity: Fidelity
     calibration: Calibration
+    graph: bool = False  # the run is replayed as one CUDA graph
     notes: tuple[str, ...] = ()
 
 
@@ -52,17 +53,19 @@ def ask(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
+    graph: bool = False,
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
 
-    `input_gradient` asks for the gradient of the network's input too, which training does not need.
+    `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
+    replayed as one CUDA graph, where the stack can do that.
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
     """
     spec = find_device(hw, settings)
     _check(batch, precision, task, threads, devices, clock)
     chosen = stacks.find(stack or spec.identity.default_stack)
-    graph = chosen.variants.get(net, net)
+    variant = chosen.variants.get(net, net)
     notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
     device = spec.device
     if isinstance(device, Gpu):
@@ -75,12 +78,15 @@ def ask(
         if clock is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     notes += _precision_notes(device, precision, chosen)
+    if graph:
+        _check_graph(device, chosen, fidelity)
+        notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     return Query(
-        network=net, trace_digest=_digest(graph, task, chosen.optimiser, input_gradient),
-        template=prepared(graph, task, chosen.optimiser, input_gradient),
-        trace=_bound(graph, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
+        network=net, trace_digest=_digest(variant, task, chosen.optimiser, input_gradient),
+        template=prepared(variant, task, chosen.optimiser, input_gradient),
+        trace=_bound(variant, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
         precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), notes=tuple(notes),
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -134,6 +140,16 @@ def _check(batch: int, precision: str, task: str, threads: int | None, devices: 
         raise Unsupported(f"devices {devices}: several devices are not modelled yet; an estimate is of one")
     if clock is not None and not 1e6 <= clock <= 1e11:
         raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+
+
+def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
+    if isinstance(device, Cpu):
+        raise ArgumentError("graph: graphs are launched on a GPU; a CPU has none")
+    if not stack.graphs:
+        able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
+        raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
+    if not find_fidelity(fidelity).overheads:
+        raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
 
 
 def _megahertz(device: Gpu | Cpu) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -54,7 +54,7 @@ class Run:
 
 def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
-    device, constants = query.spec.device, query.calibration
+    device, constants = machine(query), query.calibration
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
                     tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
                     architecture=device.identity.architecture)  # fmt: skip
@@ -65,6 +65,9 @@ def run(query: Query) -> Run:
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
     feed = feed_time(input_bytes(query.trace.ops), query.stack, device, constants) * overheads
+    if query.graph:
+        feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
+        host = host.scaled(0.0)
     timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed)
     dram = spread(cost.dram_bytes, lowered.plan_of)
     flop = spread(cost.flop, lowered.plan_of)
@@ -78,6 +81,21 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     if precision == "fp16" and stack.half == "native" and isinstance(device, Gpu) and device.rate.fp16 is not None:
         return "half"
     return precision
+
+
+def machine(query: Query) -> Device:
+    """The device as the query runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
+    device = query.spec.device
+    if not query.graph or not isinstance(device, Gpu):
+        return device
+    gap = np.minimum(device.launch.latency, query.calibration["graph.gap_s"])
+    return replace(device, launch=replace(device.launch, latency=gap))
+
+
+def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:
+    """Time until the host has issued a graph [s], [D, 1]: no longer than it would take for the first op alone."""
+    first = plan_of[plan_of >= 0][:1]
+    return np.minimum(host_s[..., first], constants["graph.launch_s"])
 
 
 def in_order(plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0) -> Timeline:

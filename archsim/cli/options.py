@@ -14,7 +14,7 @@ from archsim.trace.training import TASKS
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--batch, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --set, --calibration."""
+    """--batch, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, --calibration."""
     for option in reversed(
         [
             click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
@@ -25,6 +25,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
             click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
             click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),
+            click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                          help="Change a spec value: memory.bandwidth=51.2GB/s."),
             click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones."),

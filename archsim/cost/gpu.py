@@ -74,7 +74,7 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
 
 
 def epilogue(kernels: Kernels, device: Gpu, clock: Array | float) -> Array:
-    """Clocks in which a CTA stores its tile and has nothing to multiply: its bytes over an SM's share of the memory bandwidth, [D, V]."""
+    """Clocks in which a CTA stores its tile and has nothing to multiply, [D, V]: bytes over an SM's share of the bandwidth."""
     result = kernels.c_bytes / (kernels.m * kernels.n * kernels.count)  # B of one element of C, patches of several included
     tile = np.minimum(kernels.tile_m, kernels.m) * np.minimum(kernels.tile_n, kernels.n) * result
     share = device.memory.bandwidth * device.memory.achievable / device.sm.count

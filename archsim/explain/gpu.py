@@ -82,7 +82,7 @@ def equations(matrix: bool, traffic: Equation, graph: bool = False) -> tuple[Equ
     """All of one kernel: a product or a stream. `traffic` is how `dram_bytes` comes about."""
     head, cached = (PRODUCT, PRODUCT_L2) if matrix else (STREAM, STREAM_L2)
     flight = PRODUCT_FLIGHT if matrix else STREAM_FLIGHT
-    gap = "launch.latency * graph.gap" if graph else "launch.latency"
+    gap = "min(launch.latency, graph.gap_s)" if graph else "launch.latency"
     launch = Equation(name="launch", unit="s", text=gap, meaning="gap before each launch")
     return (*head, *COMPUTE, traffic, *DRAM, *cached, *L2, flight, LATENCY, launch)
 

@@ -90,7 +90,7 @@ class Teller:
         units = {f"{part}.{name}": unit.unit for part, cls in PARTS[query.spec.kind].items()
                  for name, (unit, _) in declared(cls).items()}  # fmt: skip
         spec = {key: (entry.value, units[key]) for key, entry in query.spec.entries.items() if isinstance(entry.value, float)}
-        constants = {name: (constant.value, _unit_of(name)) for name, constant in query.calibration.constants.items()}
+        constants = {name: (constant.value, unit_of(name)) for name, constant in query.calibration.constants.items()}
         clock = float(np.ravel(query.clock)[0])
         return {**constants, **spec, "clock": (clock, "Hz"), "smooth": (SMOOTH, "1")}
 
@@ -163,7 +163,7 @@ def _steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
     if query.spec.kind == "gpu":
         traffic, moves = _traffic(teller, v)
-        table = gpu.equations(matrix, traffic)
+        table = gpu.equations(matrix, traffic, query.graph)
         named, stands_for = gpu.quantities(query)
         own |= moves | {"writes": (_at(cost.terms["writes"], v), "B")}
     else:
@@ -207,7 +207,7 @@ def _ending(cost: Cost) -> tuple[Equation, Equation]:
     )
 
 
-def _unit_of(constant: str) -> str:
+def unit_of(constant: str) -> str:
     """The unit of a constant, which its name tells."""
     if constant.startswith("host.") or constant.endswith("_s"):
         return "s"

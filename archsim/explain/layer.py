@@ -11,7 +11,7 @@ import numpy as np
 from archsim.errors import UnknownName
 from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.equation import Equation, Step, solve
-from archsim.explain.kernel import KernelStory, Teller, story
+from archsim.explain.kernel import KernelStory, Teller, story, unit_of
 from archsim.fidelity import find as find_fidelity
 from archsim.query import ArgumentError, Query
 from archsim.run import Run, run
@@ -147,7 +147,7 @@ def _chosen(result: Run, plan: int) -> range:
 def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
     """What the host spends on the op, and what of it the device waits for."""
     query, result = teller.query, teller.result
-    if plan < 0 or not query.stack.host:
+    if plan < 0 or not query.stack.host or query.graph:
         return ()
     launches = "launched * host.launch" if query.spec.kind == "gpu" else ""
     text = " + ".join(filter(None, ("calls * framework", launches)))
@@ -180,7 +180,7 @@ def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
 def _constants(query: Query, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
     constants = query.calibration.constants
     return tuple([
-        Origin(name=name, value=constants[name].value, unit="s" if name.startswith("host.") else "1",
+        Origin(name=name, value=constants[name].value, unit=unit_of(name),
                kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
         for name in _behind(stories, host, query.stack.host) if name in constants
     ])  # fmt: skip

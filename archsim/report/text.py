@@ -44,7 +44,7 @@ def heading(e: Estimate) -> str:
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}, {e.precision}, stack {e.stack}, "
-        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model"
+        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{', replayed graph' if e.graph else ''}"
     )
 
 

@@ -92,7 +92,7 @@ def _build(place: Path | Traversable) -> Stack:
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
-        buffers=form.buffers, in_place=tuple(form.in_place), variants=form.variants, conv=conv,
+        graphs=form.graphs, buffers=form.buffers, in_place=tuple(form.in_place), variants=form.variants, conv=conv,
         menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,

@@ -90,6 +90,7 @@ class StackForm(Form):
     inputs: Literal["device", "host"] = "device"
     input_copies: Annotated[int, Field(ge=0)] = 1
     update_host: str = ""
+    graphs: bool = False
     reserved: Word = "0 MB"
     buffers: Literal["own", "shared"] = "shared"
     in_place: list[Word] = ["relu", "relu6"]

@@ -108,6 +108,24 @@ def test_json_of_every_option(cli: Any) -> None:
     assert {op["phase"] for op in found["ops"]} >= {"forward", "backward_data", "backward_filter", "update"}
 
 
+def test_a_graph_is_asked_for_by_name(cli: Any) -> None:
+    words = ("--net", "resnet_18", "--hw", "tesla_v100_sxm2", "--stack", "pytorch-2")
+    issued, replayed = record(cli, *words), record(cli, *words, "--graph")
+    assert (issued["graph"], replayed["graph"]) == (False, True)
+    assert replayed["latency_s"] < issued["latency_s"]
+    assert "replayed graph" in cli("estimate", *words, "--graph").out
+    refusal = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--graph")
+    assert (refusal.code, refusal.out) == (2, "")
+    assert "does not replay CUDA graphs; these do: pytorch-2" in refusal.err
+
+
+def test_the_largest_batch_is_told(cli: Any) -> None:
+    found = record(cli, "--net", "alexnet", "--hw", "tegra_x1")
+    assert isinstance(found["max_batch"], int)
+    assert f"; largest batch {found['max_batch']}" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1").out
+    assert cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "max_batch < 1").code == 0
+
+
 def test_csv_has_one_row_per_op(cli: Any) -> None:
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--csv")
     rows = list(csv.DictReader(io.StringIO(result.out)))

@@ -27,6 +27,7 @@ CELLS = [
     ("googlenet", "tesla_k40", {"batch": 16, "task": "forward_backward", "stack": "caffe-cudnn4"}),
     ("lstm_32", "tesla_k80", {"batch": 64, "task": "training_step"}),
     ("resnet_50", "tesla_v100_sxm2", {"batch": 8, "precision": "fp16", "stack": "pytorch-2"}),
+    ("resnet_18", "tesla_v100_sxm2", {"stack": "pytorch-2", "graph": True}),
     ("vgg_16", "gtx_1080", {"stack": "ideal"}),
     ("alexnet", "i7_6700k", {"batch": 4, "task": "training_step", "threads": 2}),
     ("resnet_50", "xeon_e5_2630_v3", {"precision": "fp16", "stack": "caffe-openblas"}),
