@@ -57,5 +57,5 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     count = prod(op.shape[:-2])
     k = prod(op.input_shapes[0]) / (m * count)
     sizes = {"backward_data": (m, k, n), "backward_filter": (k, n, m)}.get(op.phase, (m, n, k))
-    narrow = quantised(context, prod(op.input_shapes[0]))
+    narrow = quantised(context, prod(op.input_shapes[0]), "quantise_batched")
     return single("gemm", op, context, *narrow, product("gemm_batched", context, *sizes, count=count))

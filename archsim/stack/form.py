@@ -24,6 +24,7 @@ class TileForm(Form):
     registers: Whole
     shared: Annotated[int, Field(ge=0)]
     cluster: Whole = 1
+    overlapped: bool = False
 
 
 class MenuForm(Form):
@@ -31,6 +32,7 @@ class MenuForm(Form):
 
     tiles: Annotated[list[TileForm], Field(min_length=1)]
     split_k: list[Whole] = [1]
+    split_launches: Whole = 1
     source: Word
 
 
@@ -58,6 +60,16 @@ class ConvForm(Form):
     source: Word
 
 
+class AttentionForm(Form):
+    """How attention runs."""
+
+    stores: Annotated[int, Field(ge=0)] = 0
+    stores_cached: Annotated[int, Field(ge=0)] = 0
+    packed: Literal["always", "cached"] = "always"
+    most_packed: Whole = 65536
+    source: Word = ""
+
+
 class StackForm(Form):
     """A whole stack, merged."""
 
@@ -73,8 +85,6 @@ class StackForm(Form):
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0
-    cache_launches: Annotated[int, Field(ge=0)] = 0
-    packed_heads: Literal["always", "cached"] = "always"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"
@@ -84,6 +94,7 @@ class StackForm(Form):
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}
     conv: ConvForm
+    attention: AttentionForm = AttentionForm()
     menus: dict[Word, MenuForm] = {}
     efficiency: dict[Word, Word]
     passes: dict[Word, dict[Phase, PassesForm]]
