@@ -6,13 +6,12 @@ import numpy as np
 
 from archsim.cost import traffic
 from archsim.cost.constants import Calibration
-from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, Cost, smooth_maximum
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, warps_per_cta
 from archsim.device.device import Gpu
 from archsim.lower.kernel import Kernels
 
 SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
-SOFTMAX_FILLS = 2.0  # pipelines of a kernel with a softmax that fill one after the other: before it and after it
 
 
 def gpu_cost(
@@ -45,9 +44,10 @@ def gpu_cost(
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     latency = 0.0 if "launch" in without else device.launch.latency
-    overhead = np.asarray(latency + np.zeros_like(moved))
+    overhead = np.asarray(latency * kernels.chain + np.zeros_like(moved))
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
-    busy = np.where(runnable(kernels, device), smooth_maximum(bounds), np.inf)
+    overlap = ASYNCHRONOUS if device.has_tensor(precision) else SMOOTH
+    busy = np.where(runnable(kernels, device), smooth_maximum(bounds, overlap), np.inf)
     return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms)
 
 
@@ -66,11 +66,11 @@ def cta_work(
 def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Clocks of a CTA for address set-up, first load and last store, [V].
 
-    A fused softmax has a product before and one after it, whose pipelines fill one after the other. Products on tensor cores
-    have a constant of their own: asynchronous copies fill their pipelines, and they come from other libraries.
+    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, and they come from other
+    libraries. So has a product before and one after a softmax: their pipelines fill one after the other.
     """
-    one = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
-    return np.asarray(np.where(kernels.exps > 0, SOFTMAX_FILLS * one, one))
+    product = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
 
 def epilogue(kernels: Kernels, device: Gpu, clock: Array | float) -> Array:
@@ -85,11 +85,13 @@ def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> 
     """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA, [D, V].
 
     One exponential per score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
-    subtract, compare, add, convert (Dao 2023, section 3.1; Shah et al. 2024, section 3.1, on how long they take beside the
-    products).
+    subtract, compare, add, convert (Dao 2023, section 3.1). They come after the products, or beside those of another group
+    of warps: then the smooth maximum of the two remains (Shah et al. 2024, FlashAttention-3, section 3.1).
     """
     scores = kernels.tile_m * depth_k * kernels.exps
-    return np.asarray(scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate)
+    softmax = scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate
+    products = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
+    return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
 
 def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:

@@ -45,15 +45,17 @@ def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> 
 
     CTAs that run at the same time (`slots`) cover a patch of tiles as square as the tiles allow, so that A is read once
     for each column of patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3), unless the operand stays in
-    the cache. Splitting k writes and reads one partial result per split, in memory where they do not fit the cache.
+    the cache, as the keys of one head do while its queries pass. Splitting k writes and reads one partial result per
+    split, in memory where they do not fit the cache.
     """
     across_m, across_n, _ = grid(kernels)
     side = np.sqrt(slots * kernels.tile_n / kernels.tile_m)
     patch_m = np.clip(np.floor(side), 1.0, across_m)
     patch_n = np.clip(np.floor(slots / patch_m), 1.0, across_n)
     kept = RESIDENT_SHARE * cache_bytes
-    again_a = np.where((kernels.matrix > 0) & (kernels.a_bytes > kept), np.ceil(across_n / patch_n), 1.0)
-    again_b = np.where((kernels.matrix > 0) & (kernels.b_bytes > kept), np.ceil(across_m / patch_m), 1.0)
+    patched = (kernels.matrix > 0) & (kernels.exps == 0)
+    again_a = np.where(patched & (kernels.a_bytes > kept), np.ceil(across_n / patch_n), 1.0)
+    again_b = np.where(patched & (kernels.b_bytes > kept), np.ceil(across_m / patch_m), 1.0)
     warm_b = np.where(kernels.b_bytes > kept, 1.0, 0.0)  # the op before has just written it
     partial = partial_bytes(kernels)
     partial = np.where(partial > kept, partial, 0.0)

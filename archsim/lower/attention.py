@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from archsim.lower.context import Context, plan, stream
+from archsim.lower.context import Context, plan, quantised, stream
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.kinds.attention import Attention
@@ -19,11 +19,13 @@ def attention(op: BoundOp, context: Context) -> Plan:
     kind = op.kind
     assert isinstance(kind, Attention)
     queries, keys, _ = op.input_shapes
-    count = context.stack.cache_launches if op.phase == "forward" else 0
-    kernels = [_fused(op, context, kind)]
-    if count:
-        new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2])) * context.result
-        kernels.insert(0, stream("store_keys", new / count, new / count, element=context.vector, repeat=count))
+    rules = context.stack.attention
+    new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2]))
+    kernels = [*quantised(context, prod(queries) + new, "quantise_attention"), _fused(op, context, kind)]
+    count = rules.stores_cached if _over_cache(queries[1], keys[1]) else rules.stores
+    if count and op.phase == "forward":
+        moved = new * context.result / count
+        kernels.insert(0, stream("store_keys", moved, moved, element=context.vector, repeat=count))
     return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
 
 
@@ -38,11 +40,12 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     shared = kind.kv_heads or kind.heads
     size, group = queries[2] // kind.heads, kind.heads // shared
     times = 1.0 if op.phase == "forward" else RECOMPUTED
-    cached = queries[1] <= THIN and queries[1] < keys[1]
-    packed = group if cached or context.stack.packed_heads == "always" else 1
+    cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
+    packs = rules.packed == "always" or (cached and 1 < group <= rules.most_packed)
+    packed = group if packs else 1
     share = _share(queries[1], keys[1]) if kind.causal else 1.0
     menus = context.stack.menus
-    wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
+    wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
     pairs = times * context.bytes(keys, keys)
@@ -53,6 +56,11 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1,
     )  # fmt: skip
+
+
+def _over_cache(queries: int, keys: int) -> bool:
+    """Whether the queries are a few new ones over keys of before (decoding)."""
+    return queries <= THIN and queries < keys
 
 
 def _share(queries: int, keys: int) -> float:

@@ -109,11 +109,11 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls)
 
 
-def quantised(context: Context, values: float) -> tuple[Kernel, ...]:
+def quantised(context: Context, values: float, how: str = "quantise") -> tuple[Kernel, ...]:
     """The kernels that round `values` activations to one byte before a product, where the stack keeps them wider."""
-    if context.element > 1 or not context.tensor or "quantise" not in context.stack.passes:
+    if context.element > 1 or not context.tensor or how not in context.stack.passes:
         return ()
-    rows = context.passes("quantise", "forward")
+    rows = context.passes(how, "forward")
     reads, writes = rows.inputs * values * context.result, rows.outputs * values * context.element
     return (
         stream("quantise", reads / rows.launches, writes / rows.launches, flop=values / rows.launches, element=context.vector,

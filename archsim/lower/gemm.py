@@ -62,6 +62,6 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     count = prod(op.shape[:-2])
     k = prod(op.input_shapes[0]) / (n * count)
     sizes = {"backward_data": (k, n, m), "backward_filter": (m, k, n)}.get(op.phase, (m, n, k))
-    narrow = quantised(context, prod(op.input_shapes[0]))
+    narrow = quantised(context, prod(op.input_shapes[0]), "quantise_batched")
     batched = product("gemm_batched", context, *sizes, count=count, menu="gemm_batched")
     return single("gemm", op, context, *narrow, batched)

@@ -115,6 +115,8 @@ class Kernels:
     registers: Array  # per thread
     shared: Array  # B per CTA
     cluster: Array  # CTAs that load the longer side of their tiles together
+    overlapped: Array  # 1: a group of warps takes exponentials while another multiplies
+    chain: Array  # kernels that run one after the other: 2 where a second one adds up the parts of a split
     efficiency: Index  # position in `constants`
     constants: tuple[str, ...]
     kernel_start: Index
@@ -141,13 +143,13 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
     """
     options = [option for plan in plans for option in plan.options]
     kernels = [kernel for option in options for kernel in option.kernels]
-    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu and tiled else [(_STREAM_TILE, 1)] for kernel in kernels]
+    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu and tiled else [(_STREAM_TILE, 1, 1)] for kernel in kernels]
     counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
     kernel_of = np.repeat(np.arange(len(kernels)), counts)
     table = np.array([[getattr(kernel, name) for name in _KERNEL_COLUMNS] for kernel in kernels], dtype=float).T
     columns = dict(zip(_KERNEL_COLUMNS, table[:, kernel_of], strict=True))
     tiles = np.array([_tile_row(*row) for variants in chosen for row in variants], dtype=float).T
-    tile_names = ("tile_m", "tile_n", "tile_k", "split", "threads", "registers", "shared", "cluster")
+    tile_names = ("tile_m", "tile_n", "tile_k", "split", "threads", "registers", "shared", "cluster", "overlapped", "chain")
     matrix = np.array([kernel.menu != "" for kernel in kernels], dtype=float)[kernel_of]
     constants = tuple(dict.fromkeys(kernel.efficiency for kernel in kernels))
     position = {name: i for i, name in enumerate(constants)}
@@ -170,15 +172,16 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
     )
 
 
-def _variants(menu: Menu, kernel: Kernel) -> list[tuple[Tile, int]]:
+def _variants(menu: Menu, kernel: Kernel) -> list[tuple[Tile, int, int]]:
     """The variants that the library considers for a product of this size: all of them where none is meant for it."""
     tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
     splits = [split for split in menu.split_k if split == 1 or kernel.k >= split * menu.split_least_k]
-    return [(tile, split) for tile in tiles for split in splits or menu.split_k]
+    chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
+    return [(tile, split, chain) for tile in tiles for split, chain in chained]
 
 
-def _tile_row(tile: Tile, split: int) -> tuple[float, ...]:
-    return (tile.m, tile.n, tile.k, split, tile.threads, tile.registers, tile.shared, tile.cluster)
+def _tile_row(tile: Tile, split: int, chain: int) -> tuple[float, ...]:
+    return (tile.m, tile.n, tile.k, split, tile.threads, tile.registers, tile.shared, tile.cluster, tile.overlapped, chain)
 
 
 def _starts(lengths: Iterable[int]) -> Index:

@@ -16,7 +16,7 @@ from archsim.files import data_folder, read_text
 from archsim.form import problems_of
 from archsim.quantity import parse
 from archsim.stack.form import ConvForm, ConvPhase, MenuForm, PassesForm, StackForm
-from archsim.stack.stack import Conv, Menu, Passes, Stack, Tile
+from archsim.stack.stack import Attention, Conv, Menu, Passes, Stack, Tile
 
 FOLDER = "traces/stacks"
 SIZE_LIMIT = 256 * 1024
@@ -87,8 +87,11 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        host_calls=form.host_calls, vector=form.vector, cache_launches=form.cache_launches,
-        packed_heads=form.packed_heads,
+        host_calls=form.host_calls, vector=form.vector,
+        attention=Attention(
+            stores=form.attention.stores, stores_cached=form.attention.stores_cached, packed=form.attention.packed,
+            most_packed=form.attention.most_packed,
+        ),
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
@@ -133,7 +136,7 @@ def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[s
 def _menu(form: MenuForm) -> Menu:
     return Menu(
         tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
-        split_least_k=form.split_least_k, architectures=tuple(form.architectures),
+        split_least_k=form.split_least_k, split_launches=form.split_launches, architectures=tuple(form.architectures),
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class TileForm(Form):
     least_m: Whole = 1
     least_n: Whole = 1
     cluster: Whole = 1
+    overlapped: bool = False
 
 
 class MenuForm(Form):
@@ -35,6 +36,7 @@ class MenuForm(Form):
     split_k: list[Whole] = [1]
     split_least_k: Whole = 1
     architectures: list[Word] = []
+    split_launches: Whole = 1
     source: Word
 
 
@@ -64,6 +66,16 @@ class ConvForm(Form):
     source: Word
 
 
+class AttentionForm(Form):
+    """How attention runs."""
+
+    stores: Annotated[int, Field(ge=0)] = 0
+    stores_cached: Annotated[int, Field(ge=0)] = 0
+    packed: Literal["always", "cached"] = "always"
+    most_packed: Whole = 65536
+    source: Word = ""
+
+
 class StackForm(Form):
     """A whole stack, merged."""
 
@@ -79,8 +91,6 @@ class StackForm(Form):
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0
-    cache_launches: Annotated[int, Field(ge=0)] = 0
-    packed_heads: Literal["always", "cached"] = "always"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     window_slots: Annotated[float, Field(ge=0)] = 0.0
@@ -96,6 +106,7 @@ class StackForm(Form):
     in_place: list[Word] = ["relu", "relu6"]
     variants: dict[Word, Word] = {}
     conv: ConvForm
+    attention: AttentionForm = AttentionForm()
     menus: dict[Word, MenuForm] = {}
     efficiency: dict[Word, Word]
     passes: dict[Word, dict[Phase, PassesForm]]

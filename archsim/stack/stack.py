@@ -22,6 +22,7 @@ class Tile:
     least_m: int = 1
     least_n: int = 1
     cluster: int = 1  # CTAs that load the longer side of their tiles together
+    overlapped: bool = False  # a group of warps takes exponentials while another multiplies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Menu:
     split_k: tuple[int, ...] = (1,)
     split_least_k: int = 1
     architectures: tuple[str, ...] = ()
+    split_launches: int = 1  # kernels where it splits: 2 if a second one adds up the parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,21 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """How the stack attends.
+
+    `stores` kernels put the new keys and values into a cache before a prompt attends, `stores_cached` before one query looks
+    at the cached ones. Heads that share keys are rows of one product "always", or only over "cached" keys (`packed`), and
+    if they are not more than `most_packed`.
+    """
+
+    stores: int = 0
+    stores_cached: int = 0
+    packed: str = "always"
+    most_packed: int = 65536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
     """A framework on a library. Names of constants (`...efficiency`, `host`) are keys of the calibration file."""
 
@@ -84,6 +101,7 @@ class Stack:
     framework: str
     library: str
     conv: Conv
+    attention: Attention = field(default_factory=Attention)
     menus: Mapping[str, Menu]
     passes: Mapping[str, Mapping[str, Passes]]  # op kind -> phase (forward, training, backward) -> passes
     efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
@@ -92,8 +110,6 @@ class Stack:
     host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
-    packed_heads: str = "always"  # when heads that share keys are rows of one product: "cached": only in decoding
-    cache_launches: int = 0  # kernels that store new keys and values in a cache before attention reads them
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison

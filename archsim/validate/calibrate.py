@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.cost.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
+from archsim.device.device import Gpu
 from archsim.errors import ArchsimError, MissingExtra
 from archsim.validate.case import Case
 from archsim.validate.predict import Group, evaluate, prepare
@@ -217,6 +218,10 @@ def _influences(name: str, group: Group) -> bool:
         return True
     if rest.startswith("cublas"):
         return False
+    if rest == "tensor_prologue_clk":
+        return isinstance(device, Gpu) and device.has_tensor(case.precision)
+    if family == "attention":
+        return device.kind == "gpu" and rest == "prologue_clk" and bool(np.any(group.lowered.kernels.exps > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in ("ramp", "barrier_s", "pointwise_flop", "prefetch")
     if name in case.stack.efficiency.values():
