@@ -26,6 +26,10 @@ TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height 
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
 
+# Side of the largest image that is transformed in one kernel. A choice: in convnet-benchmarks' Torch the filter gradients of
+# 13 x 13 images take 0.7 of the time of the direct product, those of 28 x 28 images and more as long as that.
+FFT_IN_ONE_KERNEL = 16
+
 
 Algorithm = Callable[[Layer, Context, str], Option | None]
 
@@ -235,15 +239,18 @@ def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: s
     tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
     frequencies = tile * (tile // 2 + 1)
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, context, efficiency, name, frequencies, 4, m, n, k)
+    separate = name == "fft" and tile > FFT_IN_ONE_KERNEL
+    return _transformed(layer, context, efficiency, name, frequencies, 4, m, n, k, separate)
 
 
 def _transformed(
-    layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int
-) -> Option:
+    layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int,
+    separate: bool = False,
+) -> Option:  # fmt: skip
     """Transforms of A and B, `points` products of transformed values, the inverse transform of C.
 
-    `work` is 1 for real and 4 for complex products; a complex value takes twice the bytes.
+    `work` is 1 for real and 4 for complex products; a complex value takes twice the bytes. Where rows and columns are
+    `separate` kernels, the values pass through memory once more.
     """
     element = layer.element * (2 if work == 4 else 1)
     groups = layer.groups
@@ -254,12 +261,13 @@ def _transformed(
         work=work, operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c,
         flop=2.0 * work * points * groups * m * n * k, items=float(m * n * points * groups),
     )  # fmt: skip
+    between = 1.0 if separate else 0.0
     adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck
     kernels = (
-        stream(f"{name}_filter", tensor_a, a, flop=adds * a / element, element=layer.element),
-        stream(f"{name}_input", tensor_b, b, flop=adds * b / element, element=layer.element),
+        stream(f"{name}_filter", tensor_a + between * a, a + between * a, flop=adds * a / element, element=layer.element),
+        stream(f"{name}_input", tensor_b + between * b, b + between * b, flop=adds * b / element, element=layer.element),
         gemm,
-        stream(f"{name}_output", c, tensor_c, flop=adds * c / element, element=layer.element),
+        stream(f"{name}_output", c + between * c, tensor_c + between * c, flop=adds * c / element, element=layer.element),
     )
     return Option(algorithm=name, kernels=kernels, workspace=a + b + c)
 

@@ -38,7 +38,7 @@ def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes:
     one = context.stack.elementwise_threads == "all"
     windows = _window_bytes(op, context) / launches
     # A slot issues one multiply-accumulate, two FLOP.
-    flop = max(op.flop / launches, 2.0 * context.stack.window_slots * windows / context.element)
+    flop = max(op.flop / launches, 2.0 * context.stack.window_slots * _window_values(op) / launches)
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
     kernel = stream(
         op.kind.op, reads / launches, writes / launches, flop=flop, element=context.vector, repeat=launches, threaded=one,
@@ -52,9 +52,14 @@ def _window_bytes(op: BoundOp, context: Context) -> float:
 
     The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
     """
-    kernel = getattr(op.kind, "kernel", None) or (getattr(op.kind, "size", 0), 1)
-    covered = context.bytes(op.shape) * float(kernel[0] * kernel[1])
+    covered = float(context.element) * _window_values(op)
     return covered if op.phase == "forward" else 2.0 * covered
+
+
+def _window_values(op: BoundOp) -> float:
+    """Values of all windows together."""
+    kernel = getattr(op.kind, "kernel", None) or (getattr(op.kind, "size", 0), 1)
+    return float(prod(op.shape) * kernel[0] * kernel[1])
 
 
 def embedding(op: BoundOp, context: Context) -> Plan:
