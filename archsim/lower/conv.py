@@ -21,6 +21,7 @@ from archsim.lower.layer import Layer, layer_of
 from archsim.trace.trace import BoundOp
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
+INDEX = 4  # B of one stored index
 VECTOR = 16  # B of channels that a thread of a tensor-core kernel loads at once (ldg8 in the names of those for halves)
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
@@ -33,6 +34,8 @@ Algorithm = Callable[[Layer, Context, str], Option | None]
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
     m, n, k = (padded(layer) if context.tensor else layer).product
+    if context.tensor and layer.phase == "backward_data":
+        k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
     a, b, c = layer.operands
     batched = context.stack.conv.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
@@ -41,7 +44,8 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
         c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
-    return Option(algorithm="implicit_gemm", kernels=(kernel,))
+    indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
+    return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
 
 
 def padded(layer: Layer) -> Layer:

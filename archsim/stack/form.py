@@ -55,6 +55,7 @@ class ConvForm(Form):
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
     winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
+    index_launches: Annotated[int, Field(ge=0)] = 0
     host_calls: Positive = 1.0
     source: Word
 

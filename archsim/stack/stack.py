@@ -46,8 +46,8 @@ class Conv:
     each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
-    2 x 2 results that a CTA of fused Winograd can take, none where any will do. The host spends `host_calls` times as
-    long on a convolution as on another op.
+    2 x 2 results that a CTA of fused Winograd can take, none where any will do. `index_launches` kernels store the indices
+    of an implicit product before it runs. The host spends `host_calls` times as long on a convolution as on another op.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -60,6 +60,7 @@ class Conv:
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
     winograd_patches: tuple[tuple[int, int, int], ...] = ()
+    index_launches: int = 0
     host_calls: float = 1.0
 
 
