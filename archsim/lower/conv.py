@@ -208,14 +208,23 @@ def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, 
 
 def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """F(4x4, 3x3) as transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
-    if not _small_dense(layer):
+    return _nonfused_winograd(layer, context, efficiency, 3)
+
+
+def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(4x4, 5x5) in the same way: 64 multiplications for 16 results instead of 400."""
+    return _nonfused_winograd(layer, context, efficiency, 5)
+
+
+def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int) -> Option | None:
+    if not _small_dense(layer, side):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
     tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", 36, 1, m, n, k)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", (side + 3) ** 2, 1, m, n, k)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -268,9 +277,9 @@ def _transformed(
     return Option(algorithm=name, kernels=kernels, workspace=a + b + c)
 
 
-def _small_dense(layer: Layer) -> bool:
-    """Whether Winograd's 3 x 3, stride 1 kernels apply."""
-    return layer.kh == layer.kw == 3 and layer.sh == layer.sw == 1 and layer.dense
+def _small_dense(layer: Layer, side: int = 3) -> bool:
+    """Whether Winograd's kernels for `side` x `side` filters and stride 1 apply."""
+    return layer.kh == layer.kw == side and layer.sh == layer.sw == 1 and layer.dense
 
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -282,6 +291,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "winograd": winograd,
     "winograd_4x4": winograd_4x4,
     "winograd_nonfused": winograd_nonfused,
+    "winograd_nonfused_5x5": winograd_nonfused_5x5,
     "fft": fft,
     "fft_tiling": fft_tiling,
     "perfect": perfect,
