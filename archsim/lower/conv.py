@@ -21,6 +21,7 @@ from archsim.lower.layer import Layer, layer_of
 from archsim.trace.trace import BoundOp
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
+INDEX = 4  # B of one stored index
 VECTOR = 16  # B of channels that a thread of a tensor-core kernel loads at once (ldg8 in the names of those for halves)
 TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
@@ -37,6 +38,8 @@ Algorithm = Callable[[Layer, Context, str], Option | None]
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
     m, n, k = (padded(layer) if context.tensor else layer).product
+    if context.tensor and layer.phase == "backward_data":
+        k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
     a, b, c = layer.operands
     batched = context.stack.conv.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
@@ -45,7 +48,8 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
         c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
-    return Option(algorithm="implicit_gemm", kernels=(kernel,))
+    indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
+    return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
 
 
 def padded(layer: Layer) -> Layer:
@@ -208,14 +212,23 @@ def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, 
 
 def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """F(4x4, 3x3) as transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
-    if not _small_dense(layer):
+    return _nonfused_winograd(layer, context, efficiency, 3)
+
+
+def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(4x4, 5x5) in the same way: 64 multiplications for 16 results instead of 400."""
+    return _nonfused_winograd(layer, context, efficiency, 5)
+
+
+def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int) -> Option | None:
+    if not _small_dense(layer, side):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
     tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", 36, 1, m, n, k)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", (side + 3) ** 2, 1, m, n, k)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -272,9 +285,9 @@ def _transformed(
     return Option(algorithm=name, kernels=kernels, workspace=a + b + c)
 
 
-def _small_dense(layer: Layer) -> bool:
-    """Whether Winograd's 3 x 3, stride 1 kernels apply."""
-    return layer.kh == layer.kw == 3 and layer.sh == layer.sw == 1 and layer.dense
+def _small_dense(layer: Layer, side: int = 3) -> bool:
+    """Whether Winograd's kernels for `side` x `side` filters and stride 1 apply."""
+    return layer.kh == layer.kw == side and layer.sh == layer.sw == 1 and layer.dense
 
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -286,6 +299,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "winograd": winograd,
     "winograd_4x4": winograd_4x4,
     "winograd_nonfused": winograd_nonfused,
+    "winograd_nonfused_5x5": winograd_nonfused_5x5,
     "fft": fft,
     "fft_tiling": fft_tiling,
     "perfect": perfect,

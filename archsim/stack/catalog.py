@@ -124,7 +124,7 @@ def _conv(form: ConvForm) -> Conv:
         algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without), workspace_limit=limit,
         grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
         unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, barrier=form.barrier,
-        winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]),
+        winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]), index_launches=form.index_launches,
     )  # fmt: skip
 
 

@@ -63,6 +63,7 @@ class ConvForm(Form):
     unfold_pointwise: bool = False
     winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
     barrier: bool = False
+    index_launches: Annotated[int, Field(ge=0)] = 0
     source: Word
 
 

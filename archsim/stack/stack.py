@@ -61,7 +61,8 @@ class Conv:
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
     2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
-    pass and each filter gradient.
+    pass and each filter gradient. `index_launches` kernels store the indices of an implicit
+    product before it runs.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -75,6 +76,7 @@ class Conv:
     unfold_pointwise: bool = False
     winograd_patches: tuple[tuple[int, int, int], ...] = ()
     barrier: bool = False
+    index_launches: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from archsim.validate.predict import Group, evaluate, prepare
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
-NETWORK = 1.0  # weight of a whole network relative to one kernel: it is what users ask for
+NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what users ask for
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 
