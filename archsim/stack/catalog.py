@@ -87,7 +87,8 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
+        host_calls=form.host_calls, elementwise_threads=form.elementwise_threads, recurrent=form.recurrent,
+        recurrent_launches=form.recurrent_launches,
         linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs,
         input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
         variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},

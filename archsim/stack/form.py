@@ -70,6 +70,7 @@ class StackForm(Form):
     abstract: bool = False
     sources: dict[Word, Word]
     host: str = ""
+    host_calls: Literal["ops", "kernels"] = "ops"
     elementwise_threads: Literal["one", "all"] = "all"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2

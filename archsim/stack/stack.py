@@ -74,7 +74,8 @@ class Stack:
     passes: Mapping[str, Mapping[str, Passes]]  # op kind -> phase (forward, training, backward) -> passes
     efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
     optimiser_passes: Mapping[str, Passes]
-    host: str = ""  # constant: host time per op
+    host: str = ""  # constant: host time per call of the framework
+    host_calls: str = "ops"  # what a call of the framework is on a GPU: an op, or each kernel ("kernels")
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
