@@ -120,8 +120,9 @@ def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, co
     none = np.zeros_like(cost.time_s)
     if not stack.host:
         return HostTime(issue_s=none, stall_s=none)
-    per_launch = constants["host.launch"] if isinstance(device, Gpu) else 0.0
-    issue = kernels.host_ops * constants[stack.host] + cost.launches * per_launch
+    launches = cost.launches if isinstance(device, Gpu) else none
+    calls = launches if stack.host_unit == "kernel" and isinstance(device, Gpu) else kernels.host_ops
+    issue = calls * constants[stack.host] + launches * constants["host.launch"]
     stall = kernels.updates * constants[stack.update_host] if stack.update_host else 0.0
     return HostTime(issue_s=issue, stall_s=none + stall)
 

@@ -87,7 +87,7 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        host_calls=form.host_calls, vector=form.vector,
+        host_unit=form.host_unit, host_calls=form.host_calls, vector=form.vector,
         attention=Attention(
             stores=form.attention.stores, stores_cached=form.attention.stores_cached, packed=form.attention.packed,
             most_packed=form.attention.most_packed,

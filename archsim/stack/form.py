@@ -89,6 +89,7 @@ class StackForm(Form):
     abstract: bool = False
     sources: dict[Word, Word]
     host: str = ""
+    host_unit: Literal["op", "kernel"] = "op"
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0

@@ -108,7 +108,8 @@ class Stack:
     passes: Mapping[str, Mapping[str, Passes]]  # op kind -> phase (forward, training, backward) -> passes
     efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
     optimiser_passes: Mapping[str, Passes]
-    host: str = ""  # constant: host time per op
+    host: str = ""  # constant: host time per call of the framework
+    host_unit: str = "op"  # what a call of the framework is on a GPU: an "op", or each "kernel"
     host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
