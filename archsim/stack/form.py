@@ -76,13 +76,13 @@ class StackForm(Form):
     half: Literal["storage", "native"] = "storage"
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
-    graphs: bool = False
     reserved: Word = "0 MB"
-    buffers: Literal["own", "shared"] = "shared"
-    in_place: list[Word] = ["relu", "relu6"]
     variants: dict[Word, Word] = {}
     conv: ConvForm
     menus: dict[Word, MenuForm] = {}
     efficiency: dict[Word, Word]
     passes: dict[Word, dict[Phase, PassesForm]]
     optimiser_passes: dict[Word, PassesForm]
+    buffers: Literal["own", "shared"] = "shared"
+    in_place: list[Word] = ["relu", "relu6"]
+    graphs: bool = False

@@ -81,9 +81,9 @@ class Stack:
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
-    graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
     reserved: float = 0.0  # B of device memory that context and framework take
-    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
-    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     sources: tuple[str, ...] = ()
     digest: str = ""
+    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
+    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
+    graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
