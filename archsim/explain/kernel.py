@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,12 +18,11 @@ from archsim.lower.kernel import Kernels
 from archsim.query import Query
 from archsim.run import Run, arithmetic
 
+COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array"])
 BEST = 5  # tiles that are listed beside the one that runs
-UNITS = {
-    "m": "1", "n": "1", "k": "1", "count": "1", "work": "1", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B",
-    "c_bytes": "B", "flop": "FLOP", "items": "1", "cache_bytes": "B", "tile_m": "1", "tile_n": "1", "tile_k": "1", "split": "1",
-    "threads": "1", "registers": "1", "shared": "B",
-}  # fmt: skip
+# Columns and terms that are no plain numbers.
+UNITS = {"flop": "FLOP", "shared": "B", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B", "c_bytes": "B",
+         "cache_bytes": "B", "writes": "B"}  # fmt: skip
 LIMITS = {"by_registers": "registers", "by_shared": "shared memory", "by_warps": "warps", "sm.ctas": "what an SM can hold"}
 # How often each tensor crosses the memory's pins.
 MOVES = {"a_bytes": "a_reads", "b_bytes": "b_reads", "c_bytes": "c_moves"}
@@ -139,7 +138,7 @@ def _variants(teller: Teller, position: int, chosen: int) -> tuple[Variant, ...]
     if len(own) == 1 or "ctas" not in cost.terms:
         return ()
     time = [kernels.repeat[v] * (_at(cost.busy_s, v) + _at(cost.overhead_s, v)) for v in own]
-    best = [own[i] for i in np.argsort(time, kind="stable")[:BEST]]
+    best = [own[i] for i in np.argsort(time, kind="stable")[:BEST] if np.isfinite(time[i])]
     return tuple([_variant(teller, v, float(time[v - own[0]]), v == chosen) for v in best])
 
 
@@ -159,13 +158,14 @@ def _steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     query, kernels, cost = teller.query, teller.kernels, teller.cost
     matrix, dense, threaded = (bool(column[v] > 0) for column in (kernels.matrix, kernels.dense, kernels.threaded))
     family = kernels.constants[kernels.efficiency[v]]
-    own = {name: (float(getattr(kernels, name)[v]), unit) for name, unit in UNITS.items()}
+    columns = {name: values for name in COLUMNS if (values := getattr(kernels, name)).size == kernels.m.size}
+    own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **cost.terms}.items()}
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
     if query.spec.kind == "gpu":
         traffic, moves = _traffic(teller, v)
         table = gpu.equations(matrix, traffic, query.graph)
         named, stands_for = gpu.quantities(query)
-        own |= moves | {"writes": (_at(cost.terms["writes"], v), "B")}
+        own |= moves
     else:
         table = cpu.equations(matrix, dense, threaded, "l3" if "l3.size" in query.spec.entries else "l2")
         named, stands_for = cpu.quantities(query)

@@ -95,12 +95,13 @@ def _build(place: Path | Traversable) -> Stack:
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
-        graphs=form.graphs, buffers=form.buffers, in_place=tuple(form.in_place), variants=form.variants, conv=conv,
+        variants=form.variants, conv=conv,
         menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
         optimiser_passes={name: _passes(row) for name, row in form.optimiser_passes.items()},
         sources=tuple(dict.fromkeys(form.sources.values())), digest=digest,
+        buffers=form.buffers, in_place=tuple(form.in_place), graphs=form.graphs,
     )  # fmt: skip
 
 

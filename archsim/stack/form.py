@@ -102,10 +102,7 @@ class StackForm(Form):
     inputs: Literal["device", "host"] = "device"
     input_copies: Annotated[int, Field(ge=0)] = 1
     update_host: str = ""
-    graphs: bool = False
     reserved: Word = "0 MB"
-    buffers: Literal["own", "shared"] = "shared"
-    in_place: list[Word] = ["relu", "relu6"]
     variants: dict[Word, Word] = {}
     conv: ConvForm
     attention: AttentionForm = AttentionForm()
@@ -113,3 +110,6 @@ class StackForm(Form):
     efficiency: dict[Word, Word]
     passes: dict[Word, dict[Phase, PassesForm]]
     optimiser_passes: dict[Word, PassesForm]
+    buffers: Literal["own", "shared"] = "shared"
+    in_place: list[Word] = ["relu", "relu6"]
+    graphs: bool = False

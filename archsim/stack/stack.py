@@ -123,9 +123,9 @@ class Stack:
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     input_copies: int = 1  # copies of an input within host memory before it crosses the link
     update_host: str = ""  # constant: host time per updated layer, for which the device waits
-    graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
     reserved: float = 0.0  # B of device memory that context and framework take
-    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
-    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     sources: tuple[str, ...] = ()
     digest: str = ""
+    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
+    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
+    graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
