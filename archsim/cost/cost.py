@@ -13,7 +13,7 @@ from archsim.lower.kernel import Index, Kernels
 Array = NDArray[np.float64]
 
 SMOOTH = 2.0  # exponent of the smooth maximum; two equal bounds give 41 % more than one. A choice, not a fit.
-ASYNCHRONOUS = 3.0  # the same where loads run beside the arithmetic without its warps; 26 % more. A choice, not a fit.
+ASYNCHRONOUS = 3.0  # the same where data moves without the warps that compute, and in streams; 26 % more. A choice, not a fit.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Cost:
     terms: Mapping[str, Array] = field(default_factory=dict)
 
 
-def smooth_maximum(bounds: Mapping[str, Array], exponent: float = SMOOTH) -> Array:
+def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH) -> Array:
     """(sum of b^q)^(1/q): never less than the largest bound, and more where several are close.
 
     >>> import numpy as np

@@ -46,7 +46,7 @@ def gpu_cost(
     latency = 0.0 if "launch" in without else device.launch.latency
     overhead = np.asarray(latency * kernels.chain + np.zeros_like(moved))
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
-    overlap = ASYNCHRONOUS if device.has_tensor(precision) else SMOOTH
+    overlap = np.where((kernels.matrix > 0) & (not device.has_tensor(precision)), SMOOTH, ASYNCHRONOUS)
     busy = np.where(runnable(kernels, device), smooth_maximum(bounds, overlap), np.inf)
     return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms)
 
