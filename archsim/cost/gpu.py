@@ -50,10 +50,12 @@ def cta_work(
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
     A product's tile, and `gemm.prologue_clk` clocks of address set-up, first load and last store; the CTAs that share the
-    SM fill them with work of their own, so that a share of 1/resident remains.
+    SM fill them with work of their own, so that a share of 1/resident remains. Long rows are spread over many pages, each
+    of which costs `gemm.page_clk` clocks of address translation whenever a step comes back to it.
     """
     tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
-    waiting = constants["gemm.prologue_clk"] * rate / resident
+    pages = traffic.pages(kernels, depth_k)
+    waiting = (constants["gemm.prologue_clk"] / resident + constants["gemm.page_clk"] * pages) * rate
     return np.where(kernels.matrix > 0, tiled + waiting, 0.5 * kernels.flop / ctas)
 
 
