@@ -35,7 +35,7 @@ def gpu_cost(
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
     waiting = prologue(kernels, device, precision, constants) + epilogue(kernels, device, clock)
-    work = cta_work(kernels, depth_k, ctas, resident, rate, waiting) + softmax_work(kernels, device, depth_k, rate)
+    work = cta_work(kernels, depth_k, ctas, resident, rate, waiting, constants) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(work, rate, ctas, resident, fill, device, clock, "waves" not in without),
         "dram": memory_bound(kernels, moved, device, constants),
@@ -52,15 +52,17 @@ def gpu_cost(
 
 
 def cta_work(
-    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, waiting: Array
+    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, waiting: Array, constants: Calibration
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
-    A product's tile, and `waiting` clocks of its prologue; the CTAs that share the SM fill them with work of their own, so
-    that a share of 1/resident remains.
+    A product's tile, and `waiting` clocks of its prologue and epilogue; the CTAs that share the SM fill them with work of
+    their own, so that a share of 1/resident remains. Long rows are spread over many pages, each of which costs
+    `gemm.page_clk` clocks of address translation whenever a step comes back to it.
     """
     tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
-    return np.where(kernels.matrix > 0, tiled + waiting * rate / resident, 0.5 * kernels.flop / ctas)
+    lost = waiting / resident + constants["gemm.page_clk"] * traffic.pages(kernels, depth_k)
+    return np.where(kernels.matrix > 0, tiled + lost * rate, 0.5 * kernels.flop / ctas)
 
 
 def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.lower.kernel import Kernels
 
+PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
 
 
@@ -33,6 +34,15 @@ def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
     from_b = np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b
     alone, together = np.minimum(from_a, from_b), np.maximum(from_a, from_b)
     return np.asarray((alone + together / kernels.cluster) * depth_k)
+
+
+def pages(kernels: Kernels, depth_k: Array) -> Array:
+    """Memory pages that one CTA visits, each step anew, where a row of its tile is a row in memory, [V].
+
+    A step takes a few values from each of tile_m + tile_n rows, which lie `row_bytes` apart.
+    """
+    rows = np.minimum(kernels.tile_m, kernels.m) + np.minimum(kernels.tile_n, kernels.n)
+    return np.asarray(depth_k / kernels.tile_k * rows * kernels.row_bytes / PAGE)
 
 
 def partial_bytes(kernels: Kernels) -> Array:

@@ -15,6 +15,7 @@ THIN = 4  # a product with so few rows or columns is a matrix-vector product to 
 def product(
     name: str, context: Context, m: float, n: float, k: float, *, count: float = 1, a: float | None = None,
     b: float | None = None, c: float | None = None, menu: str = "gemm", family: str = "gemm", repeat: float = 1,
+    transposed: bool = False,
 ) -> Kernel:  # fmt: skip
     """A dense product C[m, n] = A[m, k] B[k, n], `count` times; a, b, c are unique bytes where they are not m k, k n, m n."""
     element = float(context.element)
@@ -30,7 +31,7 @@ def product(
     return Kernel(
         name=name, efficiency=context.efficiency(family), menu=context.menu(menu, "gemm"), m=m, n=n, k=k, count=count,
         operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop,
-        items=m * n * count, repeat=repeat,
+        items=m * n * count, row_bytes=k * element * transposed, repeat=repeat,
     )  # fmt: skip
 
 
@@ -42,8 +43,9 @@ def linear(op: BoundOp, context: Context) -> Plan:
         "backward_data": (inner, rows, features),
         "backward_filter": (features, inner, rows),
     }.get(op.phase, (features, rows, inner))
-    family = "gemm.transposed" if op.phase == "forward" else "gemm"  # weights [features, inner]: k is contiguous in both
-    kernels = [*quantised(context, rows * inner), product("gemm", context, m, n, k, family=family)]
+    transposed = op.phase == "forward"  # weights [features, inner], activations [rows, inner]: both row by row along k
+    family = "gemm.transposed" if transposed else "gemm"
+    kernels = [*quantised(context, rows * inner), product("gemm", context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
         if op.phase == "forward":

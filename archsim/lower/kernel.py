@@ -28,7 +28,8 @@ class Kernel:
     A matrix kernel (with a `menu`) computes `count` products C[m, n] = A[m, k] B[k, n] with `work` multiply-accumulates
     for each (m, n, k); `operand_a`, `operand_b` are the bytes that a tile loads for one element of A or B. `a_bytes`, `b_bytes`,
     `c_bytes` are the tensors themselves, each counted once: an unfolded convolution input is smaller than its matrix.
-    B is what the op before may have left in cache. A streaming kernel (without a menu) reads a and b, writes c and does
+    B is what the op before may have left in cache. `row_bytes` is the length of a row of either operand where both are stored
+    row by row along k (0: they are not). A streaming kernel (without a menu) reads a and b, writes c and does
     `flop` arithmetic in `items` independent threads.
     """
 
@@ -49,6 +50,7 @@ class Kernel:
     flop: float = 0
     items: float = 1
     cache_bytes: float = 0  # cache traffic beyond the tensors: results added up in the L2, windows that overlap
+    row_bytes: float = 0
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
     dense: float = 0  # 1: a stream whose arithmetic runs at the rate of a product
@@ -77,7 +79,7 @@ class Plan:
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "cache_bytes", "repeat", "threaded", "dense",
+    "cache_bytes", "row_bytes", "repeat", "threaded", "dense",
 )  # fmt: skip
 
 
@@ -103,6 +105,7 @@ class Kernels:
     flop: Array
     items: Array
     cache_bytes: Array
+    row_bytes: Array
     repeat: Array
     threaded: Array
     dense: Array

@@ -15,8 +15,9 @@ from archsim.cost.constants import default
 from archsim.cost.cost import SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
+from archsim.cost.gpu import gpu_cost
 from archsim.cost.occupancy import issue_slots, resident_ctas
-from archsim.cost.traffic import memory_bytes, partial_bytes
+from archsim.cost.traffic import depth, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.errors import Unsupported
@@ -180,6 +181,26 @@ def test_splitting_writes_and_reads_partial_results() -> None:
     reads, writes = memory_bytes(kernels, np.array([100.0, 100.0]), 0.0)
     result = 4 * 128 * 128
     assert (reads[1] - reads[0], writes[1] - writes[0]) == (4 * result, 4 * result)
+
+
+def test_a_step_visits_the_pages_of_all_rows_of_its_tile() -> None:
+    """128 + 64 rows of 1 MiB: 96 pages of 2 MiB in each of the 512 steps; none where operands are not rows along k."""
+    k = 2**18
+    kernels = columns(product(256, 64, k, row_bytes=4 * k), product(256, 64, k), tiles=(tile(n=128),), split=(64,))
+    assert pages(kernels, depth(kernels)).tolist() == [96 * 512, 0]
+
+
+def test_address_translation_adds_clocks_for_each_page() -> None:
+    device, constants = catalog.find("tesla_v100_sxm2").device, default()
+    assert isinstance(device, Gpu)
+    near, far = (
+        gpu_cost(columns(product(128, 128, 8192, row_bytes=row), tiles=(tile(),)), device, "fp32", 1e9, constants)
+        for row in (0.0, 4.0 * 8192)
+    )
+    visited = 8192 / 8 * 256 * 4 * 8192 / 2**21
+    busy = (far.bounds["compute"] - near.bounds["compute"]).item()
+    slots = constants["gemm.saturation"] / 8  # one CTA of 8 warps alone on its SM
+    assert busy == pytest.approx(visited * constants["gemm.page_clk"] / 1e9 * max(1.0, slots))
 
 
 def test_partial_results_that_fit_the_cache_stay_there() -> None:
