@@ -10,6 +10,7 @@ from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
 from archsim.validate.resolve import Refused, network, setting
+from archsim.validate.software import refined
 
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
@@ -26,7 +27,8 @@ def read(row: Row, file: str) -> list[Case]:
         raise Refused(f"{devices} devices: several devices are not modelled")
     if cells.get("seq_len") or cells.get("out_len"):
         raise Refused("sequence lengths are not modelled")
-    found = setting(cells["hardware"], cells["stack"], cells["precision"])
+    stack = refined("networks", cells["stack"], cells.get("source_ref", ""))
+    found = setting(cells["hardware"], stack, cells["precision"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     clock = cells.get("clock_mhz")
     script = protocol(cells["source"])

@@ -26,6 +26,11 @@ def stack_of(table: str, words: str) -> str:
     return found
 
 
+def refined(table: str, stack: str, words: str) -> str:
+    """The stack that a table has for "stack: words", where a row's own name of its stack is too coarse; else that name."""
+    return _lookup(table, f"{stack}: {words}") or stack
+
+
 @lru_cache(maxsize=4096)
 def _lookup(table: str, words: str) -> str:
     rows = _tables().get(table, {})
