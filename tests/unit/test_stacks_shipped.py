@@ -37,6 +37,7 @@ PROMISED = [
     "mxnet-cudnn7.1",
     "mxnet-cudnn7.5",
     "neon-maxas",
+    "neon-direct",
     "theano-cudnn5.1",
     "caffe2-native",
     "caffe2-cudnn5.1",
