@@ -38,6 +38,7 @@ PROMISED = [
     "mxnet-cudnn7.1",
     "mxnet-cudnn7.5",
     "neon-maxas",
+    "neon-maxas-direct",
     "theano-cudnn5.1",
     "caffe2-native",
     "caffe2-cudnn5.1",

@@ -15,7 +15,7 @@ from archsim.cost.constants import default
 from archsim.cost.cost import SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
-from archsim.cost.gpu import gpu_cost
+from archsim.cost.gpu import gpu_cost, packing
 from archsim.cost.occupancy import issue_slots, resident_ctas
 from archsim.cost.traffic import depth, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
@@ -286,3 +286,13 @@ def test_the_right_family_of_memory_is_taken() -> None:
                             ("DDR4-2133", "DDR4"), ("lpddr4 (shared)", "LPDDR4")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
         assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "results"),
+    [("tesla_p100_pcie_16gb", "fp16", 2.0), ("tesla_p100_pcie_16gb", "fp32", 1.0), ("tesla_t4", "fp16", 1.0),
+     ("gtx_1080", "half", 1.0)],
+)  # fmt: skip
+def test_results_of_an_instruction(name: str, precision: str, results: float) -> None:
+    """Pairs of halves outside tensor cores, where they are not a slow path."""
+    assert packing(catalog.find(name).device, precision) == results

@@ -143,6 +143,43 @@ def test_multiplications_of_winograd() -> None:
     assert matrix_kernels(through_memory)[0].flop == useful * 36 / 144  # F(4x4, 3x3)
 
 
+def test_a_patch_of_winograd_tiles_is_computed_whole() -> None:
+    """8 x 8 results are 4 x 4 tiles of 2 x 2: half of a patch of 4 x 8 in one image, a whole one of 2 x 4 x 4."""
+    trace = network(conv(["N", 8, 8, 8], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 8, 8])
+    tiles = {patch: matrix_kernels(options(lowered(trace, stack("winograd", winograd_patches=(patch,))))[0])[0].n
+             for patch in ((1, 4, 8), (2, 4, 4))}  # fmt: skip
+    assert tiles == {(1, 4, 8): 2 * 32, (2, 4, 4): 2 * 16}
+
+
+def test_winograd_of_five_by_five_goes_through_memory() -> None:
+    trace = network(conv(["N", 8, 8, 8], kernel=[5, 5], pad=[2, 2]), data=["N", 6, 8, 8])
+    direct, through_memory = options(lowered(trace, stack("implicit_gemm", "winograd_nonfused_5x5")))
+    assert matrix_kernels(through_memory)[0].flop == direct.kernels[0].flop * 64 / 400  # F(4x4, 5x5)
+
+
+def test_a_scattered_gradient_is_added_to_zeros() -> None:
+    trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
+    zeros, product = by_phase(trace, stack("implicit_gemm", "scatter_gemm"))["backward_data"][1].kernels
+    image = 2 * 6 * 9 * 9 * 4
+    assert (zeros.c_bytes, product.c_bytes) == (image, 2 * image)  # written, then read and written again
+    assert product.cache_bytes == 64 * (6 * 9) * (2 * 7 * 7)  # a sector in and out for each addition
+
+
+def test_tensor_cores_pad_channels_and_multiply_no_zeros() -> None:
+    layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
+    trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
+    for precision, forward, backward in (("fp32", 6 * 9, 8 * 9), ("fp16", 8 * 9, 8 * 9 / 4)):
+        result = lowered(trace, stack("implicit_gemm"), precision=precision)
+        found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
+        assert (found["forward"], found["backward_data"]) == (forward, backward)
+
+
+def test_indices_are_stored_before_an_implicit_product() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    names = [kernel.name for kernel in options(lowered(trace, stack("implicit_gemm", index_launches=1)))[0].kernels]
+    assert names == ["indices", "implicit_gemm"]
+
+
 def test_multiplications_of_the_frequency_domain() -> None:
     """32 x 32 tiles of 30 x 30 results: 32 x 17 complex products, 4 real multiplications each."""
     trace = network(conv(["N", 8, 30, 30], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 30, 30])

@@ -44,6 +44,12 @@ def test_a_network_row(write: Write) -> None:
     assert case.ops[0].input_shapes[0][0] == 32
 
 
+def test_a_stack_that_a_row_names_too_coarsely_is_refined(write: Write) -> None:
+    early = network(source="convnet_benchmarks", stack="neon-maxas", source_ref='README.md at commit c0715e4 (2016-01-26), row "Nervana-fp32"')
+    cases, _ = rows(write, HEAD + ",source_ref", early, network(source="convnet_benchmarks", stack="neon-maxas", source_ref="nervana/output.log"))
+    assert [case.stack_id for case in cases] == ["neon-maxas-direct", "neon-maxas"]
+
+
 def test_equal_cells_share_their_ops(write: Write) -> None:
     cases, _ = rows(write, HEAD, network(), network(hardware="tesla_k80"), network(batch="17"))
     assert cases[0].ops is cases[1].ops
@@ -238,6 +244,15 @@ def test_half_storage_is_single_arithmetic(write: Write) -> None:
     assert half.spec.device.pipe("fp16") == single.spec.device.pipe("fp32")
     assert single.spec.device.pipe("fp16") == 2 * single.spec.device.pipe("fp32")
     assert half.hardware == single.hardware
+
+
+def test_convolutions_of_halves_are_multiplied_as_halves(write: Write) -> None:
+    sizes = {"op": "conv", "W": "56", "H": "56", "C": "64", "batch": "8", "filters": "64", "R": "3", "S": "3"}
+    sizes |= {"pad_h": "1", "pad_w": "1", "stride_h": "1", "stride_w": "1", "hardware": "tesla_p100_pcie_16gb"}
+    (half,), _ = rows(write, DEEPBENCH, bench(**sizes | {"precision": "fp16 storage (pseudo fp16)"}))
+    assert isinstance(half.spec.device, Gpu)
+    assert half.spec.device.pipe("fp16") == 2 * half.spec.device.pipe("fp32")
+    assert half.stack.conv.layout_copies == "none"  # a library called directly gets its own layout
 
 
 def test_misprinted_rows_are_not_scored(write: Write) -> None:
