@@ -52,6 +52,8 @@ PROMISED = [
     "pytorch-cudnn7.5",
     "pytorch-cudnn7.6",
     "pytorch-2",
+    "serving",
+    "tensorrt-llm",
     "tensorrt-1",
     "tensorrt-tx2",
     "caffe-openblas",

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.cost.constants import default
-from archsim.cost.cost import SMOOTH, Cost, choose, smooth_maximum
+from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
-from archsim.cost.gpu import gpu_cost, packing
-from archsim.cost.occupancy import issue_slots, resident_ctas
-from archsim.cost.traffic import depth, memory_bytes, pages, partial_bytes
+from archsim.cost.gpu import gpu_cost, packing, prologue, softmax_work
+from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
+from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.errors import Unsupported
@@ -113,6 +113,8 @@ def test_the_smooth_maximum() -> None:
     assert of(1.0, 1.0) == pytest.approx(2 ** (1 / SMOOTH))
     assert 1e-30 <= of(1e-30, 1e-31) < 1.1e-30
     assert of(0.0, 0.0) < 1e-300
+    sharp = smooth_maximum({"a": np.ones((1, 2)), "b": np.ones((1, 2))}, np.array([SMOOTH, ASYNCHRONOUS]))
+    assert sharp[0].tolist() == pytest.approx([2 ** (1 / SMOOTH), 2 ** (1 / ASYNCHRONOUS)])
 
 
 @given(st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=6))
@@ -210,6 +212,64 @@ def test_partial_results_that_fit_the_cache_stay_there() -> None:
     for cache, moved in ((2.0 * partial, 0), (2.0 * partial - 1, partial)):
         _, writes = memory_bytes(kernels, np.array([100.0, 100.0]), cache)
         assert (writes[1] - writes[0]).item() == moved
+
+
+def test_a_cluster_loads_the_longer_side_of_its_tiles_once() -> None:
+    alone, pair = tile(m=128, n=256), replace(tile(m=128, n=256), cluster=2)
+    kernels = columns(product(512, 512, 64), tiles=(alone, pair))
+    assert loaded_bytes(kernels, depth(kernels)).tolist() == [4 * 64 * (128 + 256), 4 * 64 * (128 + 128)]
+
+
+def test_the_keys_of_a_head_are_read_once() -> None:
+    kernels = columns(product(4096, 128, 4096, exps=1.0), tiles=(tile(),))
+    reads, _ = memory_bytes(kernels, np.array([4.0]), 0.0)
+    assert reads[0] == 4 * (4096 * 4096 + 4096 * 128)
+
+
+# ---------------------------------------------------------------------------------------------- GPU
+
+
+def gpu_named(name: str) -> Gpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Gpu)
+    return device
+
+
+def test_a_tile_that_needs_more_shared_memory_than_a_cta_may_take_does_not_run() -> None:
+    large = tile(shared=200 * 1024)
+    kernels = columns(product(512, 512, 512), tiles=(large, tile()))
+    assert runnable(kernels, gpu_named("a100_sxm4_80gb")).tolist() == [[False, True]]
+    assert runnable(kernels, gpu_named("h100_sxm5_80gb")).tolist() == [[True, True]]
+    assert runnable(columns(product(512, 512, 512), tiles=(large,)), gpu_named("gtx_980")).tolist() == [[True]]
+
+
+def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
+    device, one = gpu_named("h100_sxm5_80gb"), Kernel(name="p", efficiency="one", menu="menu", m=64, n=64, k=4096, flop=1.0)
+    plan = Plan(options=(Option(algorithm="x", kernels=(one,)),), read_bytes=0, write_bytes=0)
+    kernels = pack([plan], {"menu": Menu(tiles=(tile(),), split_k=(1, 4), split_launches=2)}, tiled=True)
+    overhead = gpu_cost(kernels, device, "fp32", 1e9, default()).overhead_s
+    assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
+
+
+def test_a_softmax_comes_after_the_products_or_beside_them() -> None:
+    device = gpu_named("h100_sxm5_80gb")  # 16 exponentials and 128 fp32 instructions a clock
+    beside = replace(tile(), overlapped=True)
+    kernels = columns(product(128, 128, 8, exps=1.0, work=2.0), tiles=(tile(), beside))
+    after, hidden = softmax_work(kernels, device, depth(kernels), np.array([100.0, 100.0]))
+    products = 128 * 128 * 2 * 8
+    assert after == pytest.approx(100 * 128 * 8 * (1 / 16 + 4 / 128))
+    assert hidden == pytest.approx((products**2 + after**2) ** 0.5 - products)
+    assert 0 < hidden < after
+    plain = columns(product(128, 128, 8), tiles=(tile(),))
+    assert softmax_work(plain, device, depth(plain), np.array([100.0])).tolist() == [0.0]
+
+
+def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_own() -> None:
+    constants = default().with_values({"gemm.prologue_clk": 1.0, "gemm.tensor_prologue_clk": 2.0, "attention.prologue_clk": 3.0})
+    kernels = columns(product(8, 8, 8), product(8, 8, 8, exps=1.0), tiles=(tile(),))
+    device = gpu_named("h100_sxm5_80gb")
+    assert prologue(kernels, device, "fp32", constants).tolist() == [1.0, 3.0]
+    assert prologue(kernels, device, "bf16", constants).tolist() == [2.0, 3.0]
 
 
 # ---------------------------------------------------------------------------------------------- CPU

@@ -12,7 +12,7 @@ from archsim.errors import InputError, Unsupported
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Menu, Passes, Stack, Tile
+from archsim.stack.stack import Attention, Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
@@ -404,3 +404,61 @@ def test_a_skipped_input_is_not_multiplied() -> None:
         "forward": ["gates", "gemm_recurrent"], "backward_data": ["gates", "gemm_recurrent"],
         "backward_filter": ["gemm_recurrent_weights"],
     }  # fmt: skip
+
+
+def attended(queries: int, keys: int, packed: str = "always", precision: str = "bf16", **words: Any) -> list[Kernel]:
+    """Kernels of attention with 8 heads of 64 features that share 2 key heads, over 3 samples."""
+    op = {"op": "attention", "name": "a", "in": ["q", "k", "k"], "out": ["N", queries, 512], "heads": 8, "kv_heads": 2, **words}
+    trace = network(op, batch=3, q=["N", queries, 512], k=["N", keys, 128])
+    menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor", "attention_single_tensor"), Menu(tiles=(TILE,)))
+    rows = {"forward": Passes(inputs=1, outputs=1)}
+    made = replace(
+        stack(), menus=menus, attention=Attention(stores=2, stores_cached=0, packed=packed, most_packed=3),
+        passes=stack().passes | {"quantise_attention": rows}, digest=f"attention {packed}",
+    )  # fmt: skip
+    (option,) = options(lowered(trace, made, precision=precision))
+    return list(option.kernels)
+
+
+def test_a_tile_of_queries_meets_all_keys_of_its_head() -> None:
+    store, fused = attended(256, 256)
+    assert (fused.menu, fused.m, fused.n, fused.k, fused.count) == ("attention_tensor", 4 * 256, 64, 256, 3 * 2)
+    assert fused.m * fused.n * fused.k * fused.count * fused.work == 2 * 3 * 8 * 256 * 256 * 64
+    assert (fused.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
+    assert (store.repeat, store.repeat * store.b_bytes) == (2, 2 * 3 * 256 * 128 * 2)
+    (_, apart) = attended(256, 256, packed="cached")
+    assert (apart.m, apart.count) == (256, 3 * 8)
+
+
+def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal() -> None:
+    _, whole = attended(1024, 1024)
+    _, fused = attended(1024, 1024, causal=True)
+    assert fused.work / whole.work == pytest.approx((1024 + 128) / (2 * 1024))
+    _, short = attended(16, 16, causal=True)
+    assert short.exps == 1.0  # one block
+
+
+def test_one_query_over_cached_keys_packs_the_heads_that_share_them() -> None:
+    (fused,) = attended(1, 256)
+    assert (fused.menu, fused.m, fused.count) == ("attention_cached_tensor", 4, 3 * 2)
+    (single,) = attended(1, 256, packed="cached")  # four heads are more than three
+    assert (single.menu, single.m, single.count) == ("attention_single_tensor", 1, 3 * 8)
+
+
+def test_attention_in_one_byte_rounds_its_inputs_and_writes_two() -> None:
+    rounded, _, fused = sorted(attended(256, 256, precision="fp8"), key=lambda kernel: ("qsa".index(kernel.name[0])))
+    values = 3 * 256 * (512 + 2 * 128)
+    assert (rounded.b_bytes, rounded.c_bytes) == (2 * values, values)
+    assert fused.c_bytes == 2 * 3 * 256 * 512
+    assert fused.a_bytes == 2 * 3 * 256 * 128
+
+
+def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() -> None:
+    linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
+    made = replace(stack(), passes=stack().passes | {"quantise": {"forward": Passes(inputs=2, outputs=1)}}, digest="quantise")
+    trace = network(linear, batch=8, data=["N", 32])
+    (option,) = options(lowered(trace, made, precision="fp8"))
+    rounded, product = option.kernels
+    assert (rounded.name, rounded.b_bytes, rounded.c_bytes) == ("quantise", 2 * 2 * 8 * 32, 8 * 32)
+    assert (product.a_bytes, product.c_bytes) == (64 * 32, 2 * 8 * 64)
+    assert len(options(lowered(trace, made, precision="bf16"))[0].kernels) == 1
