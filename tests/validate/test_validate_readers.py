@@ -263,7 +263,7 @@ def test_a_layer_with_each_pass(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("library", "stack"),
-    [("cudnn5.1", "caffe-cudnn5.1"), ("cublas8", "caffe-native"), ("cuda native (im2col+cuBLAS)", "caffe-native")],
+    [("cudnn5.1", "caffe-cudnn5.1"), ("cublas8", "caffe-native8"), ("cuda native (im2col+cuBLAS)", "caffe-native")],
 )
 def test_the_library_decides_the_stack(library: str, stack: str, write: Write) -> None:
     (case,), _ = rows(write, LAYERS, layer(library=library))
