@@ -209,9 +209,8 @@ def _influences(name: str, group: Group) -> bool:
     if family == "issue":
         return device.kind == "gpu" and rest == device.identity.architecture
     if family == "host":
-        gpu = device.kind == "gpu"
-        shared = {"launch": gpu, "copy_Bps": gpu and case.stack.inputs == "host"}.get(rest, False)
-        return any(c.host for c in group.cases) and (shared or name in (case.stack.host, case.stack.update_host))
+        named = name in (case.stack.host, case.stack.update_host) or (rest == "launch" and device.kind == "gpu")
+        return named and any(c.host for c in group.cases)
     if family == "energy":
         return any(c.metric in ("power_w", "energy_j") for c in group.cases)
     if name in group.lowered.kernels.constants:

@@ -18,6 +18,7 @@ PROMISED = [
     "caffe-cudnn4",
     "caffe-cudnn5.1",
     "caffe-cudnn7.1",
+    "caffe-native8",
     "torch7-native",
     "torch7-cudnn1",
     "torch7-cudnn2",

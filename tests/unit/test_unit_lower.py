@@ -215,6 +215,14 @@ def test_a_separate_bias_is_a_pass_over_the_output() -> None:
     assert bias.b_bytes == bias.c_bytes == 4 * 2 * 8 * 49
 
 
+def test_a_barrier_is_an_empty_kernel_after_the_groups() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3], groups=2), data=["N", 6, 9, 9])
+    (option,) = options(lowered(trace, stack("implicit_gemm", barrier=True)))
+    assert [kernel.name for kernel in option.kernels][-1] == "barrier"
+    assert sum(kernel.name == "barrier" for kernel in option.kernels) == 1
+    assert (option.kernels[-1].b_bytes, option.kernels[-1].c_bytes, option.kernels[-1].repeat) == (0, 0, 1)
+
+
 def test_fully_connected_sizes_in_each_phase() -> None:
     fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", size], "bias": False} for name, before, size in
           (("a", "data", 48), ("b", "a", 32))]  # fmt: skip

@@ -41,3 +41,10 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
     layers = sum(op.kind.op == "update" for op in query.trace.ops)
     assert layers > 50
     assert float(run(slower).latency_s[0]) == pytest.approx(float(run(query).latency_s[0]) + layers * 1e-4, rel=1e-9)
+
+
+def test_caffe_calls_its_host_for_every_kernel() -> None:
+    query = ask("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
+    per_op = replace(query, stack=replace(query.stack, host_calls="ops"))
+    dear = query.calibration.with_values({"host.caffe": 5e-5})
+    assert run(replace(query, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]

@@ -45,8 +45,11 @@ def test_a_network_row(write: Write) -> None:
 
 
 def test_a_stack_that_a_row_names_too_coarsely_is_refined(write: Write) -> None:
-    early = network(source="convnet_benchmarks", stack="neon-maxas", source_ref='README.md at commit c0715e4 (2016-01-26), row "Nervana-fp32"')
-    cases, _ = rows(write, HEAD + ",source_ref", early, network(source="convnet_benchmarks", stack="neon-maxas", source_ref="nervana/output.log"))
+    place = 'README.md at commit c0715e4 (2016-01-26), row "Nervana-fp32"'
+    early, late = (
+        network(source="convnet_benchmarks", stack="neon-maxas", source_ref=where) for where in (place, "nervana/output.log")
+    )
+    cases, _ = rows(write, HEAD + ",source_ref", early, late)
     assert [case.stack_id for case in cases] == ["neon-maxas-direct", "neon-maxas"]
 
 
@@ -287,7 +290,7 @@ def test_a_layer_with_each_pass(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("library", "stack"),
-    [("cudnn5.1", "caffe-cudnn5.1"), ("cublas8", "caffe-native"), ("cuda native (im2col+cuBLAS)", "caffe-native")],
+    [("cudnn5.1", "caffe-cudnn5.1"), ("cublas8", "caffe-native8"), ("cuda native (im2col+cuBLAS)", "caffe-native")],
 )
 def test_the_library_decides_the_stack(library: str, stack: str, write: Write) -> None:
     (case,), _ = rows(write, LAYERS, layer(library=library))
