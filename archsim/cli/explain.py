@@ -14,8 +14,7 @@ from archsim.cli.options import choices, setting_options
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
 @click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest are listed.")
 @click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
-@click.option("--all", "every", is_flag=True,
-              help="In the text, the equations of every kernel, not of the longest alone; JSON has all.")  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="In the text, the equations of every kernel; JSON has them always.")
 @setting_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(

@@ -117,9 +117,10 @@ def story(teller: Teller, position: int) -> KernelStory:
     chosen = int(teller.choice.variant[0, position])
     kernel = kernels.kernels[position]
     steps, stands_for = _steps(teller, chosen)
+    parts = {step.name: step.value for step in steps if step.name in (*teller.cost.bounds, "launch")}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
-        time_s=float(cost.kernel_time_s[0, position]), bound=cost.bound_names[int(cost.kernel_bound[0, position])],
+        time_s=float(cost.kernel_time_s[0, position]), bound=max(parts, key=lambda name: parts[name]),
         work={name: getattr(kernel, name) for name in ("m", "n", "k", "count", "a_bytes", "b_bytes", "c_bytes", "flop", "items")},
         variants=_variants(teller, position, chosen), steps=tuple(steps), stands_for=stands_for,
     )  # fmt: skip

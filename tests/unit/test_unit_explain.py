@@ -156,6 +156,12 @@ def test_the_tiles_are_the_fastest_and_one_is_chosen():
     assert times[0] == pytest.approx(found.time_s, rel=1e-9)
 
 
+def test_a_kernel_is_limited_by_whatever_is_longest():
+    stories = {story.name: story for story in explain(ask("lstm_32", "tesla_k80", batch=64), "lstm").kernels}
+    assert stories["gemm_input"].bound == "compute"
+    assert stories["gates"].bound == "launch"  # eight microseconds between kernels of two
+
+
 def test_texts_are_read_as_arithmetic():
     assert evaluate("max(ceil(a.b / 2), 1) ** 2 - c", {"a.b": 7.0, "c": 1.0}) == 15.0
     assert names_in("max(ceil(a.b / 2), 1) ** 2 - c") == ["a.b", "c"]
