@@ -155,6 +155,15 @@ def direct(layer: Layer, context: Context, efficiency: str) -> Option:
     return Option(algorithm="direct", kernels=kernels)
 
 
+def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """One input channel for each group: nothing to multiply as a matrix, so a thread sums the taps of its result."""
+    if layer.groups == 1 or layer.ci != 1:
+        return None
+    a, b, c = layer.operands
+    kernel = stream("depthwise", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency)
+    return Option(algorithm="depthwise", kernels=(kernel,))
+
+
 def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
     """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
     a, b, c = layer.operands
@@ -302,6 +311,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "winograd_nonfused_5x5": winograd_nonfused_5x5,
     "fft": fft,
     "fft_tiling": fft_tiling,
+    "depthwise": depthwise,
     "perfect": perfect,
 }
 

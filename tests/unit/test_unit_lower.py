@@ -180,6 +180,14 @@ def test_indices_are_stored_before_an_implicit_product() -> None:
     assert names == ["indices", "implicit_gemm"]
 
 
+def test_a_depthwise_convolution_is_no_product() -> None:
+    trace = network(conv(["N", 6, 7, 7], kernel=[3, 3], groups=6), data=["N", 6, 9, 9])
+    implicit, direct = options(lowered(trace, stack("implicit_gemm", "depthwise")))
+    assert (direct.kernels[0].menu, direct.kernels[0].flop) == ("", 6 * implicit.kernels[0].flop)  # six groups in one kernel
+    dense = network(conv(["N", 6, 7, 7], kernel=[3, 3], groups=3), data=["N", 6, 9, 9])
+    assert [option.algorithm for option in options(lowered(dense, stack("implicit_gemm", "depthwise")))] == ["implicit_gemm"]
+
+
 def test_multiplications_of_the_frequency_domain() -> None:
     """32 x 32 tiles of 30 x 30 results: 32 x 17 complex products, 4 real multiplications each."""
     trace = network(conv(["N", 8, 30, 30], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 30, 30])
