@@ -34,7 +34,7 @@ def gpu_cost(
     streamed = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
-    waiting = prologue(kernels, device, precision, constants) + epilogue(kernels, device, clock)
+    waiting = prologue(kernels, device, precision, constants)
     work = cta_work(kernels, depth_k, ctas, resident, rate, waiting, constants) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(work, rate, ctas, resident, fill, device, clock, "waves" not in without),
@@ -56,7 +56,7 @@ def cta_work(
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
-    A product's tile, and `waiting` clocks of its prologue and epilogue; the CTAs that share the SM fill them with work of
+    A product's tile, and `waiting` clocks of its prologue; the CTAs that share the SM fill them with work of
     their own, so that a share of 1/resident remains. Long rows are spread over many pages, each of which costs
     `gemm.page_clk` clocks of address translation whenever a step comes back to it.
     """
@@ -73,14 +73,6 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
     """
     product = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
     return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
-
-
-def epilogue(kernels: Kernels, device: Gpu, clock: Array | float) -> Array:
-    """Clocks in which a CTA stores its tile and has nothing to multiply, [D, V]: bytes over an SM's share of the bandwidth."""
-    result = kernels.c_bytes / (kernels.m * kernels.n * kernels.count)  # B of one element of C, patches of several included
-    tile = np.minimum(kernels.tile_m, kernels.m) * np.minimum(kernels.tile_n, kernels.n) * result
-    share = device.memory.bandwidth * device.memory.achievable / device.sm.count
-    return np.asarray(tile / share * clock)
 
 
 def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> Array:
