@@ -76,6 +76,8 @@ class Plan:
     updates: float = 0  # 1 for an update of parameters
 
 
+THIN_TILE = 32  # rows or columns of the narrowest tiles of cuBLAS
+LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sgemm_largek)
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
@@ -178,9 +180,15 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
 def _variants(menu: Menu, kernel: Kernel) -> list[tuple[Tile, int, int]]:
     """The variants that the library considers for a product of this size: all of them where none is meant for it."""
     tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
-    splits = [split for split in menu.split_k if split == 1 or kernel.k >= split * menu.split_least_k]
+    splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [(tile, split, chain) for tile in tiles for split, chain in chained]
+
+
+def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
+    """Whether the library would cut k into so many parts; into many only for thin products and very long parts."""
+    many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > THIN_TILE
+    return kernel.k >= parts * (LONG_PART if many else menu.split_least_k)
 
 
 def _tile_row(tile: Tile, split: int, chain: int) -> tuple[float, ...]:

@@ -35,6 +35,7 @@ class MenuForm(Form):
     tiles: Annotated[list[TileForm], Field(min_length=1)]
     split_k: list[Whole] = [1]
     split_least_k: Whole = 1
+    split_wide: Annotated[int, Field(ge=0)] = 0
     architectures: list[Word] = []
     split_launches: Whole = 1
     source: Word

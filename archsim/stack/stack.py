@@ -29,13 +29,15 @@ class Tile:
 class Menu:
     """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
 
-    It splits into parts of at least `split_least_k`. `architectures` are those for which it
+    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most
+    `split_wide` of them (0: any number). `architectures` are those for which it
     takes the place of the menu it is named after.
     """
 
     tiles: tuple[Tile, ...]
     split_k: tuple[int, ...] = (1,)
     split_least_k: int = 1
+    split_wide: int = 0
     architectures: tuple[str, ...] = ()
     split_launches: int = 1  # kernels where it splits: 2 if a second one adds up the parts
 
