@@ -242,7 +242,8 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
         threads=row.threads, clock=script.clock(row.hardware, row.clock_hz), calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
-    result = run(replace(query, stack=replace(query.stack, inputs=script.inputs or query.stack.inputs)))
+    timed = replace(query.stack, inputs=script.inputs or query.stack.inputs, waits=script.waits_for(framework))
+    result = run(replace(query, stack=timed))
     latency = float(result.latency_s[0])
     energy = math.fsum(result.energy_j[0].tolist())
     values = {"latency_s": latency, "throughput_per_s": row.batch / latency, "power_w": energy / latency, "energy_j": energy}

@@ -68,7 +68,7 @@ def run(query: Query) -> Run:
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
-    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed)
+    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
     dram = spread(cost.dram_bytes, lowered.plan_of)
     flop = spread(cost.flop, lowered.plan_of)
     energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
@@ -98,14 +98,17 @@ def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array
     return np.minimum(host_s[..., first], constants["graph.launch_s"])
 
 
-def in_order(plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0) -> Timeline:
+def in_order(
+    plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False
+) -> Timeline:
     """The serial schedule of ops whose plans take `plan_s` on the device, [D, O], and what the host adds.
 
-    The first op is issued once the input has been copied, which takes `feed_s` [s], a float or [D, 1].
+    The first op is issued once the input has been copied, which takes `feed_s` [s], a float or [D, 1]. A CPU works on one
+    op at a time, and so does a GPU where the host `waits` for each.
     """
     device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
     issue_s[..., :1] += feed_s
-    if not isinstance(device, Gpu):
+    if waits or not isinstance(device, Gpu):
         return synchronous(device_s, issue_s)
     return asynchronous(device_s, issue_s, spread(host.stall_s, plan_of))
 

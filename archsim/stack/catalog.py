@@ -137,7 +137,8 @@ def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[s
 def _menu(form: MenuForm) -> Menu:
     return Menu(
         tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
-        split_least_k=form.split_least_k, split_wide=form.split_wide, split_launches=form.split_launches, architectures=tuple(form.architectures),
+        split_least_k=form.split_least_k, split_wide=form.split_wide, split_launches=form.split_launches,
+        architectures=tuple(form.architectures),
     )  # fmt: skip
 
 

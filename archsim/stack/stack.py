@@ -123,6 +123,7 @@ class Stack:
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
+    waits: bool = False  # whether the host waits for each op, as tools do that time layer by layer
     input_copies: int = 1  # copies of an input within host memory before it crosses the link
     update_host: str = ""  # constant: host time per updated layer, for which the device waits
     reserved: float = 0.0  # B of device memory that context and framework take

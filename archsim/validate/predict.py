@@ -109,7 +109,7 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: fr
     for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
         counts = float(model.overheads and "host" not in without and case.host)
         feed = feed_time(fed, case.stack, device, calibration) * counts
-        timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed)
+        timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
         latency = float(timeline.latency_s[0])
         if case.metric in ("power_w", "energy_j"):
             flop, dram = spread(cost.flop, plan_of), spread(cost.dram_bytes, plan_of)

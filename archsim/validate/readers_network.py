@@ -9,7 +9,7 @@ from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
-from archsim.validate.resolve import Refused, network, setting, with_inputs
+from archsim.validate.resolve import Refused, as_timed, network, setting
 
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
@@ -29,7 +29,7 @@ def read(row: Row, file: str) -> list[Case]:
     script = protocol(cells["source"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
-    found = with_inputs(setting(cells["hardware"], stack, cells["precision"]), script.inputs)
+    found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
     clock = cells.get("clock_mhz")
     framework = found.stack.framework
     ran = script.task(task, name, framework)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from archsim.corpus.measurement import Protocol
 from archsim.device import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
@@ -76,11 +77,12 @@ def as_library(found: Setting) -> Setting:
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
-def with_inputs(found: Setting, inputs: str) -> Setting:
-    """The setting with its input on the "device" or the "host"; unchanged where `inputs` is empty or what the stack says."""
-    if inputs in ("", found.stack.inputs):
+def as_timed(found: Setting, script: Protocol) -> Setting:
+    """The setting as a script timed it: its input on the "device" or the "host", each op waited for or not."""
+    inputs, waits = script.inputs or found.stack.inputs, script.waits_for(found.stack.framework)
+    if (inputs, waits) == (found.stack.inputs, found.stack.waits):
         return found
-    stack = replace(found.stack, inputs=inputs, digest=f"{found.stack.digest}-{inputs}")
+    stack = replace(found.stack, inputs=inputs, waits=waits, digest=f"{found.stack.digest}-{inputs}-{waits}")
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
