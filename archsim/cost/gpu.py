@@ -69,10 +69,14 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
     """Clocks of a CTA for address set-up, first load and last store, [V].
 
     Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, and they come from other
-    libraries. So has a product before and one after a softmax: their pipelines fill one after the other.
+    libraries. So have convolutions, which compute indices first, and a product before and one after a softmax, whose
+    pipelines fill one after the other.
     """
-    product = constants["gemm.tensor_prologue_clk" if device.has_tensor(precision) else "gemm.prologue_clk"]
-    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
+    tensor = device.has_tensor(precision)
+    product = constants["gemm.tensor_prologue_clk" if tensor else "gemm.prologue_clk"]
+    gathered = product if tensor else constants["conv.prologue_clk"]
+    plain = np.where(kernels.gathers > 0, gathered, product)
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], plain))
 
 
 def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> Array:
