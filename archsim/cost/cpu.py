@@ -17,16 +17,17 @@ def cpu_cost(
     kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
-    """All bounds of every kernel on every device with `threads` threads at SIMD clock `clock` [Hz].
+    """All bounds of every kernel on every device with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
 
     `without` names parts to leave out: l2, launch.
     """
     workers = active_cores(kernels, device, threads)
+    speed = active_clock(device, workers, clock) * undisturbed(device, workers, threads, constants)
     moved, cached = traffic(kernels, device)
     bounds = {
-        "compute": compute_bound(kernels, device, precision, clock, workers, constants),
+        "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers) / speed,
         "dram": moved / memory_bandwidth(device, workers, constants),
-        "l2": cached / cache_bandwidth(device, workers, clock),
+        "l2": cached / cache_bandwidth(device, workers, speed),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
@@ -34,9 +35,24 @@ def cpu_cost(
 
 
 def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array:
-    """Cores that work on each kernel, [D, V]: one where the framework's loop is serial; hyper-threads add no core."""
+    """Cores that work on each kernel, [D, V]: one where the framework's loop is serial or the library finds the product
+    too narrow for so many threads; hyper-threads add no core."""
     cores = np.minimum(threads, device.core.count)
-    return np.asarray(np.where(kernels.threaded > 0, np.minimum(cores, np.maximum(1.0, kernels.items)), 1.0))
+    pieces = np.where(kernels.parts > 0, kernels.parts, kernels.items)
+    wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
+    return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(cores, np.maximum(1.0, pieces)), 1.0))
+
+
+def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Array:
+    """Clock [Hz] with `cores` cores at work: from the turbo of one core in even steps down to `clock` with all of them."""
+    idle = 1.0 - (cores - 1.0) / np.maximum(device.core.count - 1.0, 1.0)
+    return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * np.clip(idle, 0.0, 1.0))
+
+
+def undisturbed(device: Cpu, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+    """Share of its core that a thread gets: less where the other threads of a team wait, spinning, on its hyper-thread."""
+    waiting = (threads > device.core.count) & (workers < device.core.count)
+    return np.asarray(np.where(waiting, constants["cpu.sibling"], 1.0))
 
 
 def micro_tile(device: Cpu) -> tuple[Array, Array]:
@@ -51,19 +67,33 @@ def micro_tile(device: Cpu) -> tuple[Array, Array]:
     return np.asarray(rows, dtype=float), np.asarray(columns, dtype=float)
 
 
-def compute_bound(
-    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, workers: Array, constants: Calibration
-) -> Array:
-    """Arithmetic [s]. Products issue whole register blocks, k grows by the ramp of one block; streams are barely SIMD."""
+def register_blocks(kernels: Kernels, device: Cpu) -> Array:
+    """Register blocks of the results of all products of one launch, those at the edges counted whole, [D, V]."""
+    rows, columns = micro_tile(device)
+    return np.asarray(np.ceil(kernels.m / rows) * np.ceil(kernels.n / columns) * kernels.count)
+
+
+def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibration) -> Array:
+    """Clocks of one launch, summed over cores, [D, V].
+
+    A product issues whole register blocks, k grows by the ramp of one block, and copies its operands into panels first. A
+    stream runs the framework's loop, or, where nothing is known of it, barely vectorised arithmetic.
+    """
     rows, columns = micro_tile(device)
     family = constants.gather(kernels.constants)[kernels.efficiency]
-    padded = np.ceil(kernels.m / rows) * rows * np.ceil(kernels.n / columns) * columns
-    macs = padded * (kernels.k + constants["cpu.ramp"]) * kernels.count * kernels.work
-    product = macs / (device.pipe(precision) * family)
-    # A stream's arithmetic is unvectorised or calls a transcendental: some FLOP per clock and core.
-    per_clock = np.where(kernels.dense > 0, 2.0 * device.pipe(precision), constants["cpu.pointwise_flop"])
-    streamed = kernels.flop / (per_clock * family)
-    return np.asarray(np.where(kernels.matrix > 0, product, streamed) / (workers * clock))
+    pipe = np.minimum(device.pipe(precision), kernels.pipe)
+    macs = register_blocks(kernels, device) * rows * columns * (kernels.k + constants["cpu.ramp"]) * kernels.work
+    product = macs / (pipe * family) + constants["cpu.pack_clk"] * kernels.packed
+    per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, constants["cpu.pointwise_flop"])
+    streamed = np.maximum(kernels.clocks, kernels.flop / per_clock)
+    return np.asarray(np.where(kernels.matrix > 0, product, streamed))
+
+
+def busiest_share(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+    """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut."""
+    pieces = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
+    pieces = np.where(kernels.parts > 0, kernels.parts, pieces)
+    return np.asarray(np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers))
 
 
 def last_level(device: Cpu) -> Array | float:
@@ -88,10 +118,14 @@ def memory_bandwidth(device: Cpu, workers: Array, constants: Calibration) -> Arr
     """Memory bandwidth that `workers` cores draw together [B/s].
 
     One core has `miss_buffers` lines in flight (Little's law), `cpu.prefetch` times as many with those that the L2
-    prefetcher asks for; together the cores reach the achievable share of the peak.
+    prefetcher asks for; together the cores of a socket reach the achievable share of its peak. Cores fill one socket before
+    the next, whose memory adds `cpu.numa` of its bandwidth: pages lie where they were first touched.
     """
     one = constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
-    return np.asarray(np.minimum(workers * one, device.memory.bandwidth * device.memory.achievable))
+    sockets = device.core.sockets
+    extra = np.maximum(np.ceil(workers * sockets / device.core.count), 1.0) - 1.0
+    socket = device.memory.bandwidth * device.memory.achievable / sockets
+    return np.asarray(np.minimum(workers * one, socket * (1.0 + extra * constants["cpu.numa"])))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:

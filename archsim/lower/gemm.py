@@ -9,7 +9,7 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.trace.trace import BoundOp
 
 # A stack without menus (ideal) runs every product as one kernel that loses nothing.
-THIN = 4  # a product with so few rows or columns is a matrix-vector product to every library
+THIN = 4  # a product with so few rows or columns is a matrix-vector product to every GPU library
 
 
 def product(
@@ -22,8 +22,9 @@ def product(
     b_bytes = k * n * count * element if b is None else b
     c_bytes = m * n * count * element if c is None else c
     flop = 2.0 * m * n * k * count
-    if min(m, n) <= THIN or (context.device_kind == "gpu" and not context.stack.menus):
-        name = name.replace("gemm", "gemv") if min(m, n) <= THIN else name
+    thin = min(m, n) <= (THIN if context.device_kind == "gpu" else 1)
+    if thin or (context.device_kind == "gpu" and not context.stack.menus):
+        name = name.replace("gemm", "gemv") if thin else name
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=element, repeat=repeat,
                       efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(

@@ -87,8 +87,10 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
+        elementwise_threads=form.elementwise_threads, threaded_ops=tuple(form.threaded_ops), loops=form.loops,
+        grain=form.grain, default_threads=form.default_threads,
+        multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds, recurrent=form.recurrent,
+        recurrent_launches=form.recurrent_launches, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
         variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
@@ -116,7 +118,7 @@ def _conv(form: ConvForm) -> Conv:
     return Conv(
         algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without), workspace_limit=limit,
         grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
-        unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise,
+        unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, images=form.images,
     )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ class ConvForm(Form):
     unfold_threads: Literal["one", "all"] = "all"
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
+    images: Literal["sequential", "parallel"] = "sequential"
     source: Word
 
 
@@ -70,6 +71,11 @@ class StackForm(Form):
     sources: dict[Word, Word]
     host: str = ""
     elementwise_threads: Literal["one", "all"] = "all"
+    threaded_ops: list[Word] = []
+    loops: dict[Word, Positive] = {}
+    multiply_adds: Positive | None = None
+    grain: Annotated[float, Field(ge=0)] = 0.0
+    default_threads: Literal["cores", "hardware"] = "cores"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     linear_bias: Literal["separate", "fused"] = "separate"

@@ -57,6 +57,7 @@ class Conv:
     unfold_threads: str = "all"  # CPU: "all" or "one"
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
+    images: str = "sequential"  # CPU: "parallel" where each thread unfolds and multiplies whole images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,11 @@ class Stack:
     optimiser_passes: Mapping[str, Passes]
     host: str = ""  # constant: host time per op
     elementwise_threads: str = "all"  # CPU: "all" or "one"
+    threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
+    loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
+    grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
+    default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread
+    multiply_adds: float = float("inf")  # CPU: per clock and core, the most that the binary's instructions can start
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
@@ -84,3 +90,7 @@ class Stack:
     reserved: float = 0.0  # B of device memory that context and framework take
     sources: tuple[str, ...] = ()
     digest: str = ""
+
+    def usual_threads(self, cores: float, hardware: float) -> int:
+        """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
+        return int(hardware if self.default_threads == "hardware" else cores)
