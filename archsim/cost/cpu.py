@@ -26,7 +26,7 @@ def cpu_cost(
     moved, cached = traffic(kernels, device)
     bounds = {
         "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers) / speed,
-        "dram": moved / memory_bandwidth(device, workers, constants),
+        "dram": moved / memory_bandwidth(device, workers, kernels.local, constants),
         "l2": cached / cache_bandwidth(device, workers, speed),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
@@ -44,8 +44,8 @@ def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array
 
 
 def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Array:
-    """Clock [Hz] with `cores` cores at work: from the turbo of one core in even steps down to `clock` with all of them."""
-    idle = 1.0 - (cores - 1.0) / np.maximum(device.core.count - 1.0, 1.0)
+    """Clock [Hz] with `cores` cores at work: from the turbo of one in even steps down to `clock` with all of a socket."""
+    idle = 1.0 - (cores - 1.0) / np.maximum(device.core.count / device.core.sockets - 1.0, 1.0)
     return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * np.clip(idle, 0.0, 1.0))
 
 
@@ -90,8 +90,14 @@ def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibr
 
 
 def busiest_share(kernels: Kernels, device: Cpu, workers: Array) -> Array:
-    """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut."""
-    pieces = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
+    """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut.
+
+    A library with a `grain` cuts a product along its longer side only.
+    """
+    _, columns = micro_tile(device)
+    strips = np.ceil(np.maximum(kernels.m, kernels.n) / columns) * kernels.count
+    blocks = np.where(kernels.grain > 0, strips, register_blocks(kernels, device))
+    pieces = np.where(kernels.matrix > 0, blocks, 0.0)
     pieces = np.where(kernels.parts > 0, kernels.parts, pieces)
     return np.asarray(np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers))
 
@@ -114,18 +120,19 @@ def traffic(kernels: Kernels, device: Cpu) -> tuple[Array, Array]:
     return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + 0 * moved)
 
 
-def memory_bandwidth(device: Cpu, workers: Array, constants: Calibration) -> Array:
+def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
     """Memory bandwidth that `workers` cores draw together [B/s].
 
     One core has `miss_buffers` lines in flight (Little's law), `cpu.prefetch` times as many with those that the L2
     prefetcher asks for; together the cores of a socket reach the achievable share of its peak. Cores fill one socket before
-    the next, whose memory adds `cpu.numa` of its bandwidth: pages lie where they were first touched.
+    the next, whose memory adds its bandwidth where it holds its share of the pages (`local` = 1): pages lie with the thread that
+    first touched them.
     """
     one = constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
     sockets = device.core.sockets
     extra = np.maximum(np.ceil(workers * sockets / device.core.count), 1.0) - 1.0
     socket = device.memory.bandwidth * device.memory.achievable / sockets
-    return np.asarray(np.minimum(workers * one, socket * (1.0 + extra * constants["cpu.numa"])))
+    return np.asarray(np.minimum(workers * one, socket * (1.0 + extra * local)))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:

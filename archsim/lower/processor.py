@@ -22,7 +22,8 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
     kernels = [_product(k, context) if k.menu else _loop(k, op, context) for k in option.kernels]
     if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
         kernels = _images_at_once(kernels, op, context)
-    return replace(option, kernels=tuple(kernels))
+    local = float(context.stack.elementwise_threads == "all")
+    return replace(option, kernels=tuple([replace(kernel, local=local) for kernel in kernels]))
 
 
 def _product(kernel: Kernel, context: Context) -> Kernel:
@@ -39,6 +40,8 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     stack = context.stack
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
     name = f"{kernel.name}.{phase}"
+    if kernel.name == "update" or (op.phase == "forward" and kernel.name in stack.in_place):
+        kernel = replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes))
     each = stack.loops.get(name, stack.loops.get(kernel.name, 0.0))
     if stack.elementwise_threads == "all" or kernel.dense:
         return replace(kernel, clocks=each * _values(kernel, op), pipe=stack.multiply_adds)

@@ -72,6 +72,7 @@ class StackForm(Form):
     host: str = ""
     elementwise_threads: Literal["one", "all"] = "all"
     threaded_ops: list[Word] = []
+    in_place: list[Word] = []
     loops: dict[Word, Positive] = {}
     multiply_adds: Positive | None = None
     grain: Annotated[float, Field(ge=0)] = 0.0

@@ -76,6 +76,7 @@ class Stack:
     host: str = ""  # constant: host time per op
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
+    in_place: tuple[str, ...] = ()  # CPU: ops whose result overwrites their input, so that no line is fetched to be written
     loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
     grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
     default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread
