@@ -51,10 +51,12 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
 
 
 def _values(kernel: Kernel, op: BoundOp) -> float:
-    """Values that one launch of a loop works through: window elements of a pooling, else elements of the op's result."""
+    """Values that one launch of a loop works through: window elements of a pooling, else elements of the op's largest tensor."""
     if kernel.cache_bytes:
         return kernel.cache_bytes / kernel.operand_a
-    return max(prod(shape) for shape in (*op.input_shapes, op.shape)) / kernel.repeat if kernel.name == op.kind.op else kernel.items
+    if kernel.name != op.kind.op:
+        return kernel.items
+    return max(prod(shape) for shape in (*op.input_shapes, op.shape)) / kernel.repeat
 
 
 def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context) -> list[Kernel]:

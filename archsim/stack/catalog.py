@@ -87,11 +87,12 @@ def _build(place: Path | Traversable) -> Stack:
         raise InputError(str(place), str(error)) from None
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        elementwise_threads=form.elementwise_threads, threaded_ops=tuple(form.threaded_ops), loops=form.loops, in_place=tuple(form.in_place),
-        grain=form.grain, default_threads=form.default_threads,
+        elementwise_threads=form.elementwise_threads, threaded_ops=tuple(form.threaded_ops), in_place=tuple(form.in_place),
+        loops=form.loops, grain=form.grain, default_threads=form.default_threads,
         multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds, recurrent=form.recurrent,
-        recurrent_launches=form.recurrent_launches, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser, inputs=form.inputs, reserved=reserved,
-        variants=form.variants, conv=conv, menus={name: _menu(menu) for name, menu in form.menus.items()},
+        recurrent_launches=form.recurrent_launches, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
+        inputs=form.inputs, reserved=reserved, variants=form.variants, conv=conv,
+        menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
         optimiser_passes={name: _passes(row) for name, row in form.optimiser_passes.items()},

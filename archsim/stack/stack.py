@@ -92,6 +92,6 @@ class Stack:
     sources: tuple[str, ...] = ()
     digest: str = ""
 
-    def usual_threads(self, cores: float, hardware: float) -> int:
+    def usual_threads(self, cores: int, hardware: int) -> int:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
-        return int(hardware if self.default_threads == "hardware" else cores)
+        return hardware if self.default_threads == "hardware" else cores

@@ -67,8 +67,9 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
         plans[key] = lowered.plan_of[begin : begin + len(network)]
         begin += len(network)
     clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
-    usual = first.stack.usual_threads(device.core.count, device.core.threads) if isinstance(device, Cpu) else 1
-    threads = first.threads or usual
+    threads = first.threads or 1
+    if first.threads is None and isinstance(device, Cpu):
+        threads = first.stack.usual_threads(int(device.core.count), int(device.core.threads))
     return Group(
         cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
         plans=tuple(plans[id(case.ops)] for case in cases), clock=clock, threads=threads,

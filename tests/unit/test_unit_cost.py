@@ -201,8 +201,8 @@ def test_one_core_draws_what_its_miss_buffers_allow() -> None:
     device = cpu()
     constants = default().with_values({"cpu.prefetch": 1.5})
     one = 1.5 * 10 * 64 / 61.5e-9
-    assert memory_bandwidth(device, np.array([1.0]), constants)[0] == pytest.approx(one)
-    assert memory_bandwidth(device, np.array([4.0]), constants)[0] == pytest.approx(34.1e9 * device.memory.achievable)
+    assert memory_bandwidth(device, np.array([1.0]), 1.0, constants)[0] == pytest.approx(one)
+    assert memory_bandwidth(device, np.array([4.0]), 1.0, constants)[0] == pytest.approx(34.1e9 * device.memory.achievable)
 
 
 def test_threads_beyond_the_cores_work_on_nothing() -> None:
