@@ -22,7 +22,7 @@ def cpu_cost(
     `without` names parts to leave out: l2, launch.
     """
     workers = active_cores(kernels, device, threads)
-    speed = active_clock(device, workers, clock) * undisturbed(device, workers, threads, constants)
+    speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
     moved, cached = traffic(kernels, device)
     bounds = {
         "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers) / speed,
@@ -49,9 +49,11 @@ def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Arr
     return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * np.clip(idle, 0.0, 1.0))
 
 
-def undisturbed(device: Cpu, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+def undisturbed(
+    kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
     """Share of its core that a thread gets: less where the other threads of a team wait, spinning, on its hyper-thread."""
-    waiting = (threads > device.core.count) & (workers < device.core.count)
+    waiting = (kernels.spin > 0) & (threads > device.core.count) & (workers < device.core.count)
     return np.asarray(np.where(waiting, constants["cpu.sibling"], 1.0))
 
 

@@ -57,6 +57,7 @@ class Kernel:
     parts: float = 0  # CPU: pieces that threads take whole, such as images; 0 where the work divides freely
     grain: float = 0  # CPU: rows and columns of a product that each thread must get, or one thread does it all
     local: float = 1  # CPU: 1 where threads of every socket touched the tensors first, 0 where one thread did
+    spin: float = 1  # CPU: 1 where threads that wait for this kernel spin, 0 where they sleep
     pipe: float = inf  # CPU: multiply-adds per clock that the library's instructions can start
 
 
@@ -83,7 +84,8 @@ _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
     "cache_bytes", "repeat", "threaded", "dense", "clocks", "packed", "parts",
-    "grain", "local", "pipe",
+    "grain", "local", "spin",
+    "pipe",
 )  # fmt: skip
 
 
@@ -116,6 +118,7 @@ class Kernels:
     parts: Array
     grain: Array
     local: Array
+    spin: Array
     pipe: Array
     matrix: Array  # 1 for matrix kernels, 0 for streams
     tile_m: Array

@@ -22,8 +22,8 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
     kernels = [_product(k, context) if k.menu else _loop(k, op, context) for k in option.kernels]
     if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
         kernels = _images_at_once(kernels, op, context)
-    local = float(context.stack.elementwise_threads == "all")
-    return replace(option, kernels=tuple([replace(kernel, local=local) for kernel in kernels]))
+    local, spin = float(context.stack.elementwise_threads == "all"), float(context.stack.waiting == "spin")
+    return replace(option, kernels=tuple([replace(kernel, local=local, spin=spin) for kernel in kernels]))
 
 
 def _product(kernel: Kernel, context: Context) -> Kernel:

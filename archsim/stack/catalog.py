@@ -88,7 +88,7 @@ def _build(place: Path | Traversable) -> Stack:
     return Stack(
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
         elementwise_threads=form.elementwise_threads, threaded_ops=tuple(form.threaded_ops), in_place=tuple(form.in_place),
-        loops=form.loops, grain=form.grain, default_threads=form.default_threads,
+        loops=form.loops, waiting=form.waiting, grain=form.grain, default_threads=form.default_threads,
         multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds, recurrent=form.recurrent,
         recurrent_launches=form.recurrent_launches, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, reserved=reserved, variants=form.variants, conv=conv,

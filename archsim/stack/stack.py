@@ -79,6 +79,7 @@ class Stack:
     in_place: tuple[str, ...] = ()  # CPU: ops whose result overwrites their input, so that no line is fetched to be written
     loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
     grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
+    waiting: str = "spin"  # CPU: what threads without work do: "spin" or "sleep"
     default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread
     multiply_adds: float = float("inf")  # CPU: per clock and core, the most that the binary's instructions can start
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
