@@ -23,11 +23,12 @@ def cpu_cost(
     """
     workers = active_cores(kernels, device, threads)
     speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
-    moved, cached = traffic(kernels, device)
+    moved, cached = traffic(kernels, device, workers)
     bounds = {
         "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers) / speed,
         "dram": moved / memory_bandwidth(device, workers, kernels.local, constants),
         "l2": cached / cache_bandwidth(device, workers, speed),
+        "link": crossing(kernels, device, workers, cached),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
@@ -110,14 +111,15 @@ def last_level(device: Cpu) -> Array | float:
     return level.size * np.maximum(1.0, device.core.count / level.shared_by)
 
 
-def traffic(kernels: Kernels, device: Cpu) -> tuple[Array, Array]:
+def traffic(kernels: Kernels, device: Cpu, workers: Array) -> tuple[Array, Array]:
     """Bytes from memory and through the shared cache for one launch, [D, V].
 
-    A written line is read first (read for ownership). What fits in half the last-level cache together is still there
-    from the op before; parameters are not.
+    A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
+    is still there from the op before; parameters are not.
     """
+    cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
     fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
-    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * np.asarray(last_level(device))
+    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
     moved = kernels.a_bytes + np.where(kept, 0.0, fresh)
     return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + 0 * moved)
 
@@ -131,10 +133,24 @@ def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constant
     first touched them.
     """
     one = constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
-    sockets = device.core.sockets
-    extra = np.maximum(np.ceil(workers * sockets / device.core.count), 1.0) - 1.0
-    socket = device.memory.bandwidth * device.memory.achievable / sockets
-    return np.asarray(np.minimum(workers * one, socket * (1.0 + extra * local)))
+    socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
+    return np.asarray(np.minimum(workers * one, socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))
+
+
+def sockets_used(device: Cpu, workers: Array | float) -> Array:
+    """Sockets that `workers` cores fill, one after the other."""
+    return np.asarray(np.maximum(np.ceil(workers * device.core.sockets / device.core.count), 1.0))
+
+
+def crossing(kernels: Kernels, device: Cpu, workers: Array, cached: Array) -> Array:
+    """Time of what one socket reads from caches or memory of another [s]: of S sockets in use, all but one in S bytes.
+
+    It crosses in both directions where the pages lie on every socket, in one where they lie on the first.
+    """
+    if device.core.link is None:
+        return np.zeros_like(cached * workers)
+    used = sockets_used(device, workers)
+    return np.asarray(cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:

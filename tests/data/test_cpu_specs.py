@@ -156,7 +156,7 @@ DOUBLED = (
 
 def test_two_sockets_are_twice_one() -> None:
     one, two = catalog.find("xeon_e5_2630_v3"), catalog.find("xeon_e5_2630_v3_2s")
-    assert one.entries.keys() == two.entries.keys()
+    assert one.entries.keys() == two.entries.keys() - {"core.link"}
     for key, entry in one.entries.items():
         factor = 2 if key in DOUBLED else 1
         if isinstance(entry.value, str):

@@ -18,6 +18,7 @@ from archsim.cost.cpu import (
     active_cores,
     busiest_share,
     core_clocks,
+    crossing,
     last_level,
     memory_bandwidth,
     micro_tile,
@@ -267,6 +268,16 @@ def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:
     socket = device.memory.bandwidth * device.memory.achievable / 2
     for workers, local, sockets in ((8.0, 1.0, 1), (16.0, 1.0, 2), (16.0, 0.0, 1)):
         assert memory_bandwidth(device, np.array([workers]), local, default())[0] == pytest.approx(sockets * socket)
+
+
+def test_half_of_what_two_sockets_read_crosses_their_link() -> None:
+    device = cpu("xeon_e5_2630_v3_2s")  # 32 GB/s each way
+    words = {"name": "s", "efficiency": "one", "items": 1e6}
+    kernels = columns(Kernel(**words), Kernel(**words, local=0), tiled=False)
+    both, one = np.array([16.0, 16.0]), np.array([8.0, 8.0])
+    assert crossing(kernels, device, both, np.array([64e9, 64e9])).tolist() == [0.5, 1.0]
+    assert crossing(kernels, device, one, np.array([64e9, 64e9])).tolist() == [0, 0]
+    assert crossing(kernels, cpu(), one, np.array([64e9, 64e9])).tolist() == [0, 0]
 
 
 def test_the_last_cache_level_is_that_of_all_sockets() -> None:
