@@ -25,13 +25,13 @@ def cpu_cost(
     speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
     moved, cached = traffic(kernels, device, workers)
     bounds = {
-        "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers) / speed,
+        "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers, threads) / speed,
         "dram": moved / memory_bandwidth(device, workers, kernels.local, constants),
         "l2": cached / cache_bandwidth(device, workers, speed),
         "link": crossing(kernels, device, workers, cached),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
-    overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
+    overhead = fork_join(kernels, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached)
 
 
@@ -92,17 +92,19 @@ def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibr
     return np.asarray(np.where(kernels.matrix > 0, product, streamed))
 
 
-def busiest_share(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+def busiest_share(kernels: Kernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut.
 
-    A library with a `grain` cuts a product along its longer side only.
+    A library with a grain (OpenBLAS) cuts one side of a product into as many strips as there are threads, whatever the
+    cores, and computes each in whole SIMD registers.
     """
-    _, columns = micro_tile(device)
-    strips = np.ceil(np.maximum(kernels.m, kernels.n) / columns) * kernels.count
-    blocks = np.where(kernels.grain > 0, strips, register_blocks(kernels, device))
-    pieces = np.where(kernels.matrix > 0, blocks, 0.0)
+    pieces = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
     pieces = np.where(kernels.parts > 0, kernels.parts, pieces)
-    return np.asarray(np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers))
+    even = np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers)
+    lanes = device.core.simd / LANE_BITS
+    strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)
+    cut = (kernels.grain > 0) & (workers > 1)
+    return np.asarray(np.where(cut, np.minimum(strip / kernels.n, 1.0), even))
 
 
 def last_level(device: Cpu) -> Array | float:
@@ -115,13 +117,16 @@ def traffic(kernels: Kernels, device: Cpu, workers: Array) -> tuple[Array, Array
     """Bytes from memory and through the shared cache for one launch, [D, V].
 
     A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
-    is still there from the op before; parameters are not.
+    is still there from the op before; parameters are not. Where a library cuts one side of a product into strips (`grain`),
+    every core reads the whole of the other operand, which the cores have packed together.
     """
     cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
     fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
     kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
     moved = kernels.a_bytes + np.where(kept, 0.0, fresh)
-    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + 0 * moved)
+    whole = kernels.operand_a * kernels.m * kernels.k * kernels.count
+    again = np.where((kernels.matrix > 0) & (kernels.grain > 0), (workers - 1.0) * whole, 0.0)
+    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + again + 0 * moved)
 
 
 def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
@@ -159,6 +164,11 @@ def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
     return np.asarray(workers * level.bandwidth * clock)
 
 
-def fork_join(workers: Array, constants: Calibration) -> Array:
-    """Waking and joining the threads of one parallel loop: a tree of `log2(workers)` steps [s]."""
-    return np.asarray(constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0)))
+def fork_join(kernels: Kernels, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+    """Waking and joining the threads of one parallel loop [s]: a tree of `log2(workers)` steps.
+
+    A library with a grain (OpenBLAS) wakes its threads one after the other, all that there are.
+    """
+    tree = constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0))
+    queue = constants["cpu.wake_s"] * (threads - 1.0)
+    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree + queue, tree))

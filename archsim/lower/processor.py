@@ -19,18 +19,24 @@ def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
 
 
 def _option(option: Option, op: BoundOp, context: Context) -> Option:
-    kernels = [_product(k, context) if k.menu else _loop(k, op, context) for k in option.kernels]
+    kernels = [_product(k, op, context) if k.menu else _loop(k, op, context) for k in option.kernels]
     if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
         kernels = _images_at_once(kernels, op, context)
     local, spin = float(context.stack.elementwise_threads == "all"), float(context.stack.waiting == "spin")
     return replace(option, kernels=tuple([replace(kernel, local=local, spin=spin) for kernel in kernels]))
 
 
-def _product(kernel: Kernel, context: Context) -> Kernel:
-    """A product by a library of BLAS copies both operands into panels (Goto and van de Geijn 2008); a direct loop does not."""
+def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
+    """A product by a library of BLAS copies both operands into panels (Goto and van de Geijn 2008); a direct loop does not.
+
+    BLAS sees the rows of C as columns, so the side that it cuts for its threads is n here. In fully connected and recurrent
+    layers these are the features, which stand as m where weights come first.
+    """
     blas = kernel.name.endswith("gemm") or kernel.name.startswith("gemm")
     packed = (kernel.m + kernel.n) * kernel.k * kernel.count if blas else 0.0
     small = kernel.m * kernel.n * kernel.k * kernel.count <= THREADED_PRODUCT
+    if op.kind.op != "conv2d" and op.phase != "backward_filter":
+        kernel = replace(kernel, m=kernel.n, n=kernel.m)
     return replace(kernel, packed=packed, pipe=context.stack.multiply_adds,
                    grain=context.stack.grain if blas else 0.0, threaded=0.0 if small and blas else kernel.threaded)  # fmt: skip
 

@@ -18,7 +18,7 @@ STEP = 0.03  # relative step of the differences: wide enough to see past the jum
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
 NETWORK = 1.0  # weight of a whole network relative to one kernel: it is what users ask for
-CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "pointwise_flop", "prefetch", "sibling")  # of every CPU kernel
+CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "pointwise_flop", "prefetch", "sibling")  # of every CPU kernel
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 

@@ -19,9 +19,11 @@ from archsim.cost.cpu import (
     busiest_share,
     core_clocks,
     crossing,
+    fork_join,
     last_level,
     memory_bandwidth,
     micro_tile,
+    traffic,
     undisturbed,
 )
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
@@ -244,10 +246,28 @@ def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
 
 
 def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
-    """49 x 10 in blocks of 4 x 16: 13 blocks; in strips of 16 along the longer side: 4; as 16 images: 16."""
-    kernels = columns(product(49, 10, 50), product(49, 10, 50, grain=1), product(49, 10, 50, parts=16), tiled=False)
-    assert busiest_share(kernels, cpu(), np.array([[4.0, 4.0, 4.0]])).tolist() == [[4 / 13, 1 / 4, 4 / 16]]
-    assert busiest_share(kernels, cpu(), np.array([[3.0, 3.0, 3.0]])).tolist() == [[5 / 13, 2 / 4, 6 / 16]]
+    """10 x 49 in blocks of 4 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
+    kernels = columns(product(10, 49, 50), product(10, 49, 50, grain=1), product(10, 49, 50, parts=16), tiled=False)
+
+    def shares(workers: float, threads: float) -> list[float]:
+        return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
+
+    assert shares(4, 4) == [3 / 12, 16 / 49, 4 / 16]
+    assert shares(4, 8) == [3 / 12, 2 * 8 / 49, 4 / 16]
+    assert shares(1, 1) == [1, 1, 1]
+
+
+def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
+    constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
+    kernels = columns(product(49, 10, 50), product(49, 10, 50, grain=1), tiled=False)
+    assert fork_join(kernels, np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 11e-6])
+    assert fork_join(kernels, np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
+
+
+def test_strips_read_the_other_operand_whole() -> None:
+    kernels = columns(product(64, 64, 64), product(64, 64, 64, grain=1), tiled=False)
+    _, cached = traffic(kernels, cpu(), np.array([4.0, 4.0]))
+    assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
 
 def test_clocks_of_a_product_are_those_of_its_blocks_and_its_panels() -> None:

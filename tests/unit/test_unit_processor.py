@@ -45,6 +45,13 @@ def test_blas_packs_both_operands_and_a_direct_loop_none() -> None:
     assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").packed == 0
 
 
+def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
+    caffe = stack("caffe-openblas")
+    assert [(k.m, k.n) for k in (named(kernels(caffe, "fc4"), "gemm"), named(kernels(caffe, "conv2"), "gemm"))] == [
+        (BATCH, 10), (32, 15 * 15),
+    ]  # fmt: skip
+
+
 def test_a_small_product_stays_on_one_thread() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
     assert gemm.m * gemm.n * gemm.k <= THREADED_PRODUCT
