@@ -25,7 +25,7 @@ def cpu_cost(
     speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
     moved, cached = traffic(kernels, device, workers)
     bounds = {
-        "compute": core_clocks(kernels, device, precision, constants) * busiest_share(kernels, device, workers, threads) / speed,
+        "compute": busiest_clocks(kernels, device, precision, workers, threads, constants) / speed,
         "dram": moved / memory_bandwidth(device, workers, kernels.local, constants),
         "l2": cached / cache_bandwidth(device, workers, speed),
         "link": crossing(kernels, device, workers, cached),
@@ -76,17 +76,26 @@ def register_blocks(kernels: Kernels, device: Cpu) -> Array:
     return np.asarray(np.ceil(kernels.m / rows) * np.ceil(kernels.n / columns) * kernels.count)
 
 
-def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibration) -> Array:
-    """Clocks of one launch, summed over cores, [D, V].
+def busiest_clocks(
+    kernels: Kernels, device: Cpu, precision: str, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Clocks of the busiest core for one launch, [D, V]; operands are copied into panels by all cores alike, or for each part."""
+    share = busiest_share(kernels, device, workers, threads)
+    copied = constants["cpu.pack_clk"] * kernels.packed * np.where(kernels.parts > 0, share, 1.0 / workers)
+    return np.asarray(core_clocks(kernels, device, precision, constants) * share + copied)
 
-    A product issues whole register blocks, k grows by the ramp of one block, and copies its operands into panels first. A
-    stream runs the framework's loop, or, where nothing is known of it, barely vectorised arithmetic.
+
+def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibration) -> Array:
+    """Clocks of the arithmetic of one launch, summed over cores, [D, V].
+
+    A product issues whole register blocks, and k grows by the ramp of one block. A stream runs the framework's loop, or, where
+    nothing is known of it, barely vectorised arithmetic.
     """
     rows, columns = micro_tile(device)
     family = constants.gather(kernels.constants)[kernels.efficiency]
     pipe = np.minimum(device.pipe(precision), kernels.pipe)
     macs = register_blocks(kernels, device) * rows * columns * (kernels.k + constants["cpu.ramp"]) * kernels.work
-    product = macs / (pipe * family) + constants["cpu.pack_clk"] * kernels.packed
+    product = macs / (pipe * family)
     per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, constants["cpu.pointwise_flop"])
     streamed = np.maximum(kernels.clocks, kernels.flop / per_clock)
     return np.asarray(np.where(kernels.matrix > 0, product, streamed))

@@ -16,6 +16,7 @@ from archsim.cost.cost import SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import (
     active_clock,
     active_cores,
+    busiest_clocks,
     busiest_share,
     core_clocks,
     crossing,
@@ -270,11 +271,19 @@ def test_strips_read_the_other_operand_whole() -> None:
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
 
-def test_clocks_of_a_product_are_those_of_its_blocks_and_its_panels() -> None:
+def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary."""
+    constants = default().with_values({"cpu.ramp": 10.0})
+    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), tiled=False)
+    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920]
+
+
+def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
+    """The 480 clocks of two blocks, and 1200 values at half a clock: on four cores, and for the one image of three cores."""
     constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 0.5})
-    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, packed=1200), tiled=False)
-    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920, 480 + 600]
+    kernels = columns(product(8, 16, 50, packed=1200), product(8, 16, 50, packed=1200, parts=3), tiled=False)
+    clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
+    assert clocks.tolist() == pytest.approx([480 / 2 + 600 / 4, 480 / 3 + 600 / 3])
 
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
