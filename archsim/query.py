@@ -74,7 +74,7 @@ def ask(
         if clock is None:
             notes.append(f"clock {_megahertz(device)} MHz: the sustained clock of the spec; --clock sets another")
     else:
-        threads = threads or int(device.core.count)
+        threads = threads or chosen.usual_threads(int(device.core.count), int(device.core.threads))
         if clock is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     notes += _precision_notes(device, precision, chosen)

@@ -21,7 +21,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--precision", default="fp32", show_default=True, help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
             click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
             click.option("--stack", default=None, help="Framework and library; the device's default if not given."),
-            click.option("--threads", type=int, default=None, help="CPU threads; one per core if not given."),
+            click.option("--threads", type=int, default=None, help="CPU threads; what the stack takes by default if not given."),
             click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
             click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
             click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),

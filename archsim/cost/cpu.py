@@ -17,28 +17,47 @@ def cpu_cost(
     kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
-    """All bounds of every kernel on every device with `threads` threads at SIMD clock `clock` [Hz].
+    """All bounds of every kernel on every device with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
 
     `without` names parts to leave out: l2, launch.
     """
     workers = active_cores(kernels, device, threads)
-    moved, cached = traffic(kernels, device)
-    bandwidth = memory_bandwidth(device, workers, constants)
+    speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
+    moved, cached = traffic(kernels, device, workers)
+    bandwidth = memory_bandwidth(device, workers, kernels.local, constants)
     bounds = {
-        "compute": compute_bound(kernels, device, precision, clock, workers, constants),
+        "compute": busiest_clocks(kernels, device, precision, workers, threads, constants) / speed,
         "dram": moved / bandwidth,
-        "l2": cached / cache_bandwidth(device, workers, clock),
+        "l2": cached / cache_bandwidth(device, workers, speed),
+        "link": crossing(kernels, device, workers, cached),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
-    overhead = fork_join(workers, constants) * np.ones_like(moved) * ("launch" not in without)
+    overhead = fork_join(kernels, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
-                terms={"workers": workers, "bandwidth": bandwidth})  # fmt: skip
+                terms={"workers": workers, "bandwidth": bandwidth, "speed": speed})  # fmt: skip
 
 
 def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array:
-    """Cores that work on each kernel, [D, V]: one where the framework's loop is serial; hyper-threads add no core."""
+    """Cores that work on each kernel, [D, V]: one where the framework's loop is serial or the library finds the product
+    too narrow for so many threads; hyper-threads add no core."""
     cores = np.minimum(threads, device.core.count)
-    return np.asarray(np.where(kernels.threaded > 0, np.minimum(cores, np.maximum(1.0, kernels.items)), 1.0))
+    pieces = np.where(kernels.parts > 0, kernels.parts, kernels.items)
+    wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
+    return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(cores, np.maximum(1.0, pieces)), 1.0))
+
+
+def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Array:
+    """Clock [Hz] with `cores` cores at work: from the turbo of one in even steps down to `clock` with all of a socket."""
+    idle = 1.0 - (cores - 1.0) / np.maximum(device.core.count / device.core.sockets - 1.0, 1.0)
+    return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * np.clip(idle, 0.0, 1.0))
+
+
+def undisturbed(
+    kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Share of its core that a thread gets: less where the other threads of a team wait, spinning, on its hyper-thread."""
+    waiting = (kernels.spin > 0) & (threads > device.core.count) & (workers < device.core.count)
+    return np.asarray(np.where(waiting, constants["cpu.sibling"], 1.0))
 
 
 def micro_tile(device: Cpu) -> tuple[Array, Array]:
@@ -53,19 +72,50 @@ def micro_tile(device: Cpu) -> tuple[Array, Array]:
     return np.asarray(rows, dtype=float), np.asarray(columns, dtype=float)
 
 
-def compute_bound(
-    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, workers: Array, constants: Calibration
-) -> Array:
-    """Arithmetic [s]. Products issue whole register blocks, k grows by the ramp of one block; streams are barely SIMD."""
+def register_blocks(kernels: Kernels, device: Cpu) -> Array:
+    """Register blocks of the results of all products of one launch, those at the edges counted whole, [D, V]."""
+    rows, columns = micro_tile(device)
+    return np.asarray(np.ceil(kernels.m / rows) * np.ceil(kernels.n / columns) * kernels.count)
+
+
+def busiest_clocks(
+    kernels: Kernels, device: Cpu, precision: str, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Clocks of the busiest core for one launch, [D, V]; operands are copied into panels by all cores alike, or for each part."""
+    share = busiest_share(kernels, device, workers, threads)
+    copied = constants["cpu.pack_clk"] * kernels.packed * np.where(kernels.parts > 0, share, 1.0 / workers)
+    return np.asarray(core_clocks(kernels, device, precision, constants) * share + copied)
+
+
+def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibration) -> Array:
+    """Clocks of the arithmetic of one launch, summed over cores, [D, V].
+
+    A product issues whole register blocks, and k grows by the ramp of one block. A stream runs the framework's loop, or, where
+    nothing is known of it, barely vectorised arithmetic.
+    """
     rows, columns = micro_tile(device)
     family = constants.gather(kernels.constants)[kernels.efficiency]
-    padded = np.ceil(kernels.m / rows) * rows * np.ceil(kernels.n / columns) * columns
-    macs = padded * (kernels.k + constants["cpu.ramp"]) * kernels.count * kernels.work
-    product = macs / (device.pipe(precision) * family)
-    # A stream's arithmetic is unvectorised or calls a transcendental: some FLOP per clock and core.
-    per_clock = np.where(kernels.dense > 0, 2.0 * device.pipe(precision), constants["cpu.pointwise_flop"])
-    streamed = kernels.flop / (per_clock * family)
-    return np.asarray(np.where(kernels.matrix > 0, product, streamed) / (workers * clock))
+    pipe = np.minimum(device.pipe(precision), kernels.pipe)
+    macs = register_blocks(kernels, device) * rows * columns * (kernels.k + constants["cpu.ramp"]) * kernels.work
+    product = macs / (pipe * family)
+    per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, constants["cpu.pointwise_flop"])
+    streamed = np.maximum(kernels.clocks, kernels.flop / per_clock)
+    return np.asarray(np.where(kernels.matrix > 0, product, streamed))
+
+
+def busiest_share(kernels: Kernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut.
+
+    A library with a grain (OpenBLAS) cuts one side of a product into as many strips as there are threads, whatever the
+    cores, and computes each in whole SIMD registers.
+    """
+    pieces = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
+    pieces = np.where(kernels.parts > 0, kernels.parts, pieces)
+    even = np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers)
+    lanes = device.core.simd / LANE_BITS
+    strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)
+    cut = (kernels.grain > 0) & (workers > 1)
+    return np.asarray(np.where(cut, np.minimum(strip / kernels.n, 1.0), even))
 
 
 def last_level(device: Cpu) -> Array | float:
@@ -74,26 +124,49 @@ def last_level(device: Cpu) -> Array | float:
     return level.size * np.maximum(1.0, device.core.count / level.shared_by)
 
 
-def traffic(kernels: Kernels, device: Cpu) -> tuple[Array, Array]:
+def traffic(kernels: Kernels, device: Cpu, workers: Array) -> tuple[Array, Array]:
     """Bytes from memory and through the shared cache for one launch, [D, V].
 
-    A written line is read first (read for ownership). What fits in half the last-level cache together is still there
-    from the op before; parameters are not.
+    A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
+    is still there from the op before; parameters are not. Where a library cuts one side of a product into strips (`grain`),
+    every core reads the whole of the other operand, which the cores have packed together.
     """
+    cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
     fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
-    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * np.asarray(last_level(device))
+    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
     moved = kernels.a_bytes + np.where(kept, 0.0, fresh)
-    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + 0 * moved)
+    whole = kernels.operand_a * kernels.m * kernels.k * kernels.count
+    again = np.where((kernels.matrix > 0) & (kernels.grain > 0), (workers - 1.0) * whole, 0.0)
+    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + again + 0 * moved)
 
 
-def memory_bandwidth(device: Cpu, workers: Array, constants: Calibration) -> Array:
+def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
     """Memory bandwidth that `workers` cores draw together [B/s].
 
     One core has `miss_buffers` lines in flight (Little's law), `cpu.prefetch` times as many with those that the L2
-    prefetcher asks for; together the cores reach the achievable share of the peak.
+    prefetcher asks for; together the cores of a socket reach the achievable share of its peak. Cores fill one socket before
+    the next, whose memory adds its bandwidth where it holds its share of the pages (`local` = 1): pages lie with the thread that
+    first touched them.
     """
     one = constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
-    return np.asarray(np.minimum(workers * one, device.memory.bandwidth * device.memory.achievable))
+    socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
+    return np.asarray(np.minimum(workers * one, socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))
+
+
+def sockets_used(device: Cpu, workers: Array | float) -> Array:
+    """Sockets that `workers` cores fill, one after the other."""
+    return np.asarray(np.maximum(np.ceil(workers * device.core.sockets / device.core.count), 1.0))
+
+
+def crossing(kernels: Kernels, device: Cpu, workers: Array, cached: Array) -> Array:
+    """Time of what one socket reads from caches or memory of another [s]: of S sockets in use, all but one in S bytes.
+
+    It crosses in both directions where the pages lie on every socket, in one where they lie on the first.
+    """
+    if device.core.link is None:
+        return np.zeros_like(cached * workers)
+    used = sockets_used(device, workers)
+    return np.asarray(cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
@@ -102,6 +175,11 @@ def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
     return np.asarray(workers * level.bandwidth * clock)
 
 
-def fork_join(workers: Array, constants: Calibration) -> Array:
-    """Waking and joining the threads of one parallel loop: a tree of `log2(workers)` steps [s]."""
-    return np.asarray(constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0)))
+def fork_join(kernels: Kernels, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+    """Waking and joining the threads of one parallel loop [s]: a tree of `log2(workers)` steps.
+
+    A library with a grain (OpenBLAS) wakes its threads one after the other, all that there are.
+    """
+    tree = constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0))
+    queue = constants["cpu.wake_s"] * (threads - 1.0)
+    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree + queue, tree))

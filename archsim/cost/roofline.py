@@ -6,9 +6,9 @@ import numpy as np
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.cpu import last_level
+from archsim.cost.cpu import active_clock, last_level
 from archsim.cost.plan import PlanCost
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 
 
@@ -52,6 +52,8 @@ def roofline_parts(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float
 ) -> tuple[Index, Array, Array, Array, Array]:
     """For each plan: option of the fewest FLOP, these FLOP, FLOP / peak [s], bytes / peak bandwidth [s], bytes."""
+    if isinstance(device, Cpu):
+        clock = active_clock(device, units(device, threads), clock)
     peak = 2.0 * units(device, threads) * device.pipe(precision) * clock
     flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
     per_option = np.add.reduceat(flop, kernels.option_start)

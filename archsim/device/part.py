@@ -203,6 +203,7 @@ class Core:
     fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
     registers: Number = whole("SIMD registers the instruction set names")
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
+    link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

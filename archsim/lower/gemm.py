@@ -23,7 +23,7 @@ def product(
     b_bytes = k * n * count * element if b is None else b
     c_bytes = m * n * count * float(context.result) if c is None else c
     flop = 2.0 * m * n * k * count
-    thin = min(m, n) <= (THIN if count == 1 else 1)
+    thin = min(m, n) <= (THIN if context.device_kind == "gpu" and count == 1 else 1)
     if thin or (context.device_kind == "gpu" and not context.stack.menus):
         name = name.replace("gemm", "gemv") if thin else name
         return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,

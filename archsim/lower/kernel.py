@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,13 @@ class Kernel:
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
     dense: float = 0  # 1: a stream whose arithmetic runs at the rate of a product
+    clocks: float = 0  # CPU: core clocks of a framework's own loop, all values
+    packed: float = 0  # CPU: values that the library copies into panels before it multiplies
+    parts: float = 0  # CPU: pieces that threads take whole, such as images; 0 where the work divides freely
+    grain: float = 0  # CPU: rows and columns of a product that each thread must get, or one thread does it all
+    local: float = 1  # CPU: 1 where threads of every socket touched the tensors first, 0 where one thread did
+    spin: float = 1  # CPU: 1 where threads that wait for this kernel spin, 0 where they sleep
+    pipe: float = inf  # CPU: multiply-adds per clock that the library's instructions can start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +90,8 @@ LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sge
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "cache_bytes", "row_bytes", "gathers", "repeat", "threaded", "dense",
+    "cache_bytes", "row_bytes", "gathers", "repeat", "threaded", "dense", "clocks", "packed", "parts", "grain", "local",
+    "spin", "pipe",
 )  # fmt: skip
 
 
@@ -113,6 +122,13 @@ class Kernels:
     repeat: Array
     threaded: Array
     dense: Array
+    clocks: Array
+    packed: Array
+    parts: Array
+    grain: Array
+    local: Array
+    spin: Array
+    pipe: Array
     matrix: Array  # 1 for matrix kernels, 0 for streams
     tile_m: Array
     tile_n: Array

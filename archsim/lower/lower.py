@@ -13,6 +13,7 @@ from archsim.errors import InputError, Unsupported
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
+from archsim.lower.processor import on_cpu
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
@@ -104,4 +105,5 @@ class _Work:
 @lru_cache(maxsize=65536)
 def _plan(work: _Work) -> Plan | None:
     rule = RULES.get(work.op.kind.op, pointwise.pointwise)
-    return rule(work.op, work.context)
+    plan = rule(work.op, work.context)
+    return plan if plan is None or work.context.device_kind != "cpu" else on_cpu(plan, work.op, work.context)

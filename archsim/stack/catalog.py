@@ -95,7 +95,9 @@ def _build(place: Path | Traversable) -> Stack:
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
-        variants=form.variants, conv=conv,
+        variants=form.variants, conv=conv, threaded_ops=tuple(form.threaded_ops), loops=form.loops, waiting=form.waiting,
+        grain=form.grain, default_threads=form.default_threads,
+        multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds,
         menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
         efficiency=form.efficiency,
@@ -125,7 +127,8 @@ def _conv(form: ConvForm) -> Conv:
         algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without), workspace_limit=limit,
         grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
         unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, barrier=form.barrier,
-        winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]), index_launches=form.index_launches,
+        winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]),
+        index_launches=form.index_launches, images=form.images,
     )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ class ConvForm(Form):
     winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
     barrier: bool = False
     index_launches: Annotated[int, Field(ge=0)] = 0
+    images: Literal["sequential", "parallel"] = "sequential"
     source: Word
 
 
@@ -94,6 +95,12 @@ class StackForm(Form):
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
     vector: Annotated[int, Field(ge=0)] = 0
+    threaded_ops: list[Word] = []
+    loops: dict[Word, Positive] = {}
+    multiply_adds: Positive | None = None
+    grain: Annotated[float, Field(ge=0)] = 0.0
+    waiting: Literal["spin", "sleep"] = "spin"
+    default_threads: Literal["cores", "hardware"] = "cores"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
     window_slots: Annotated[float, Field(ge=0)] = 0.0

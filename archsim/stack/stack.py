@@ -79,6 +79,7 @@ class Conv:
     winograd_patches: tuple[tuple[int, int, int], ...] = ()
     barrier: bool = False
     index_launches: int = 0
+    images: str = "sequential"  # CPU: "parallel" where each thread unfolds and multiplies whole images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,12 @@ class Stack:
     host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
     elementwise_threads: str = "all"  # CPU: "all" or "one"
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
+    threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
+    loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
+    grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
+    waiting: str = "spin"  # CPU: what threads without work do: "spin" or "sleep"
+    default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread
+    multiply_adds: float = float("inf")  # CPU: per clock and core, the most that the binary's instructions can start
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
     window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison
@@ -132,3 +139,7 @@ class Stack:
     buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
     in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
+
+    def usual_threads(self, cores: int, hardware: int) -> int:
+        """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
+        return hardware if self.default_threads == "hardware" else cores

@@ -19,6 +19,7 @@ STEP = 0.03  # relative step of the differences: wide enough to see past the jum
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
 NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what users ask for
+CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "pointwise_flop", "prefetch", "sibling")  # of every CPU kernel
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 
@@ -222,7 +223,7 @@ def _influences(name: str, group: Group) -> bool:
     if family == "attention":
         return device.kind == "gpu" and rest == "prologue_clk" and bool(np.any(group.lowered.kernels.exps > 0))
     if family == "cpu":
-        return device.kind == "cpu" and rest in ("ramp", "barrier_s", "pointwise_flop", "prefetch")
+        return device.kind == "cpu" and rest in CPU_CONSTANTS
     if name in case.stack.efficiency.values():
         return True
     return family in ("gemm", "stream", "l2") and device.kind == "gpu" and name not in case.stack.efficiency.values()

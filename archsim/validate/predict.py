@@ -70,7 +70,9 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
         begin += len(network)
     fed = {key: input_bytes(network) for key, network in networks.items()}
     clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
-    threads = first.threads or (int(device.core.count) if isinstance(device, Cpu) else 1)
+    threads = first.threads or 1
+    if first.threads is None and isinstance(device, Cpu):
+        threads = first.stack.usual_threads(int(device.core.count), int(device.core.threads))
     return Group(
         cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
         plans=tuple(plans[id(case.ops)] for case in cases), fed=tuple(fed[id(case.ops)] for case in cases), clock=clock,

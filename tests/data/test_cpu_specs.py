@@ -156,7 +156,7 @@ DOUBLED = (
 
 def test_two_sockets_are_twice_one() -> None:
     one, two = catalog.find("xeon_e5_2630_v3"), catalog.find("xeon_e5_2630_v3_2s")
-    assert one.entries.keys() == two.entries.keys()
+    assert one.entries.keys() == two.entries.keys() - {"core.link"}
     for key, entry in one.entries.items():
         factor = 2 if key in DOUBLED else 1
         if isinstance(entry.value, str):
@@ -196,7 +196,7 @@ FACTS = (
     ("i9_10980xe", "fp32 FLOP/clk, AVX-512", lambda d: 2 * d.pipe("fp32"), 64),
     ("i9_10980xe", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.375),
     ("i9_10940x", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.375),
-    ("xeon_platinum_8124m", "hardware threads of two", lambda d: 2 * d.core.threads, 72),
+    ("xeon_platinum_8124m", "hardware threads of both", lambda d: d.core.threads, 72),
     ("xeon_platinum_8480", "L3 a core, MiB", lambda d: d.l3.size / d.core.count / MIB, 1.875),
     ("i7_12700h", "fp32 FLOP/clk of six P- and eight E-cores", lambda d: 2 * 14 * d.pipe("fp32"), 6 * 32 + 8 * 16),
     ("epyc_7742", "L3 of all complexes, MiB", lambda d: d.core.count / d.l3.shared_by * d.l3.size / MIB, 256),

@@ -22,7 +22,7 @@ UNREAD = {
         "link.bandwidth", "link.achievable",
     }),
     "cpu": frozenset({
-        "core.threads", "core.sockets", "core.registers", "clock.base", "clock.all_core", "l1.size", "l1.ways", "l1.latency",
+        "core.threads", "core.registers", "clock.base", "clock.all_core", "l1.size", "l1.ways", "l1.latency",
         "l1.bandwidth", "l1.shared_by", "l2.size", "l2.ways", "l2.line", "l2.latency", "l2.bandwidth", "l2.shared_by", "l3.ways",
         "l3.line", "l3.latency",
     }),
@@ -37,7 +37,7 @@ CELLS = {
     ],
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
-        ("alexnet", "i7_6700k", "caffe-openblas", 1, "fp32"),
+        ("alexnet", "i7_6700k", "caffe-openblas", 1, "fp32"), ("alexnet", "xeon_platinum_8124m", "mxnet-mkldnn", 16, "fp32"),
     ],
 }  # fmt: skip
 # Whole numbers and shares that scale by these stay what they are.

@@ -307,6 +307,8 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet_s@mxnet": ALEXNET_S_MXNET,
     "alexnet_s@tensorflow": ALEXNET_S_TENSORFLOW,
     "alexnet_r": ALEXNET_R,
+    "alexnet_r@caffe": ALEXNET_R,
+    "alexnet_r@torch7-cpu": ALEXNET_R,
     "overfeat": OVERFEAT,
     "fcn_s": [*WIDE_FC, fc(2048, 2048, 2)],
     "fcn_5": [fc(512, 2048), fc(2048, 2048, 2), fc(2048, 1000)],

@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 
 from archsim.cost.constants import default
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
-from archsim.cost.cpu import active_cores, last_level, memory_bandwidth, micro_tile
+from archsim.cost.cpu import (
+    active_clock,
+    active_cores,
+    busiest_clocks,
+    busiest_share,
+    core_clocks,
+    crossing,
+    fork_join,
+    last_level,
+    memory_bandwidth,
+    micro_tile,
+    traffic,
+    undisturbed,
+)
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
 from archsim.cost.gpu import gpu_cost, packing, prologue, softmax_work
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
@@ -291,8 +304,8 @@ def test_one_core_draws_what_its_miss_buffers_allow() -> None:
     device = cpu()
     constants = default().with_values({"cpu.prefetch": 1.5})
     one = 1.5 * 10 * 64 / 61.5e-9
-    assert memory_bandwidth(device, np.array([1.0]), constants)[0] == pytest.approx(one)
-    assert memory_bandwidth(device, np.array([4.0]), constants)[0] == pytest.approx(34.1e9 * device.memory.achievable)
+    assert memory_bandwidth(device, np.array([1.0]), 1.0, constants)[0] == pytest.approx(one)
+    assert memory_bandwidth(device, np.array([4.0]), 1.0, constants)[0] == pytest.approx(34.1e9 * device.memory.achievable)
 
 
 def test_threads_beyond_the_cores_work_on_nothing() -> None:
@@ -300,6 +313,90 @@ def test_threads_beyond_the_cores_work_on_nothing() -> None:
     serial = columns(Kernel(name="s", efficiency="one", b_bytes=1e6, c_bytes=1e6, items=1e6, threaded=0), tiled=False)
     assert [active_cores(kernels, cpu(), threads)[0] for threads in (1, 3, 4, 8)] == [1, 3, 4, 4]
     assert active_cores(serial, cpu(), 4)[0] == 1
+
+
+def test_a_library_with_a_grain_gives_a_narrow_product_to_one_thread() -> None:
+    kernels = columns(product(1000, 16, 50, grain=2), product(1000, 15, 50, grain=2), product(1000, 15, 50), tiled=False)
+    assert active_cores(kernels, cpu("xeon_e5_2630_v3"), 8).tolist() == [8, 1, 8]
+
+
+def test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket() -> None:
+    device = cpu("xeon_e5_2630_v3_2s")  # 3.2 GHz with one core, 2.6 GHz with eight of a socket
+    assert active_clock(device, np.array([1.0, 8.0, 16.0]), 2.6e9).tolist() == [3.2e9, 2.6e9, 2.6e9]
+    assert active_clock(device, np.array([4.5]), 2.6e9)[0] == pytest.approx(2.9e9)
+    assert active_clock(device, np.array([1.0]), 4e9)[0] == 4e9
+
+
+def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
+    words = {"name": "s", "efficiency": "one", "items": 1e6}
+    kernels = columns(Kernel(**words, threaded=0), Kernel(**words, threaded=0, spin=0), Kernel(**words), tiled=False)
+    constants = default().with_values({"cpu.sibling": 0.6})
+    for threads, expected in ((4, [1, 1, 1]), (8, [0.6, 1, 1])):
+        workers = active_cores(kernels, cpu(), threads)
+        assert undisturbed(kernels, cpu(), workers, threads, constants).tolist() == expected
+
+
+def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
+    """10 x 49 in blocks of 4 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
+    kernels = columns(product(10, 49, 50), product(10, 49, 50, grain=1), product(10, 49, 50, parts=16), tiled=False)
+
+    def shares(workers: float, threads: float) -> list[float]:
+        return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
+
+    assert shares(4, 4) == [3 / 12, 16 / 49, 4 / 16]
+    assert shares(4, 8) == [3 / 12, 2 * 8 / 49, 4 / 16]
+    assert shares(1, 1) == [1, 1, 1]
+
+
+def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
+    constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
+    kernels = columns(product(49, 10, 50), product(49, 10, 50, grain=1), tiled=False)
+    assert fork_join(kernels, np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 11e-6])
+    assert fork_join(kernels, np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
+
+
+def test_strips_read_the_other_operand_whole() -> None:
+    kernels = columns(product(64, 64, 64), product(64, 64, 64, grain=1), tiled=False)
+    _, cached = traffic(kernels, cpu(), np.array([4.0, 4.0]))
+    assert cached[1] - cached[0] == 3 * 64 * 64 * 4
+
+
+def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
+    """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary."""
+    constants = default().with_values({"cpu.ramp": 10.0})
+    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), tiled=False)
+    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920]
+
+
+def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
+    """The 480 clocks of two blocks, and 1200 values at half a clock: on four cores, and for the one image of three cores."""
+    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 0.5})
+    kernels = columns(product(8, 16, 50, packed=1200), product(8, 16, 50, packed=1200, parts=3), tiled=False)
+    clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
+    assert clocks.tolist() == pytest.approx([480 / 2 + 600 / 4, 480 / 3 + 600 / 3])
+
+
+def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
+    constants = default().with_values({"cpu.pointwise_flop": 2.0})
+    kernels = columns(*[Kernel(name="s", efficiency="one", flop=100, clocks=clocks) for clocks in (0, 70)], tiled=False)
+    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [50, 70]
+
+
+def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:
+    device = cpu("xeon_e5_2630_v3_2s")
+    socket = device.memory.bandwidth * device.memory.achievable / 2
+    for workers, local, sockets in ((8.0, 1.0, 1), (16.0, 1.0, 2), (16.0, 0.0, 1)):
+        assert memory_bandwidth(device, np.array([workers]), local, default())[0] == pytest.approx(sockets * socket)
+
+
+def test_half_of_what_two_sockets_read_crosses_their_link() -> None:
+    device = cpu("xeon_e5_2630_v3_2s")  # 32 GB/s each way
+    words = {"name": "s", "efficiency": "one", "items": 1e6}
+    kernels = columns(Kernel(**words), Kernel(**words, local=0), tiled=False)
+    both, one = np.array([16.0, 16.0]), np.array([8.0, 8.0])
+    assert crossing(kernels, device, both, np.array([64e9, 64e9])).tolist() == [0.5, 1.0]
+    assert crossing(kernels, device, one, np.array([64e9, 64e9])).tolist() == [0, 0]
+    assert crossing(kernels, cpu(), one, np.array([64e9, 64e9])).tolist() == [0, 0]
 
 
 def test_the_last_cache_level_is_that_of_all_sockets() -> None:

@@ -90,6 +90,29 @@ def alexnet_r() -> Trace:
     return net.trace()
 
 
+def alexnet_r_caffe() -> Trace:
+    """The same network in the Caffe script: a local normalisation, there within the channel, follows the first two poolings."""
+    net = Builder("alexnet_r@caffe", f"{DLBENCH}, tools/caffe/cnn/alexnet/alexnet.prototxt", {"data": ("N", 3, 32, 32)})
+    x = net.relu(net.max_pool(net.conv("data", 32, 5, pad=2, name="conv1"), 3, 2, name="pool1"), name="relu1")
+    x = net.relu(net.conv(net.lrn(x, 3, name="norm1"), 32, 5, pad=2, name="conv2"), name="relu2")
+    x = net.lrn(net.max_pool(x, 3, 2, name="pool2"), 3, name="norm2")
+    x = net.avg_pool(net.relu(net.conv(x, 64, 5, pad=2, name="conv3"), name="relu3"), 3, 2, name="pool3")
+    net.softmax(net.linear(x, 10, name="fc1"))
+    return net.trace()
+
+
+def alexnet_r_normalised() -> Trace:
+    """The same network in the Torch script for CPUs: every pooling takes the maximum and a local normalisation follows it."""
+    net = Builder("alexnet_r@torch7-cpu", f"{DLBENCH}, tools/torch/Models/alexnet_cpu.lua", {"data": ("N", 3, 32, 32)})
+    x = net.relu(net.max_pool(net.conv("data", 32, 5, pad=2, name="conv1"), 3, 2, name="pool1"), name="relu1")
+    x = net.lrn(x, 3, name="norm1")
+    for number, channels in ((2, 32), (3, 64)):
+        x = net.relu(net.conv(x, channels, 5, pad=2, name=f"conv{number}"), name=f"relu{number}")
+        x = net.lrn(net.max_pool(x, 3, 2, name=f"pool{number}"), 3, name=f"norm{number}")
+    net.softmax(net.linear(x, 10, name="fc4"))
+    return net.trace()
+
+
 def overfeat() -> Trace:
     """OverFeat's fast model: 231 x 231 images, wide layers of 1024 channels at 12 x 12."""
     source = (

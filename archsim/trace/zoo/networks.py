@@ -18,6 +18,8 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "alexnet_s@mxnet": alexnet.alexnet_s_mxnet,
     "alexnet_s@tensorflow": alexnet.alexnet_s_tensorflow,
     "alexnet_r": alexnet.alexnet_r,
+    "alexnet_r@caffe": alexnet.alexnet_r_caffe,
+    "alexnet_r@torch7-cpu": alexnet.alexnet_r_normalised,
     "overfeat": alexnet.overfeat,
     "fcn_s": dense.fcn_s,
     "fcn_r": dense.fcn_r,

@@ -1,0 +1,123 @@
+"""What a CPU's software adds to kernels: panels, threads, loops, images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from archsim.lower.kernel import Kernel
+from archsim.lower.lower import lower
+from archsim.lower.processor import THREADED_PRODUCT
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace import BoundTrace, load, task_trace
+
+BATCH = 16
+
+
+def stack(name: str, **words: Any) -> Stack:
+    found = stacks.find(name)
+    return replace(found, digest=f"{found.digest}{sorted(words)}{words}", **words)
+
+
+def trace(net: str, task: str = "training_step") -> BoundTrace:
+    return task_trace(load(net), task).bind(N=BATCH)
+
+
+def kernels(chosen: Stack, op: str, phase: str = "forward", net: str = "alexnet_r") -> list[Kernel]:
+    """The kernels of the first option of one op in one phase of a training step."""
+    ops = trace(net).ops
+    lowered = lower(ops, chosen, "cpu", "fp32", True)
+    position = next(i for i, o in enumerate(ops) if o.phase == phase and (o.parent or o.name) == op)
+    columns, plan = lowered.kernels, int(lowered.plan_of[position])
+    return list(columns.options[int(columns.plan_start[plan])].kernels)
+
+
+def named(found: list[Kernel], name: str) -> Kernel:
+    return next(kernel for kernel in found if kernel.name == name)
+
+
+def test_blas_packs_both_operands_and_a_direct_loop_none() -> None:
+    gemm = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
+    assert gemm.packed == (32 + 15 * 15) * 32 * 25
+    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").packed == 0
+
+
+def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
+    caffe = stack("caffe-openblas")
+    assert [(k.m, k.n) for k in (named(kernels(caffe, "fc4"), "gemm"), named(kernels(caffe, "conv2"), "gemm"))] == [
+        (BATCH, 10), (32, 15 * 15),
+    ]  # fmt: skip
+
+
+def test_a_small_product_stays_on_one_thread() -> None:
+    gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
+    assert gemm.m * gemm.n * gemm.k <= THREADED_PRODUCT
+    assert gemm.threaded == 0
+    assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").threaded == 1
+
+
+def test_instructions_of_the_binary_limit_its_products() -> None:
+    assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").pipe == 4
+    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").pipe == float("inf")
+
+
+def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
+    one_by_one = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
+    at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
+    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
+    assert (one_by_one.parts, at_once.parts) == (0, BATCH)
+    for name in ("count", "flop", "packed", "b_bytes", "c_bytes"):
+        assert getattr(at_once, name) == BATCH * getattr(one_by_one, name)
+    assert at_once.a_bytes == one_by_one.a_bytes
+
+
+def test_the_filter_gradient_of_parallel_images_reuses_their_columns() -> None:
+    assert [k.name for k in kernels(stack("torch7-cpu"), "conv2", "backward_filter")][:1] == ["gemm"]
+    assert [k.name for k in kernels(stack("caffe-openblas"), "conv2", "backward_filter")][:2] == ["im2col", "gemm"]
+
+
+def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> None:
+    zeros = named(kernels(stack("torch7-cpu"), "conv2", "backward_data"), "zero_columns")
+    assert zeros.c_bytes == BATCH * 32 * 25 * 15 * 15 * 4
+    assert zeros.threaded == 0
+
+
+@pytest.mark.parametrize(
+    ("op", "values"),
+    [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
+)
+def test_a_loop_costs_clocks_for_each_value_or_window_element(op: str, values: int) -> None:
+    chosen = stack("caffe-openblas", loops={"relu": 3.0, "max_pool": 3.0})
+    (kernel,) = kernels(chosen, op)
+    assert kernel.clocks == 3 * values
+
+
+def test_a_phase_of_its_own_beats_the_plain_row() -> None:
+    chosen = stack("caffe-openblas", loops={"relu": 3.0, "relu.backward": 5.0, "relu.training": 4.0})
+    forward, backward = kernels(chosen, "relu1")[0], kernels(chosen, "relu1", "backward")[0]
+    assert backward.clocks / forward.clocks == 5 / 4
+
+
+def test_threaded_ops_are_the_exception_to_serial_loops() -> None:
+    chosen = stack("caffe-openblas", threaded_ops=("max_pool",))
+    assert [kernels(chosen, op)[0].threaded for op in ("relu1", "pool1")] == [0, 1]
+    assert kernels(stack("mxnet-mkldnn"), "relu1")[0].threaded == 1
+
+
+def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
+    apart, within = (kernels(stack("caffe-openblas", in_place=ops), "relu1")[0] for ops in ((), ("relu",)))
+    assert (apart.b_bytes, within.b_bytes) == (apart.c_bytes, 0)
+
+
+def test_pages_and_waiting_are_those_of_the_stack() -> None:
+    assert {k.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
+    assert {k.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
+    assert {k.spin for k in kernels(stack("caffe-openblas", waiting="sleep"), "conv2")} == {0}
+
+
+def test_threads_that_nobody_sets() -> None:
+    assert stack("caffe-openblas").usual_threads(4, 8) == 8
+    assert stack("pytorch-cpu").usual_threads(4, 8) == 4
