@@ -21,6 +21,7 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 
 @click.command("validate")
 @click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
+@click.option("--spec", "specs", multiple=True, metavar="FILE", help="Specs that the rows name by their ids.")
 @click.option("--add", default=None, metavar="FILE", help="Check a file for the corpus, and predict nothing.")
 @click.option("--source", default=None, help="Only rows of these sources (several by commas, here and below).")
 @click.option("--hardware", default=None, help="Only these devices.")
@@ -43,9 +44,9 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--folds", default=None, metavar="FOLDS",
               help="Cross-validate for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
-    measurements: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str, baseline: str, without: str,
-    calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None, freeze: str | None,
-    folds: str | None, **chosen: str | None,
+    measurements: tuple[str, ...], specs: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str,
+    baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None,
+    freeze: str | None, folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """How far the predictions are from what others have measured.
 
@@ -60,6 +61,7 @@ def command(
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
+      archsim validate --measurements mine.csv --spec host.toml --by network
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
     """
@@ -82,7 +84,7 @@ def command(
 
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements)
+        cases, skips = read_files(measurements, _by_id(specs))
         request = _request(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
         if fold is not None:
@@ -101,6 +103,17 @@ def command(
         click.echo(validation_csv(result), nl=False)
     else:
         click.echo(validation_text(result, provenance))
+
+
+def _by_id(specs: Sequence[str]) -> dict[str, str]:
+    """The paths of spec files by the ids that they have inside."""
+    from archsim.device.catalog import find
+
+    return {find(_as_path(path)).identity.id: _as_path(path) for path in specs}
+
+
+def _as_path(name: str) -> str:
+    return name if "/" in name or name.endswith(".toml") else f"./{name}"
 
 
 def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Request:
