@@ -10,9 +10,11 @@ from archsim.trace.trace import BoundOp
 def owner(node: str, ops: Collection[str]) -> str | None:
     """The op that a node belongs to: its own name, or the longest beginning of it that ends at "/" or "_".
 
-    >>> owner("conv1_nchwc", {"conv1"}), owner("fc6/MatMulAddFusion", {"fc6"}), owner("ReorderOutput", {"fc6"})
+    >>> owner("conv1_nchwc", {"conv1"}), owner("fused fc6", {"fc6"}), owner("ReorderOutput", {"fc6"})
     ('conv1', 'fc6', None)
     """
+    if node not in ops:
+        node = node.removeprefix("fused ")
     while node and node not in ops:
         node = node[: max(node.rfind("/"), node.rfind("_"), 0)]
     return node or None

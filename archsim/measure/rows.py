@@ -19,7 +19,7 @@ from archsim.validate.readers_network import TOGETHER
 SOURCE, OPS_SOURCE = "measured_here", "measured_here_ops"
 COLUMNS = (
     "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "metric", "value", "split",
-    "op", "spec_hash", "software", "low", "high", "least", "rounds", "disturbed", "cpu_share", "load", "covers",
+    "op", "spec_hash", "software", "low", "high", "least", "rounds", "disturbed", "cpu_share", "cpu_s", "load", "covers",
 )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, st
     spread = {"low": _figure(reading.low_s), "high": _figure(reading.high_s), "least": _figure(reading.least_s)}
     noted = {
         "rounds": str(reading.rounds), "disturbed": str(reading.disturbed), "cpu_share": f"{reading.share:.3f}",
-        "load": "" if reading.load is None else f"{reading.load:.2f}",
+        "cpu_s": _figure(reading.cpu_s), "load": "" if reading.load is None else f"{reading.load:.2f}",
     }  # fmt: skip
     found = [_row(cell, SOURCE, "latency_s", reading.time_s) | spread | noted]
     if reading.energy_j:
@@ -106,7 +106,7 @@ class Writer:
     def _begin(self) -> None:
         if self._path is not None:
             try:
-                self._stream = self._files.enter_context(Path(self._path).open("w", encoding="utf-8", newline=""))
+                self._stream = self._files.enter_context(Path(self._path).open("w", encoding="utf-8", newline=""))  # noqa: SIM115
             except OSError as error:
                 raise InputError(self._path, f"cannot be written ({error.strerror or error})") from None
         self._begun = True

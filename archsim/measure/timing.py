@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Protocol
 
 from archsim.measure.meters import Meter, load_average, processor_time
@@ -36,10 +36,14 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Seconds of one run, and the share of the processor time that the process had of what its threads could have."""
+    """Seconds of one run, and the share of the processor time that the process had of what its threads could have.
+
+    `cpu_s` is the processor time of one run, shared out over its threads.
+    """
 
     time_s: float
     share: float
+    cpu_s: float
 
     @property
     def sound(self) -> bool:
@@ -58,6 +62,7 @@ class Reading:
     rounds: int
     disturbed: int
     share: float
+    cpu_s: float
     load: float | None
     energy_j: float | None = None
 
@@ -84,9 +89,10 @@ def measure(
 
 def one_round(session: Session, times: int, share_of: Callable[[float, float, int], float]) -> Round:
     """One timed round of `times` runs."""
-    used, begin = processor_time(), time.perf_counter()
+    before, begin = processor_time(), time.perf_counter()
     spent = session.timed(times)
-    return Round(time_s=spent / times, share=share_of(processor_time() - used, time.perf_counter() - begin, session.threads))
+    used, wall = processor_time() - before, time.perf_counter() - begin
+    return Round(time_s=spent / times, share=share_of(used, wall, session.threads), cpu_s=used / times / session.threads)
 
 
 def cpu_share(used_s: float, wall_s: float, threads: int) -> float:
@@ -111,5 +117,5 @@ def reading(found: list[Round], energy: float | None = None) -> Reading:
     low, middle, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
     return Reading(
         time_s=middle, low_s=low, high_s=high, least_s=times[0], rounds=len(found), disturbed=len(found) - len(sound),
-        share=sum(r.share for r in kept) / len(kept), load=load_average(), energy_j=energy,
+        share=sum(r.share for r in kept) / len(kept), cpu_s=median(r.cpu_s for r in kept), load=load_average(), energy_j=energy,
     )  # fmt: skip
