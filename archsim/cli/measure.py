@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Undisturbed rounds of each cell.")
 @click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Most time for them.")
 @click.option("--per-op", is_flag=True, help="Also time every op, by the runtime's profiler.")
+@click.option("--processor-time", "by_processor", is_flag=True,
+              help="Count processor time, for one thread on a machine that others use too.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write no cell in which other work took the cores.")
 @click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the rows here; otherwise they are printed.")
 def command(
     net: str, batch: str, threads: str | None, backend: str, device: str, hw: str | None, rounds: int, seconds: float,
-    per_op: bool, strict: bool, split: str, out: str | None,
+    per_op: bool, by_processor: bool, strict: bool, split: str, out: str | None,
 ) -> None:  # fmt: skip
     """Run networks on this machine, with random weights, and write what they took as measurement rows.
 
@@ -57,7 +59,7 @@ def command(
     check_threads(counts, len(allowed_here()))
     plan = Plan(
         networks=tuple(dict.fromkeys(names(net))), batches=whole_numbers(batch, "--batch"), threads=counts, hw=wanted,
-        rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, split=split,
+        rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, by_processor=by_processor, split=split,
     )  # fmt: skip
     if not plan.networks:
         raise click.UsageError("--net names no network")

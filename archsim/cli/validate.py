@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from archsim.cli.options import specs_by_id
 from archsim.cli.progress import Progress
 from archsim.errors import InputError, UnknownName
 
@@ -84,7 +85,7 @@ def command(
 
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, _by_id(specs))
+        cases, skips = read_files(measurements, specs_by_id(specs))
         request = _request(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
         if fold is not None:
@@ -103,17 +104,6 @@ def command(
         click.echo(validation_csv(result), nl=False)
     else:
         click.echo(validation_text(result, provenance))
-
-
-def _by_id(specs: Sequence[str]) -> dict[str, str]:
-    """The paths of spec files by the ids that they have inside."""
-    from archsim.device.catalog import find
-
-    return {find(_as_path(path)).identity.id: _as_path(path) for path in specs}
-
-
-def _as_path(name: str) -> str:
-    return name if "/" in name or name.endswith(".toml") else f"./{name}"
 
 
 def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Request:

@@ -19,7 +19,8 @@ from archsim.validate.readers_network import TOGETHER
 SOURCE, OPS_SOURCE = "measured_here", "measured_here_ops"
 COLUMNS = (
     "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "metric", "value", "split",
-    "op", "spec_hash", "software", "low", "high", "least", "rounds", "disturbed", "cpu_share", "cpu_s", "load", "covers",
+    "op", "spec_hash", "software", "low", "high", "least", "timed_by", "rounds", "disturbed", "cpu_share", "cpu_s", "load",
+    "covers",
 )  # fmt: skip
 
 
@@ -39,10 +40,12 @@ class Cell:
 
 def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, str]]:
     """The rows of a whole network: its time, and its energy where there was a meter."""
+    timed_by = "events" if cell.spec.kind == "gpu" else "processor" if reading.by_processor else "wall"
     spread = {"low": _figure(reading.low_s), "high": _figure(reading.high_s), "least": _figure(reading.least_s)}
     noted = {
-        "rounds": str(reading.rounds), "disturbed": str(reading.disturbed), "cpu_share": f"{reading.share:.3f}",
-        "cpu_s": _figure(reading.cpu_s), "load": "" if reading.load is None else f"{reading.load:.2f}",
+        "timed_by": timed_by, "rounds": str(reading.rounds), "disturbed": str(reading.disturbed),
+        "cpu_share": f"{reading.share:.3f}", "cpu_s": _figure(reading.cpu_s),
+        "load": "" if reading.load is None else f"{reading.load:.2f}",
     }  # fmt: skip
     found = [_row(cell, SOURCE, "latency_s", reading.time_s) | spread | noted]
     if reading.energy_j:

@@ -22,7 +22,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to measure. `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out."""
+    """What to measure.
+
+    `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out, `by_processor` counts processor time
+    instead of the wall's, which says what one thread takes on a machine that others use too.
+    """
 
     networks: tuple[str, ...]
     batches: tuple[int, ...]
@@ -32,6 +36,7 @@ class Plan:
     seconds: float
     per_op: bool = False
     strict: bool = False
+    by_processor: bool = False
     split: str = "calibrate"
 
 
@@ -79,6 +84,8 @@ def check(plan: Plan) -> None:
 
     Rows carry no absolute paths, which tell of users and folders.
     """
+    if plan.by_processor and plan.threads != (1,):
+        raise Unsupported("--processor-time says what one thread takes; add --threads 1")
     for net in plan.networks:
         if os.path.isabs(net):
             raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")
@@ -117,7 +124,7 @@ def bound(net: str, batch: int) -> BoundTrace:
 
 def _measured(plan: Plan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:
     meter = meter_for(session.host)
-    found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, Meter) else None,
+    found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, Meter) else None, plan.by_processor,
                     lambda done: tell(f"{label}: {done} of {plan.rounds} rounds"))  # fmt: skip
     if plan.strict and not found.sound:
         said = f"{label}: refused, other work took the cores in {found.disturbed} of {found.rounds} rounds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import Protocol
 
@@ -38,17 +38,23 @@ class Session(Protocol):
 class Round:
     """Seconds of one run, and the share of the processor time that the process had of what its threads could have.
 
-    `cpu_s` is the processor time of one run, shared out over its threads.
+    `cpu_s` is the processor time of one run, shared out over its threads; `by_processor` makes it the time that counts.
     """
 
     time_s: float
     share: float
     cpu_s: float
+    by_processor: bool = False
+
+    @property
+    def counted_s(self) -> float:
+        """The time that counts."""
+        return self.cpu_s if self.by_processor else self.time_s
 
     @property
     def sound(self) -> bool:
-        """Whether other work left the cores alone."""
-        return self.share >= LEAST_SHARE
+        """Whether other work left the cores alone; where processor time counts, it may have had its turns in between."""
+        return self.by_processor or self.share >= LEAST_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,7 @@ class Reading:
     cpu_s: float
     load: float | None
     energy_j: float | None = None
+    by_processor: bool = False
 
     @property
     def sound(self) -> bool:
@@ -73,7 +80,7 @@ class Reading:
 
 
 def measure(
-    session: Session, rounds: int, seconds: float, meter: Meter | None = None,
+    session: Session, rounds: int, seconds: float, meter: Meter | None = None, by_processor: bool = False,
     tell: Callable[[int], None] = lambda done: None, share_of: Callable[[float, float, int], float] | None = None,
 ) -> Reading:
     """Warm up, then run until there are `rounds` sound rounds or `seconds` are over, but `LEAST_SOUND` rounds at least."""
@@ -81,7 +88,7 @@ def measure(
     times = max(1, int(LEAST_ROUND_S / max(session.timed(1), 1e-6)))
     limit, found = time.perf_counter() + seconds, list[Round]()
     while len(found) < LEAST_SOUND or (sum(r.sound for r in found) < rounds and time.perf_counter() < limit):
-        found.append(one_round(session, times, share_of or cpu_share))
+        found.append(replace(one_round(session, times, share_of or cpu_share), by_processor=by_processor))
         tell(sum(r.sound for r in found))
     energy = energy_of(session, meter) if meter is not None else None
     return reading(found, energy)
@@ -113,9 +120,10 @@ def reading(found: list[Round], energy: float | None = None) -> Reading:
     """The median and the middle half of the sound rounds; of all where fewer than `LEAST_SOUND` are sound."""
     sound = [r for r in found if r.sound]
     kept = sound if len(sound) >= min(LEAST_SOUND, len(found)) else found
-    times = sorted(r.time_s for r in kept)
+    times = sorted(r.counted_s for r in kept)
     low, middle, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
     return Reading(
         time_s=middle, low_s=low, high_s=high, least_s=times[0], rounds=len(found), disturbed=len(found) - len(sound),
         share=sum(r.share for r in kept) / len(kept), cpu_s=median(r.cpu_s for r in kept), load=load_average(), energy_j=energy,
+        by_processor=kept[0].by_processor,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,14 @@ def test_rounds_go_on_until_enough_are_sound_or_the_time_is_over(pretended: Pret
     found = measure(pretended(), rounds=4, seconds=60, share_of=lambda *_: next(shares))
     assert (found.rounds, found.disturbed) == (6, 2)
     assert measure(pretended(), rounds=10**9, seconds=0.0, share_of=lambda *_: 0.1).rounds == 3
+
+
+def test_processor_time_counts_where_it_is_asked_for() -> None:
+    found = reading([replace(r, by_processor=True) for r in rounds((2.0, 0.5), (4.0, 0.25), (1.0, 1.0))])
+    assert (found.time_s, found.disturbed, found.by_processor) == (1.0, 0, True)
+    many = Plan(networks=("resnet_56",), batches=(1,), threads=(1, 2), hw="host", rounds=1, seconds=1.0, by_processor=True)
+    with pytest.raises(Unsupported, match="--threads 1"):
+        check(many)
 
 
 def test_short_runs_are_timed_together(pretended: Pretended) -> None:
