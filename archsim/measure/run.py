@@ -84,8 +84,8 @@ def check(plan: Plan) -> None:
 
     Rows carry no absolute paths, which tell of users and folders.
     """
-    if plan.by_processor and plan.threads != (1,):
-        raise Unsupported("--processor-time says what one thread takes; add --threads 1")
+    if plan.by_processor and (plan.threads != (1,) or find(plan.hw).kind != "cpu"):
+        raise Unsupported("--processor-time says what one thread of a processor takes; add --threads 1")
     for net in plan.networks:
         if os.path.isabs(net):
             raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")

@@ -84,11 +84,12 @@ def measure(
     tell: Callable[[int], None] = lambda done: None, share_of: Callable[[float, float, int], float] | None = None,
 ) -> Reading:
     """Warm up, then run until there are `rounds` sound rounds or `seconds` are over, but `LEAST_SOUND` rounds at least."""
+    share_of = share_of or (cpu_share if session.host == "cpu" else unseen_share)
     session.timed(WARM_UP)
     times = max(1, int(LEAST_ROUND_S / max(session.timed(1), 1e-6)))
     limit, found = time.perf_counter() + seconds, list[Round]()
     while len(found) < LEAST_SOUND or (sum(r.sound for r in found) < rounds and time.perf_counter() < limit):
-        found.append(replace(one_round(session, times, share_of or cpu_share), by_processor=by_processor))
+        found.append(replace(one_round(session, times, share_of), by_processor=by_processor))
         tell(sum(r.sound for r in found))
     energy = energy_of(session, meter) if meter is not None else None
     return reading(found, energy)
@@ -105,6 +106,11 @@ def one_round(session: Session, times: int, share_of: Callable[[float, float, in
 def cpu_share(used_s: float, wall_s: float, threads: int) -> float:
     """Processor time over what `threads` threads could have had."""
     return min(1.0, used_s / (wall_s * threads))
+
+
+def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
+    """Of a GPU: the host may sleep while it works, and nothing tells whether another program had it."""
+    return 1.0
 
 
 def energy_of(session: Session, meter: Meter) -> float:

@@ -50,6 +50,8 @@ class TorchSession:
         self.stack, self.host = STACKS[device], "gpu" if device == "cuda" else "cpu"
         self.software = f"torch {torch.__version__}"
         torch.set_num_threads(threads)
+        if device == "cuda":  # rows say fp32, and PyTorch would let convolutions use tf32
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         torch.manual_seed(0)
         self._feeds = {name: torch.from_numpy(array).to(device) for name, array in feeds(trace).items()}
         self._weights = {op.name: [self._weight(shape) for shape in shapes_of(op)] for op in trace.ops}

@@ -94,6 +94,18 @@ def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("ready")
+def test_constants_are_fitted_to_rows_of_a_machine_of_one_s_own(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    spec, rows, out = str(tmp_path / "mine.toml"), str(tmp_path / "mine.csv"), str(tmp_path / "fitted.toml")
+    assert cli("detect", "--id", "my_machine", "--out", spec).code == 0
+    nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
+    assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
+    result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mlas", "--out", out)
+    assert "fitting to 6 of 6 rows" in result.err
+    assert Path(out).exists()
+
+
+@pytest.mark.usefixtures("ready")
 def test_an_op_that_is_not_there_is_a_skip(cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     assert cli("measure", "--net", "alexnet", "--per-op", "--out", str(path), *QUICK).code == 0

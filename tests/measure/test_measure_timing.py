@@ -64,6 +64,12 @@ def test_the_share_is_of_all_threads() -> None:
     assert cpu_share(2.1, 1.0, 2) == 1.0
 
 
+def test_a_gpu_s_host_may_sleep(pretended: Pretended) -> None:
+    session: Any = pretended()
+    session.host = "gpu"
+    assert measure(session, rounds=3, seconds=60).disturbed == 0
+
+
 def test_a_package_counter_that_wraps_is_unwrapped(tmp_path: Path) -> None:
     place = tmp_path / "intel-rapl:0"
     (tmp_path / "intel-rapl:0:0").mkdir()

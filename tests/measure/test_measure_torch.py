@@ -57,6 +57,8 @@ def stand_in(gpu: bool) -> Any:
         randn=lambda shape: np.random.default_rng(0).standard_normal(shape).view(Tensor), from_numpy=lambda a: a.view(Tensor),
         inference_mode=contextlib.nullcontext, cat=lambda x, axis: np.concatenate(x, axis).view(Tensor),
         nn=SimpleNamespace(functional=SimpleNamespace(linear=linear, relu=lambda x: np.maximum(x, 0))),
+        backends=SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=True),
+                                 cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=True))),
         cuda=SimpleNamespace(is_available=lambda: gpu, Event=Event),
     )  # fmt: skip
     return torch
@@ -85,7 +87,9 @@ def test_a_network_runs_and_is_timed_op_by_op_on_the_processor() -> None:
 
 
 def test_a_gpu_is_timed_by_its_events() -> None:
-    session = TorchSession(stand_in(gpu=True), trace(), 2, "cuda")
+    torch = stand_in(gpu=True)
+    session = TorchSession(torch, trace(), 2, "cuda")
+    assert [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32] == [False, False]
     assert (session.stack, session.host, session.threads) == ("pytorch-2", "gpu", 1)
     assert session.timed(3) == pytest.approx(6e-3)  # two products in each run
     times, _ = session.per_op(1)
