@@ -63,8 +63,9 @@ def command(
     )  # fmt: skip
     if not plan.networks:
         raise click.UsageError("--net names no network")
-    check(plan)
-    _say(energy_said("gpu" if device == "cuda" else "cpu"))
+    kind = "gpu" if device == "cuda" else "cpu"
+    check(plan, kind)
+    _say(energy_said(kind))
     refused = 0
     with Writer(out, sys.stdout) as writer:
         try:

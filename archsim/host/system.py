@@ -86,7 +86,7 @@ def read_machine(root: Path = Path("/"), allowed: Collection[int] | None = None)
     flags = frozenset((words.get("flags") or words.get("Features", "")).split())
     power = _package_power(root, sockets)
     limits = [
-        *unseen, *missed,
+        *unseen, *missed, *_hybrid(root),
         *(["power limit and energy: /sys/class/powercap is not readable here"] if power is None else []),
     ]  # fmt: skip
     return Machine(
@@ -176,6 +176,12 @@ def _core_of(root: Path, cpu: int) -> tuple[int, int] | None:
     siblings = cpu_list(words_of(folder / "thread_siblings_list"))
     core = min(siblings) if siblings else _number(folder / "core_id")
     return None if core is None else (package or 0, core)
+
+
+def _hybrid(root: Path) -> list[str]:
+    """What is lost where a processor has cores of two kinds."""
+    small = cpu_list(words_of(root / "sys/devices/cpu_atom/cpus"))
+    return [f"two kinds of cores: {len(small)} processors are efficiency cores, but count like the others"] if small else []
 
 
 def _caches(root: Path, cpu: int, usable: list[int], cores: int) -> tuple[tuple[Cache, ...], list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from archsim.errors import MissingExtra
+from archsim.errors import MissingExtra, Unsupported
 from archsim.measure.graph import build, feeds, is_external, model_of
 from archsim.measure.profile import per_group
 from archsim.trace.trace import BoundTrace
@@ -53,7 +53,10 @@ class OnnxSession:
         return options
 
     def _open(self, options: Any) -> Any:
-        return self._ort.InferenceSession(self._model, options, providers=["CPUExecutionProvider"])
+        try:
+            return self._ort.InferenceSession(self._model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's own errors share no base but this
+            raise Unsupported(f"onnxruntime refuses the network ({str(error).splitlines()[0][:200]})") from None
 
     def timed(self, times: int) -> float:
         """Seconds for so many runs."""

@@ -72,19 +72,25 @@ def device_of(hw: str | None, device: str) -> str:
         return hw or "host"
     from archsim.host.gpus import read_gpus, relative
 
-    facts = read_gpus()[0]
+    found = read_gpus()
+    if not found:
+        raise Unsupported("--device cuda: the driver lists no GPU")
+    facts = found[0]
     kin = relative(facts)
     if kin is None:
         raise Unsupported(f"{facts.name} is not among the shipped devices; write its spec and name it with --hw")
     return kin.identity.id
 
 
-def check(plan: Plan) -> None:
-    """Refuse a network that is not there or needs more than a batch, before anything runs.
+def check(plan: Plan, kind: str = "cpu") -> None:
+    """Refuse what cannot be measured on a device of this kind, or would say something untrue, before anything runs.
 
     Rows carry no absolute paths, which tell of users and folders.
     """
-    if plan.by_processor and (plan.threads != (1,) or find(plan.hw).kind != "cpu"):
+    spec = find(plan.hw)
+    if spec.kind != kind:
+        raise Unsupported(f"--hw {plan.hw} is a {spec.kind}, but the networks would run on a {kind}")
+    if plan.by_processor and (plan.threads != (1,) or kind != "cpu"):
         raise Unsupported("--processor-time says what one thread of a processor takes; add --threads 1")
     for net in plan.networks:
         if os.path.isabs(net):
@@ -97,20 +103,21 @@ def check(plan: Plan) -> None:
 def results(plan: Plan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
     """Measure cell by cell. A network that cannot be built, or is too large, is refused by name; the others go on."""
     spec = find(plan.hw)
-    shipped = spec.identity.id in names()
+    shipped = spec.identity.id in names() and find(spec.identity.id).digest == spec.digest
     for net in plan.networks:
         for batch in plan.batches:
             for threads in plan.threads if spec.kind == "cpu" else (1,):
                 label = f"{net}, batch {batch}" + (f", {threads} threads" if spec.kind == "cpu" else "")
                 tell(f"{label}: building")
+                trace = bound(net, batch)
                 try:
-                    session = open_session(bound(net, batch), threads)
-                except (Unsupported, MemoryError) as error:
-                    yield Result(label=label, rows=[], said=f"{label}: refused, {error or 'not enough memory'}", refused=True)
-                    continue
-                cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
-                            spec=spec, shipped=shipped, split=plan.split)  # fmt: skip
-                yield _measured(plan, cell, session, label, tell)
+                    session = open_session(trace, threads)
+                    cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
+                                spec=spec, shipped=shipped, split=plan.split)  # fmt: skip
+                    yield _measured(plan, cell, session, label, tell)
+                except (Unsupported, MemoryError, RuntimeError) as error:  # a runtime that refuses raises the last
+                    why = (str(error).splitlines() or ["not enough memory"])[0][:200]
+                    yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
 
 
 def bound(net: str, batch: int) -> BoundTrace:

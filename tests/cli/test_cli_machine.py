@@ -156,6 +156,8 @@ BAD = {
     "threads": (("--net", "alexnet", "--threads", "1000000"), 2, "may use"),
     "backend": (("--net", "alexnet", "--backend", "tensorflow"), 2, "onnxruntime, torch"),
     "device": (("--net", "alexnet", "--device", "cuda"), 2, "--backend torch"),
+    "a GPU's spec": (("--net", "alexnet", "--hw", "gtx_1080"), 2, "is a gpu"),
+    "processor time": (("--net", "alexnet", "--threads", "1", "--processor-time", "--hw", "gtx_1080"), 2, "is a gpu"),
     "spec": (("--net", "alexnet", "--hw", "no.toml"), 66, "no such file"),
     "path": (("--net", "/no/such.jsonl"), 2, "relative"),
     "no such trace": (("--net", "mine.jsonl"), 66, "no such file"),

@@ -121,8 +121,6 @@ def test_without_sys_everything_that_is_missing_is_said_and_assumed(tmp_path: Pa
     assert any("topology" in text for text in found.unseen)
     spec = spec_of(found)
     assert float(spec.entries["l3.size"].value) > 0
-    assert "relative" not in spec.entries["l3.size"].note
-    assert "E5-2650 v3" in catalog.find("xeon_e5_2650_v3_2s").identity.name
     assert spec.entries["l3.size"].source.startswith("hwspecs/xeon_e5_2650_v3_2s.toml")
 
 
@@ -135,6 +133,12 @@ def test_a_virtual_machine_that_hides_its_model(tmp_path: Path) -> None:
     assert spec.entries["clock.base"].value == 2.6e9
     assert spec.entries["core.fma_latency"].kind == "assumed"
     assert "the host's" in spec.entries["l3.size"].note
+
+
+def test_efficiency_cores_are_said(tmp_path: Path) -> None:
+    root = machine(tmp_path, HASWELL)
+    put(root, "sys/devices/cpu_atom/cpus", "2-3")
+    assert any("2 processors are efficiency cores" in text for text in read_machine(root).unseen)
 
 
 def test_an_arm_server(tmp_path: Path) -> None:
