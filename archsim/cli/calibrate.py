@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from archsim.cli.options import specs_by_id
 from archsim.errors import EXIT
 
 
 @click.command("calibrate")
 @click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
+@click.option("--spec", "specs", multiple=True, metavar="FILE", help="Specs that the rows name by their ids.")
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX", help="Only constants whose names begin so; all if not given.")
 @click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device.")
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
@@ -16,8 +18,8 @@ from archsim.errors import EXIT
               help="Also measure the intervals by cross-validation over this fold.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
 def command(
-    measured: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None, calibration: str | None, intervals: str | None,
-    out: str | None,
+    measured: tuple[str, ...], specs: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None,
+    calibration: str | None, intervals: str | None, out: str | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -27,6 +29,7 @@ def command(
     \b
     Examples:
       archsim calibrate --kind gpu --intervals hardware --out calibration.toml
+      archsim calibrate --measured mine.csv --spec host.toml --fit cpu. --out mine.toml
       archsim calibrate --measured mine.csv --fit issue. --fit host. --out mine.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration mine.toml
     """
@@ -43,7 +46,7 @@ def command(
     from archsim.validate.readers import read_files
 
     start = (load(calibration) if calibration else default()).before_fit()
-    cases, skips = read_files(measured)
+    cases, skips = read_files(measured, specs_by_id(specs))
     every = thinned(with_times(cases))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)

@@ -10,7 +10,7 @@ import click
 from archsim.errors import EXIT
 
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
-EXTRAS = {"calibrate": "scipy"}
+EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime"}
 
 
 @click.command("doctor")

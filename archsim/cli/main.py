@@ -21,6 +21,8 @@ COMMANDS = {
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
     "show": ("archsim.cli.show", "One device, network or stack with every number and its source."),
     "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),
+    "detect": ("archsim.cli.detect", "Describe this machine as a spec; --hw host uses it."),
+    "measure": ("archsim.cli.measure", "Run networks on this machine and write what they took."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),
 }
 

@@ -63,6 +63,14 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def specs_by_id(specs: Sequence[str]) -> dict[str, str]:
+    """The paths of spec files by the ids that they have inside."""
+    from archsim.device.catalog import find
+
+    paths = [path if "/" in path or path.endswith(".toml") else f"./{path}" for path in specs]
+    return {find(path).identity.id: path for path in paths}
+
+
 _TERM = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z")
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from archsim.cli.options import specs_by_id
+from archsim.cli.progress import Progress
 from archsim.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 
 @click.command("validate")
 @click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
+@click.option("--spec", "specs", multiple=True, metavar="FILE", help="Specs that the rows name by their ids.")
 @click.option("--add", default=None, metavar="FILE", help="Check a file for the corpus, and predict nothing.")
 @click.option("--source", default=None, help="Only rows of these sources (several by commas, here and below).")
 @click.option("--hardware", default=None, help="Only these devices.")
@@ -44,9 +45,9 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--folds", default=None, metavar="FOLDS",
               help="Cross-validate for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
-    measurements: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str, baseline: str, without: str,
-    calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None, freeze: str | None,
-    folds: str | None, **chosen: str | None,
+    measurements: tuple[str, ...], specs: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str,
+    baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None,
+    freeze: str | None, folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """How far the predictions are from what others have measured.
 
@@ -61,6 +62,7 @@ def command(
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
+      archsim validate --measurements mine.csv --spec host.toml --by network
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
     """
@@ -83,7 +85,7 @@ def command(
 
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements)
+        cases, skips = read_files(measurements, specs_by_id(specs))
         request = _request(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
         if fold is not None:
@@ -212,25 +214,3 @@ def _chosen(cases: list[Case], skips: list[Skip], chosen: dict[str, str | None])
         cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
         skips = [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
     return cases, skips
-
-
-class Progress:
-    """A line on standard error that says what is being done, only on a terminal and only when it takes long."""
-
-    def __init__(self) -> None:
-        self._stream = sys.stderr
-        self._shown, self._next = False, time.monotonic() + 0.5
-
-    def __enter__(self) -> Callable[[str], None]:
-        return self._tell
-
-    def _tell(self, text: str) -> None:
-        if self._stream.isatty() and time.monotonic() >= self._next:
-            self._shown, self._next = True, time.monotonic() + 0.1
-            self._stream.write(f"\r\x1b[Karchsim: {text}")
-            self._stream.flush()
-
-    def __exit__(self, *failure: object) -> None:
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()

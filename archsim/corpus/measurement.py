@@ -41,7 +41,7 @@ def rows_of(network: str, hardware: str) -> Iterator[Measurement]:
     for lines in _network_files():
         near = [line for line in lines[1:] if network in line and hardware in line]
         for row in csv.DictReader([lines[0], *near]):
-            if (row["network"], row["hardware"]) == (network, hardware):
+            if (row["network"], row["hardware"]) == (network, hardware) and not row.get("op"):
                 yield _measurement(row)
 
 

@@ -12,6 +12,7 @@ from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder
 
 FOLDER = "hwspecs"
+HOST = "host"
 
 
 @cache
@@ -21,7 +22,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name_or_path: str) -> Spec:
-    """The spec of a shipped device (by id or alias) or of a file.
+    """The spec of a shipped device (by id or alias) or of a file; `host` is the machine that this process runs on.
 
     Raises UnknownName with the nearest names, MissingFile, or InputError for a file that is no spec.
     """
@@ -37,6 +38,10 @@ def _find(name_or_path: str, heirs: tuple[str, ...]) -> Spec:
         if place in heirs:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
         return load(Path(name_or_path), lambda parent: _find(parent, (*heirs, place)))
+    if name_or_path == HOST:
+        from archsim.host.detect import host
+
+        return host()
     wanted = _plain(name_or_path)
     matches = sorted({device for alias, device in _aliases() if alias == wanted})
     if len(matches) == 1:

@@ -112,8 +112,12 @@ def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
 
     Raises InputError with every problem of the file, each beginning with its key.
     """
-    document = _document(place)
-    path = str(place)
+    return loads(read_text(place, SIZE_LIMIT), str(place), parent)
+
+
+def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
+    """The spec that `text` holds; `path` is what an error calls it."""
+    document = _document(text, path)
     header_words = {key: value for key, value in document.items() if not isinstance(value, dict)}
     header, problems = problems_of(HeaderForm, header_words, "")
     if header is None:
@@ -152,9 +156,7 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
         raise InputError(path, f"inherits: {error}") from None
 
 
-def _document(place: Path | Traversable) -> dict[str, Any]:
-    text = read_text(place, SIZE_LIMIT)
-    path = str(place)
+def _document(text: str, path: str) -> dict[str, Any]:
     dotted = _DOTTED.search(text)
     if dotted is not None:
         line = text.count("\n", 0, dotted.start()) + 1

@@ -69,6 +69,9 @@ def _source(row: Row) -> str:
 def _words(row: Row, family: Family) -> list[str]:
     cells = row.cells
     found = [_unknown(cells["hardware"], "hardware", _is_device, devices.names)]
+    if cells["hardware"] == devices.HOST:
+        found.append("hardware 'host' is whatever machine reads the row; ship a spec (`archsim detect --id NAME --out "
+                     "hwspecs/NAME.toml`) and name that")  # fmt: skip
     if cells.get("split", SPLITS[0]) not in SPLITS:
         found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
     written = cells.get("precision") or cells.get("dtype", "")

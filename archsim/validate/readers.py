@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 
 from archsim.corpus.shipped import shipped_files
 from archsim.corpus.table import Table, read_table, refuse
@@ -21,15 +23,18 @@ FAMILIES: tuple[Family, ...] = (
 )  # fmt: skip
 
 
-def read_files(files: Iterable[str | Path | Traversable] = ()) -> tuple[list[Case], list[Skip]]:
+def read_files(
+    files: Iterable[str | Path | Traversable] = (), specs: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of several files, of the shipped corpus if none are named.
 
+    `specs` are paths of spec files by the id that rows name them with; they go before shipped devices.
     Raises MissingFile, and InputError for a file whose form is broken; a row whose words are not known is a skip.
     """
     cases: list[Case] = []
     skips: list[Skip] = []
     for place in list(files) or shipped_files():
-        found, left = read(place)
+        found, left = read(place, specs)
         cases += found
         skips += left
     return cases, skips
@@ -44,12 +49,23 @@ def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
-def read(place: str | Path | Traversable) -> tuple[list[Case], list[Skip]]:
+def read(
+    place: str | Path | Traversable, specs: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of one file."""
     table = read_table(place)
     family = family_of(table)
     refuse(table.path, malformed(table, family))
-    return cases_of(table, family)
+    return cases_of(_resolved(table, specs) if specs else table, family)
+
+
+def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
+    """The table with the paths of specs in place of their ids."""
+    if "hardware" not in table.header:
+        return table
+    rows = [replace(row, cells={**row.cells, "hardware": specs.get(row.cells["hardware"], row.cells["hardware"])})
+            for row in table.rows]  # fmt: skip
+    return replace(table, rows=tuple(rows))
 
 
 def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 
 from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
+from archsim.device.spec import Spec
+from archsim.trace.trace import BoundOp
 from archsim.validate.case import METRICS, Case
 from archsim.validate.family import Family, integer
 from archsim.validate.resolve import Refused, as_timed, network, setting
 
+TOGETHER = "+"  # between the names of ops that ran as one
 _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
 
@@ -35,16 +38,35 @@ def read(row: Row, file: str) -> list[Case]:
     ran = script.task(task, name, framework)
     samples = script.samples(batch, name, framework)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
+    ops = network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework))
+    _same_spec(cells.get("spec_hash", ""), found.spec)
+    alone = cells.get("op", "")
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
-            stack=found.stack,
+            ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
             clock=script.clock(found.spec.identity.id, float(clock) * 1e6 if clock else None), file=file,
         )
     ]  # fmt: skip
+
+
+def _same_spec(written: str, spec: Spec) -> None:
+    """A row that says which spec it was measured with is not predicted with another."""
+    if written and written != spec.digest:
+        raise Refused(f"measured with another spec of {spec.identity.id!r} (hash {written}, this one has {spec.digest}); "
+                      "name its file with --spec")  # fmt: skip
+
+
+def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
+    """The ops that a row is about, which were timed together."""
+    wanted = names.split(TOGETHER)
+    found = tuple([op for op in ops if op.name in wanted])
+    if len(found) != len(wanted):
+        absent = sorted(set(wanted) - {op.name for op in found})
+        raise Refused(f"the network has no op {', '.join(absent)}")
+    return found
 
 
 def threads(cells: Mapping[str, str]) -> int | None:

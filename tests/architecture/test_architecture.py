@@ -14,7 +14,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # Each row may import itself and the rows above it.
 ORDER = (
     ("errors", "quantity", "files", "form"),
-    ("trace", "device", "stack", "corpus"),
+    ("trace", "device", "stack", "corpus", "host"),
     ("readers", "lower"),
     ("cost", "cache"),
     ("schedule",),
@@ -28,7 +28,7 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # Upward all the same, inside a function: an estimate in a notebook shows itself.
 EXCEPTIONS = {("answer", "archsim.report.notebook")}
-HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx"}
+HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml"}
 LONGEST = 400
 MODEL = ("lower", "cost", "schedule")
 READS_A_FILE = {"cost/constants.py"}  # the calibration file is read here, and nowhere else in the model

@@ -1,0 +1,49 @@
+"""`archsim detect`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("detect")
+@click.option("--out", default=None, metavar="FILE", help="Write the spec here; otherwise it is printed.")
+@click.option("--probe", is_flag=True, help="Measure clocks, copy bandwidth, latency and matrix products: some seconds.")
+@click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
+@click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
+def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
+    """Describe this machine as a spec: what the system tells, what --probe measures, and what had to be assumed.
+
+    Every value says how it was got; what could not be seen is said. Works in containers (their limits count) and in virtual
+    machines. Without --out the spec goes to standard output. `--hw host` of every other command is this machine,
+    described without --probe.
+
+    \b
+    Examples:
+      archsim detect
+      archsim detect --probe --out host.toml
+      archsim estimate --net alexnet --hw host.toml
+      archsim detect --gpu 0 --out gpu.toml
+    """
+    from archsim.cli.progress import Progress
+    from archsim.files import write_text
+
+    if gpu is not None:
+        from archsim.host.gpus import described
+
+        if probe:
+            raise click.UsageError("--probe measures the processor; leave it out beside --gpu")
+        text, said = described(gpu, name)
+    else:
+        from archsim.host.describe import summary
+        from archsim.host.detect import detect
+        from archsim.host.gpus import gpus_said
+
+        with Progress() as tell:
+            found = detect(probe, name, tell=tell)
+        text, said = found.text, f"{summary(found.spec, found.machine, found.probe)}\n{gpus_said()}"
+    click.echo("\n".join(f"archsim: {line}" for line in said.splitlines()), err=True)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_text(out, text)
+    click.echo(f"archsim: wrote {out}; use it with --hw {out}", err=True)

@@ -1,0 +1,109 @@
+"""`archsim measure`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from archsim.errors import EXIT
+
+if TYPE_CHECKING:
+    from archsim.measure.run import Open, Plan, Result
+
+
+@click.command("measure")
+@click.option("--net", required=True, help="Shipped networks or paths of trace files, several by commas.")
+@click.option("--batch", default="1", show_default=True, help="Samples per run, several by commas.")
+@click.option("--threads", default=None, help="CPU threads, several by commas; one per core if not given.")
+@click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
+@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
+@click.option("--hw", default=None, metavar="SPEC", help="The spec the rows name: a device or a file; host if not given.")
+@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Undisturbed rounds of each cell.")
+@click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Most time for them.")
+@click.option("--per-op", is_flag=True, help="Also time every op, by the runtime's profiler.")
+@click.option("--processor-time", "by_processor", is_flag=True,
+              help="Count processor time, for one thread on a machine that others use too.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Write no cell in which other work took the cores.")
+@click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
+              help="What the rows may be used for.")  # fmt: skip
+@click.option("--out", default=None, metavar="FILE", help="Write the rows here; otherwise they are printed.")
+def command(
+    net: str, batch: str, threads: str | None, backend: str, device: str, hw: str | None, rounds: int, seconds: float,
+    per_op: bool, by_processor: bool, strict: bool, split: str, out: str | None,
+) -> None:  # fmt: skip
+    """Run networks on this machine, with random weights, and write what they took as measurement rows.
+
+    Each cell is warmed up and timed in rounds; a round in which the process had less than 90 % of its processor time is
+    disturbed and, where enough others are left, not counted. Rows are written cell by cell, so an interrupt keeps them.
+
+    \b
+    Examples:
+      archsim measure --net alexnet,resnet_50 --out mine.csv
+      archsim measure --net resnet_50 --batch 1,16 --threads 1,2 --per-op --out mine.csv
+      archsim validate --measurements mine.csv --by network
+      archsim detect --probe --out host.toml
+      archsim measure --net resnet_50 --hw host.toml --out mine.csv
+      archsim validate --measurements mine.csv --spec host.toml
+    """
+    from archsim.cli.options import names
+    from archsim.host.system import allowed_here
+    from archsim.measure.rows import Writer
+    from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, whole_numbers
+
+    open_session = opener(backend, device)
+    wanted = device_of(hw, device)
+    counts = whole_numbers(threads, "--threads") if threads else (_cores(wanted),)
+    check_threads(counts, len(allowed_here()))
+    plan = Plan(
+        networks=tuple(dict.fromkeys(names(net))), batches=whole_numbers(batch, "--batch"), threads=counts, hw=wanted,
+        rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, by_processor=by_processor, split=split,
+    )  # fmt: skip
+    if not plan.networks:
+        raise click.UsageError("--net names no network")
+    kind = "gpu" if device == "cuda" else "cpu"
+    check(plan, kind)
+    _say(energy_said(kind))
+    refused = 0
+    with Writer(out, sys.stdout) as writer:
+        try:
+            for result in _with_progress(plan, open_session):
+                writer.write(result.rows)
+                refused += result.refused
+                _say(result.said)
+        finally:
+            _say(f"{writer.rows} rows" + (f" in {out}" if out and writer.rows else ""))
+    if refused:
+        raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _with_progress(plan: Plan, open_session: Open) -> Iterator[Result]:
+    """The cells, with a line of progress while one is measured and none between them."""
+    from archsim.cli.progress import Progress
+    from archsim.measure.run import results
+
+    now: list[Callable[[str], None]] = []
+    cells = results(plan, open_session, lambda text: now[-1](text))
+    while True:
+        with Progress() as tell:
+            now.append(tell)
+            result = next(cells, None)
+        if result is None:
+            return
+        yield result
+
+
+def _cores(hw: str) -> int:
+    """The cores of the device that the rows name, as far as this process may use them."""
+    from archsim.device.catalog import find
+    from archsim.device.device import Cpu
+    from archsim.host.system import allowed_here
+
+    device = find(hw).device
+    return min(int(device.core.count), len(allowed_here())) if isinstance(device, Cpu) else 1
+
+
+def _say(text: str) -> None:
+    click.echo(f"archsim: {text}", err=True)

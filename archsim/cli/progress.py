@@ -1,0 +1,29 @@
+"""A line on standard error that says what is being done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+
+class Progress:
+    """A line on standard error that says what is being done, only on a terminal and only when it takes long."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._shown, self._next = False, time.monotonic() + 0.5
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._tell
+
+    def _tell(self, text: str) -> None:
+        if self._stream.isatty() and time.monotonic() >= self._next:
+            self._shown, self._next = True, time.monotonic() + 0.1
+            self._stream.write(f"\r\x1b[Karchsim: {text}")
+            self._stream.flush()
+
+    def __exit__(self, *failure: object) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,93 @@
+"""What else the machine says while a network runs: processor time, load, energy."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from archsim.errors import Unsupported
+from archsim.host.system import words_of
+
+POWERCAP = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """Energy so far [J] since some moment, with what it covers; `read` may be asked at any time."""
+
+    covers: str
+    read: Callable[[], float]
+
+
+def load_average() -> float | None:
+    """Programs that wanted to run over the last minute; None where the system does not say."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def package_meter(folder: Path = POWERCAP) -> Meter:
+    """Energy of all processor packages by RAPL; Unsupported says why it cannot be read.
+
+    The counters wrap around: what a package has lost by that is added again whenever its reading falls.
+    """
+    packages = sorted(place for place in _listed(folder) if place.name.startswith("intel-rapl:") and place.name.count(":") == 1)
+    if not packages:
+        raise Unsupported(f"no energy: {folder} lists no package (a virtual machine or container rarely shows any)")
+    last, wrapped = dict.fromkeys(packages, 0), dict.fromkeys(packages, 0)
+
+    def read() -> float:
+        for place in packages:
+            now = _microjoules(place / "energy_uj")
+            if now < last[place]:
+                wrapped[place] += _microjoules(place / "max_energy_range_uj")
+            last[place] = now
+        return (sum(last.values()) + sum(wrapped.values())) * 1e-6
+
+    read()
+    return Meter(covers=f"{len(packages)} packages, RAPL", read=read)
+
+
+def _listed(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def _microjoules(place: Path) -> int:
+    text = words_of(place)
+    if not text.isdecimal():
+        raise Unsupported(f"no energy: {place} cannot be read by this user (only root may, unless its mode is changed)")
+    return int(text)
+
+
+def board_meter(index: int = 0) -> Meter:
+    """Energy of a GPU board by NVML; Unsupported where the driver or the chip (older than Volta) does not count it."""
+    from archsim.host.gpus import library
+
+    nvml = library()
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+
+    def read() -> float:
+        return float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1e-3
+
+    try:
+        read()
+    except nvml.NVMLError as error:
+        raise Unsupported(f"no energy: NVML says {error} (the counter needs Volta or newer)") from None
+    return Meter(covers="board, NVML", read=read)
+
+
+def meter_for(host: str) -> Meter | str:
+    """The energy meter of a `cpu` or `gpu`, or why there is none."""
+    try:
+        return board_meter() if host == "gpu" else package_meter()
+    except Unsupported as error:
+        return str(error)
+
+
+def processor_time() -> float:
+    """Seconds that all threads of this process have run."""
+    return time.process_time()

@@ -1,0 +1,174 @@
+"""The loop over networks, batches and threads: build, time, write, and say how it went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from archsim.device.catalog import find, names
+from archsim.errors import ArchsimError, InputError, UnknownName, Unsupported
+from archsim.measure.meters import Meter, meter_for
+from archsim.measure.rows import Cell, op_rows, rows_of
+from archsim.measure.timing import Reading, Session, measure
+from archsim.query import prepared
+from archsim.trace.trace import BoundTrace
+
+BACKENDS = ("onnxruntime", "torch")
+PROFILED = 5  # rounds of a profile
+Open = Callable[[BoundTrace, int], Session]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to measure.
+
+    `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out, `by_processor` counts processor time
+    instead of the wall's, which says what one thread takes on a machine that others use too.
+    """
+
+    networks: tuple[str, ...]
+    batches: tuple[int, ...]
+    threads: tuple[int, ...]
+    hw: str
+    rounds: int
+    seconds: float
+    per_op: bool = False
+    strict: bool = False
+    by_processor: bool = False
+    split: str = "calibrate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One cell as it came out: rows to write, and what to tell; a refused cell has no rows."""
+
+    label: str
+    rows: list[dict[str, str]]
+    said: str
+    refused: bool = False
+
+
+def opener(backend: str, device: str) -> Open:
+    """What makes a network ready to run; Unsupported or MissingExtra where this cannot be done here."""
+    if backend not in BACKENDS:
+        raise UnknownName("backend", backend, BACKENDS, hint=f"one of {', '.join(BACKENDS)}")
+    if backend == "torch":
+        from archsim.measure.torch_session import session_class
+
+        return session_class(device)
+    if device != "cpu":
+        raise Unsupported("--device cuda needs --backend torch: onnxruntime is run on the processor only")
+    from archsim.measure.onnx_session import OnnxSession, runtime
+
+    runtime()
+    return OnnxSession
+
+
+def device_of(hw: str | None, device: str) -> str:
+    """The device the rows are about: the one named, else this processor or the shipped spec of this GPU."""
+    if hw is not None or device == "cpu":
+        return hw or "host"
+    from archsim.host.gpus import read_gpus, relative
+
+    found = read_gpus()
+    if not found:
+        raise Unsupported("--device cuda: the driver lists no GPU")
+    facts = found[0]
+    kin = relative(facts)
+    if kin is None:
+        raise Unsupported(f"{facts.name} is not among the shipped devices; write its spec and name it with --hw")
+    return kin.identity.id
+
+
+def check(plan: Plan, kind: str = "cpu") -> None:
+    """Refuse what cannot be measured on a device of this kind, or would say something untrue, before anything runs.
+
+    Rows carry no absolute paths, which tell of users and folders.
+    """
+    spec = find(plan.hw)
+    if spec.kind != kind:
+        raise Unsupported(f"--hw {plan.hw} is a {spec.kind}, but the networks would run on a {kind}")
+    if plan.by_processor and (plan.threads != (1,) or kind != "cpu"):
+        raise Unsupported("--processor-time says what one thread of a processor takes; add --threads 1")
+    for net in plan.networks:
+        if os.path.isabs(net):
+            raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")
+        free = [symbol for symbol in prepared(net, "inference").free_symbols if symbol != "N"]
+        if free:
+            raise Unsupported(f"network {net} needs {', '.join(free)}, which `archsim measure` does not set")
+
+
+def results(plan: Plan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
+    """Measure cell by cell. A network that cannot be built, or is too large, is refused by name; the others go on."""
+    spec = find(plan.hw)
+    shipped = spec.identity.id in names() and find(spec.identity.id).digest == spec.digest
+    for net in plan.networks:
+        for batch in plan.batches:
+            for threads in plan.threads if spec.kind == "cpu" else (1,):
+                label = f"{net}, batch {batch}" + (f", {threads} threads" if spec.kind == "cpu" else "")
+                tell(f"{label}: building")
+                trace = bound(net, batch)
+                try:
+                    session = open_session(trace, threads)
+                    cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
+                                spec=spec, shipped=shipped, split=plan.split)  # fmt: skip
+                    yield _measured(plan, cell, session, label, tell)
+                except (Unsupported, MemoryError, RuntimeError) as error:  # a runtime that refuses raises the last
+                    why = (str(error).splitlines() or ["not enough memory"])[0][:200]
+                    yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
+
+
+def bound(net: str, batch: int) -> BoundTrace:
+    """A network with its batch."""
+    trace = prepared(net, "inference")
+    try:
+        return trace.bind(**({"N": batch} if trace.free_symbols else {}))
+    except ValueError as error:
+        raise InputError(f"--batch {batch}", str(error)) from None
+
+
+def _measured(plan: Plan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:
+    meter = meter_for(session.host)
+    found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, Meter) else None, plan.by_processor,
+                    lambda done: tell(f"{label}: {done} of {plan.rounds} rounds"))  # fmt: skip
+    if plan.strict and not found.sound:
+        said = f"{label}: refused, other work took the cores in {found.disturbed} of {found.rounds} rounds"
+        return Result(label=label, rows=[], said=said, refused=True)
+    covers = meter.covers if isinstance(meter, Meter) else ""
+    rows, said = rows_of(cell, found, covers), _said(label, found)
+    if plan.per_op:
+        tell(f"{label}: profiling")
+        times, others = session.per_op(PROFILED)
+        rows += op_rows(cell, times)
+        total = sum(times.values()) + others
+        said += f"; per op {1e3 * total:.3g} ms" + (f", {100 * others / total:.0f} % in layout changes" if others else "")
+    return Result(label=label, rows=rows, said=said)
+
+
+def _said(label: str, r: Reading) -> str:
+    text = f"{label}: {1e3 * r.time_s:.3g} ms ({1e3 * r.low_s:.3g} to {1e3 * r.high_s:.3g}), {r.rounds} rounds"
+    if r.disturbed:
+        text += f", {r.disturbed} disturbed" + ("" if r.sound else f" (processor share {100 * r.share:.0f} %: do not trust it)")
+    return text
+
+
+def energy_said(host: str) -> str:
+    """Where the energy comes from, or why there is none."""
+    meter = meter_for(host)
+    return f"energy: {meter.covers}" if isinstance(meter, Meter) else meter
+
+
+def whole_numbers(text: str, option: str) -> tuple[int, ...]:
+    """A comma-separated list of whole numbers from 1; ArchsimError otherwise."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or not all(word.isdecimal() and 0 < int(word) <= 1 << 20 for word in words):
+        raise ArchsimError(f"{option} {text!r} is not a list of whole numbers from 1, like 1,16")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+def check_threads(threads: Sequence[int], allowed: int) -> None:
+    """Refuse more threads than the process has processors for: such a time says nothing of the machine."""
+    if max(threads) > allowed:
+        raise Unsupported(f"--threads {max(threads)}: this process may use {allowed} processors")

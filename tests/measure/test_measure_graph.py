@@ -1,0 +1,146 @@
+"""Networks built from traces: every op kind, its shapes and a few values, in onnxruntime where it is installed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.errors import Unsupported
+from archsim.measure.graph import BUILDERS, build, feeds, model_of, window_pads
+from archsim.trace.file import load, loads, names
+from archsim.trace.op import KINDS
+from archsim.trace.trace import BoundTrace
+
+NOT_AT_INFERENCE = {"update", "cross_entropy"}
+
+
+def trace(inputs: dict[str, list[int]], *records: dict[str, Any]) -> BoundTrace:
+    head = {"schema": "archsim-trace/1", "name": "tiny", "inputs": inputs, "dtype": "fp32", "source": "test"}
+    return loads("".join(json.dumps(record) + "\n" for record in (head, *records))).bind()
+
+
+def op(kind: str, name: str, source: list[str], out: list[int], **more: Any) -> dict[str, Any]:
+    return {"op": kind, "name": name, "in": source, "out": out, **more}
+
+
+X, SEQUENCE = {"x": [2, 4, 9, 9]}, {"x": [2, 5, 8]}
+CASES = {
+    "conv2d": (X, op("conv2d", "y", ["x"], [2, 6, 5, 4], kernel=[3, 3], stride=[2, 2], pad=[1, 0, 1, 1], groups=2)),
+    "dilated": (X, op("conv2d", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], dilation=[2, 2], groups=4, bias=False)),
+    "max_pool": (X, op("max_pool", "y", ["x"], [2, 4, 5, 5], kernel=[2, 2], stride=[2, 2], ceil_mode=True)),
+    "avg_pool": (X, op("avg_pool", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1])),
+    "global_avg_pool": (X, op("global_avg_pool", "y", ["x"], [2, 4, 1, 1])),
+    "lrn": (X, op("lrn", "y", ["x"], [2, 4, 9, 9])),
+    "batch_norm": (X, op("batch_norm", "y", ["x"], [2, 4, 9, 9])),
+    "bias_add": (X, op("bias_add", "y", ["x"], [2, 4, 9, 9])),
+    "relu6": (X, op("relu6", "y", ["x"], [2, 4, 9, 9])),
+    "dropout": (X, op("dropout", "y", ["x"], [2, 4, 9, 9])),
+    "add": (X, op("add", "y", ["x", "x", "x"], [2, 4, 9, 9])),
+    "mul": (X, op("mul", "y", ["x", "x"], [2, 4, 9, 9])),
+    "concat": (X, op("concat", "y", ["x", "x"], [2, 8, 9, 9])),
+    "pad": (X, op("pad", "y", ["x"], [2, 4, 10, 12], before=[0, 0, 1, 1], after=[0, 0, 0, 2])),
+    "reshape": (X, op("reshape", "y", ["x"], [2, 324])),
+    "transpose": (X, op("transpose", "y", ["x"], [2, 9, 9, 4], order=[0, 2, 3, 1])),
+    "slice": (X, op("slice", "y", ["x"], [2, 2, 9, 9], axis=1, start=1, stop=3)),
+    "linear": (SEQUENCE, op("linear", "y", ["x"], [2, 5, 3])),
+    "layer_norm": (SEQUENCE, op("layer_norm", "y", ["x"], [2, 5, 8])),
+    "softmax": (SEQUENCE, op("softmax", "y", ["x"], [2, 5, 8])),
+    "gelu": (SEQUENCE, op("gelu", "y", ["x"], [2, 5, 8])),
+    "sigmoid": (SEQUENCE, op("sigmoid", "y", ["x"], [2, 5, 8])),
+    "tanh": (SEQUENCE, op("tanh", "y", ["x"], [2, 5, 8])),
+    "relu": (SEQUENCE, op("relu", "y", ["x"], [2, 5, 8])),
+    "matmul": (SEQUENCE, op("matmul", "y", ["x", "x"], [2, 5, 5], transpose_b=True)),
+    "lstm": (SEQUENCE, op("lstm", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
+    "lstm_cell": ({"x": [3, 8], "s": [2, 3, 6]}, op("lstm_cell", "y", ["x", "s"], [2, 3, 6], hidden=6)),
+    "embedding": ({"x": [2, 5]}, op("embedding", "y", ["x"], [2, 5, 7], vocabulary=11, features=7)),
+    "attention": (SEQUENCE, op("attention", "y", ["x", "x", "x"], [2, 5, 8], heads=2, causal=True)),
+}
+
+
+def answer(bound: BoundTrace) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
+    """The one output and the inputs of a run."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from archsim.measure.onnx_session import OnnxSession
+
+    session = OnnxSession(bound, 1)
+    return session._session.run(None, session._feeds)[0], session._feeds
+
+
+@pytest.mark.parametrize(("inputs", "record"), CASES.values(), ids=list(CASES))
+def test_an_op_runs_and_gives_its_shape(inputs: dict[str, list[int]], record: dict[str, Any]) -> None:
+    out, _ = answer(trace(inputs, record))
+    assert list(out.shape) == record["out"]
+    assert np.isfinite(out).all()
+
+
+def test_every_kind_of_the_vocabulary_is_built_or_has_no_place_at_inference() -> None:
+    assert set(KINDS) - set(BUILDERS) == NOT_AT_INFERENCE
+    assert {record["op"] for _, record in CASES.values()} == set(BUILDERS)
+
+
+def test_causal_attention_is_what_its_definition_says() -> None:
+    out, given = answer(trace(*CASES["attention"]))
+    x = given["x"].reshape(2, 5, 2, 4).transpose(0, 2, 1, 3)
+    scores = x @ x.transpose(0, 1, 3, 2) / 2 + np.triu(np.full((5, 5), -1e9), 1)
+    share = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = (share / share.sum(-1, keepdims=True)) @ x
+    np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(2, 5, 8), atol=1e-5)
+
+
+def test_grouped_queries_share_their_keys() -> None:
+    inputs = {"q": [2, 3, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
+    out, given = answer(trace(inputs, op("attention", "y", ["q", "k", "v"], [2, 3, 8], heads=4, kv_heads=2, causal=True)))
+    q = given["q"].reshape(2, 3, 4, 2).transpose(0, 2, 1, 3)
+    k, v = (np.repeat(given[name].reshape(2, 5, 2, 2).transpose(0, 2, 1, 3), 2, 1) for name in "kv")
+    scores = q @ k.transpose(0, 1, 3, 2) / 2**0.5 + np.triu(np.full((3, 5), -1e9), 3)
+    share = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = (share / share.sum(-1, keepdims=True)) @ v
+    np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(2, 3, 8), atol=1e-5)
+
+
+def test_a_partial_window_is_padded_to_its_size() -> None:
+    bound = trace(*CASES["max_pool"])
+    assert window_pads(bound.ops[0]) == (0, 0, 1, 1)
+    out, given = answer(bound)
+    np.testing.assert_array_equal(out[..., 4, 4], given["x"][..., 8, 8])
+
+
+@pytest.mark.parametrize("net", names())
+def test_every_shipped_network_has_only_kinds_that_can_be_built(net: str) -> None:
+    assert {op.kind.op for op in load(net).ops} <= set(BUILDERS)
+
+
+def test_a_small_network_of_the_zoo_runs_and_its_ops_are_timed() -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from archsim.measure.onnx_session import OnnxSession
+
+    bound = load("resnet_56").bind(N=1)
+    session = OnnxSession(bound, 1)
+    assert session.outputs() == [op.shape for op in bound.ops if op.name in bound.outputs]
+    assert session.timed(1) > 0
+    times, others = session.per_op(2)
+    together = [name for group in times for name in group]
+    assert len(together) == len(set(together))
+    assert len(together) >= 0.9 * len(bound.ops)
+    assert 0 <= others < sum(times.values())
+
+
+def test_weights_stay_outside_the_model() -> None:
+    pytest.importorskip("onnx")
+    bound = trace({"x": [2, 1000]}, op("linear", "y", ["x"], [2, 1000]))
+    assert len(model_of(build(bound))) < 10_000
+
+
+def test_indices_are_within_their_table() -> None:
+    assert feeds(trace(*CASES["embedding"]))["x"].max() < 11
+
+
+def test_a_kind_without_a_builder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(BUILDERS, "relu")
+    with pytest.raises(Unsupported, match="relu"):
+        build(trace(*CASES["relu"]))

@@ -1,0 +1,171 @@
+"""Rounds, disturbance, meters and rows, with sessions that only pretend."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archsim.device.catalog import find
+from archsim.errors import ArchsimError, InputError, Unsupported
+from archsim.measure.meters import Meter, meter_for, package_meter
+from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
+from archsim.measure.run import Plan, check, check_threads, opener, results, whole_numbers
+from archsim.measure.timing import Round, Session, cpu_share, energy_of, measure, reading
+from archsim.trace.trace import BoundTrace
+
+Pretended = Callable[..., Session]
+
+
+def rounds(*pairs: tuple[float, float]) -> list[Round]:
+    return [Round(time_s=time_s, share=share, cpu_s=time_s * share) for time_s, share in pairs]
+
+
+def test_disturbed_rounds_are_left_out_of_the_median() -> None:
+    found = reading(rounds((1.0, 1.0), (1.1, 0.95), (1.2, 0.91), (9.0, 0.4)))
+    assert (found.time_s, found.rounds, found.disturbed, found.sound) == (1.1, 4, 1, True)
+    assert found.least_s == 1.0
+
+
+def test_without_enough_sound_rounds_all_count_and_the_reading_is_not_sound() -> None:
+    found = reading(rounds((1.0, 1.0), (3.0, 0.5), (5.0, 0.5)))
+    assert (found.time_s, found.disturbed, found.sound) == (3.0, 2, False)
+
+
+def test_rounds_go_on_until_enough_are_sound_or_the_time_is_over(pretended: Pretended) -> None:
+    shares = iter([0.5, 1.0, 0.2, 1.0, 1.0, 1.0])
+    found = measure(pretended(), rounds=4, seconds=60, share_of=lambda *_: next(shares))
+    assert (found.rounds, found.disturbed) == (6, 2)
+    assert measure(pretended(), rounds=10**9, seconds=0.0, share_of=lambda *_: 0.1).rounds == 3
+
+
+def test_processor_time_counts_where_it_is_asked_for() -> None:
+    found = reading([replace(r, by_processor=True) for r in rounds((2.0, 0.5), (4.0, 0.25), (1.0, 1.0))])
+    assert (found.time_s, found.disturbed, found.by_processor) == (1.0, 0, True)
+    many = Plan(networks=("resnet_56",), batches=(1,), threads=(1, 2), hw="host", rounds=1, seconds=1.0, by_processor=True)
+    with pytest.raises(Unsupported, match="--threads 1"):
+        check(many)
+
+
+def test_short_runs_are_timed_together(pretended: Pretended) -> None:
+    session: Any = pretended(seconds=0.002)
+    found = measure(session, rounds=3, seconds=60, share_of=lambda *_: 1.0)
+    assert found.time_s == pytest.approx(0.002)
+    assert session.calls == 3 + 1 + 3 * 10  # warm-up, a look, rounds of 20 ms
+
+
+def test_the_share_is_of_all_threads() -> None:
+    assert cpu_share(2.0, 2.0, 2) == 0.5
+    assert cpu_share(2.1, 1.0, 2) == 1.0
+
+
+def test_a_gpu_s_host_may_sleep(pretended: Pretended) -> None:
+    session: Any = pretended()
+    session.host = "gpu"
+    assert measure(session, rounds=3, seconds=60).disturbed == 0
+
+
+def test_a_package_counter_that_wraps_is_unwrapped(tmp_path: Path) -> None:
+    place = tmp_path / "intel-rapl:0"
+    (tmp_path / "intel-rapl:0:0").mkdir()
+    place.mkdir()
+    (place / "energy_uj").write_text("900000")
+    (place / "max_energy_range_uj").write_text("1000000")
+    meter = package_meter(tmp_path)
+    before = meter.read()
+    (place / "energy_uj").write_text("400000")
+    assert meter.read() - before == pytest.approx(0.5)
+
+
+def test_a_meter_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="lists no package"):
+        package_meter(tmp_path / "nothing")
+    (tmp_path / "intel-rapl:0").mkdir()
+    with pytest.raises(Unsupported, match="cannot be read by this user"):
+        package_meter(tmp_path)
+    found = meter_for("gpu")
+    assert isinstance(found, Meter | str)
+
+
+def test_energy_is_of_one_run(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.measure.timing.METER_S", 0.02)
+    session: Any = pretended()
+    meter = Meter(covers="test", read=lambda: 3.0 * session.calls)
+    assert energy_of(session, meter) == pytest.approx(3.0)
+
+
+CELL = Cell(network="alexnet", batch=2, threads=1, stack="onnxruntime-cpu", software="x", spec=find("i7_6700k"), shipped=True,
+            split="test")  # fmt: skip
+
+
+def test_rows_have_the_columns_and_the_joined_ops() -> None:
+    found = reading(rounds((0.5, 1.0)), energy=4.0)
+    rows = [*rows_of(CELL, found, "package"), *op_rows(CELL, {("a", "b"): 0.25})]
+    assert [(row["metric"], row["value"], row.get("op", "")) for row in rows] == [
+        ("latency_s", "0.5", ""), ("energy_j", "4", ""), ("latency_s", "0.25", "a+b")]  # fmt: skip
+    assert all(set(row) <= set(COLUMNS) for row in rows)
+    assert {row["spec_hash"] for row in rows} == {""}  # a shipped device needs no hash
+
+
+def test_a_file_grows_row_by_row_and_is_not_touched_before(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("earlier")
+    with Writer(str(path), io.StringIO()) as writer:
+        writer.write([])
+        assert path.read_text() == "earlier"
+        writer.write(op_rows(CELL, {("a",): 0.25}))
+        assert len(path.read_text().splitlines()) == 2  # it is there although the file is still open
+        writer.write(op_rows(CELL, {("b",): 0.25}))
+    assert [row["op"] for row in csv.DictReader(path.read_text().splitlines())] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("name", "text"), [(".", "is a folder"), ("no/mine.csv", "no folder")])
+def test_a_path_that_cannot_be_written_is_refused_first(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        Writer(str(tmp_path / name), io.StringIO())
+
+
+PLAN = Plan(networks=("resnet_56",), batches=(1, 2), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, per_op=True)
+
+
+def test_every_cell_gives_its_rows(pretended: Pretended) -> None:
+    found = list(results(PLAN, pretended))
+    assert [(r.label, len(r.rows)) for r in found] == [("resnet_56, batch 1, 1 threads", 2), ("resnet_56, batch 2, 1 threads", 2)]
+
+
+def test_strict_refuses_a_disturbed_cell(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.measure.timing.cpu_share", lambda *_: 0.3)
+    strict = Plan(networks=("resnet_56",), batches=(1,), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, strict=True)
+    (found,) = results(strict, pretended)
+    assert found.refused
+    assert found.rows == []
+    assert "3 of 3 rounds" in found.said
+
+
+def test_a_network_that_cannot_be_built_does_not_stop_the_others(pretended: Pretended) -> None:
+    def build(trace: BoundTrace, threads: int) -> Session:
+        if trace.inputs["data"][0] == 1:
+            raise RuntimeError("it has loops\nand a long story")
+        return pretended(trace, threads)
+
+    first, second = results(PLAN, build)
+    assert (first.refused, second.refused) == (True, False)
+    assert first.said.endswith("refused, it has loops")
+
+
+def test_what_is_wrong_is_said_before_anything_runs() -> None:
+    with pytest.raises(ArchsimError, match="whole numbers from 1"):
+        whole_numbers("1,0", "--batch")
+    with pytest.raises(Unsupported, match="may use 2"):
+        check_threads((1, 4), 2)
+    with pytest.raises(ArchsimError, match="nearest: torch"):
+        opener("torsh", "cpu")
+    with pytest.raises(Unsupported, match="--backend torch"):
+        opener("onnxruntime", "cuda")
+    with pytest.raises(Unsupported, match="relative"):
+        check(Plan(networks=("/home/somebody/net.jsonl",), batches=(1,), threads=(1,), hw="host", rounds=1, seconds=1.0))
