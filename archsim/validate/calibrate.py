@@ -220,8 +220,9 @@ def _influences(name: str, group: Group) -> bool:
         return False
     if rest == "tensor_prologue_clk":
         return isinstance(device, Gpu) and device.has_tensor(case.precision)
-    if family == "attention":
-        return device.kind == "gpu" and rest == "prologue_clk" and bool(np.any(group.lowered.kernels.exps > 0))
+    if rest == "prologue_clk" and family != "gemm":
+        column = group.lowered.kernels.exps if family == "attention" else group.lowered.kernels.gathers
+        return device.kind == "gpu" and bool(np.any(column > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in CPU_CONSTANTS
     if name in case.stack.efficiency.values():
