@@ -44,7 +44,8 @@ def gpu_cost(
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     latency = 0.0 if "launch" in without else device.launch.latency
-    overhead = np.asarray(latency * kernels.chain + np.zeros_like(moved))
+    between = 0.0 if "launch" in without else constants["conv.between_s"] * kernels.single
+    overhead = np.asarray(latency * kernels.chain + between + np.zeros_like(moved))
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
     overlap = np.where((kernels.matrix > 0) & (not device.has_tensor(precision)), SMOOTH, ASYNCHRONOUS)
     busy = np.where(runnable(kernels, device), smooth_maximum(bounds, overlap), np.inf)
@@ -69,14 +70,11 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
     """Clocks of a CTA for address set-up, first load and last store, [V].
 
     Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, and they come from other
-    libraries. So have convolutions, which compute indices first, and a product before and one after a softmax, whose
-    pipelines fill one after the other.
+    libraries. So has a product before and one after a softmax, whose pipelines fill one after the other.
     """
     tensor = device.has_tensor(precision)
     product = constants["gemm.tensor_prologue_clk" if tensor else "gemm.prologue_clk"]
-    gathered = product if tensor else constants["conv.prologue_clk"]
-    plain = np.where(kernels.gathers > 0, gathered, product)
-    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], plain))
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
 
 def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> Array:

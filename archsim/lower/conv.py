@@ -46,7 +46,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     kernel = Kernel(
         name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
         operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
-        c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), gathers=1, repeat=repeat,
+        c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
     indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
@@ -75,8 +75,7 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     kernel = Kernel(
         name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
         operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=2 * c,
-        cache_bytes=float(m * n * ATOMIC), flop=2.0 * layer.macs / layer.groups, items=float(m * n), gathers=1,
-        repeat=layer.groups,
+        cache_bytes=float(m * n * ATOMIC), flop=2.0 * layer.macs / layer.groups, items=float(m * n), repeat=layer.groups,
     )  # fmt: skip
     return Option(algorithm="scatter_gemm", kernels=(stream("zeros", 0.0, layer.input_bytes, element=layer.element), kernel))
 
@@ -108,8 +107,8 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     element, repeat = float(layer.element), layer.batch * layer.groups
     gemm = Kernel(
         name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
-        a_bytes=m * k * element,
-        b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n), repeat=repeat,
+        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n),
+        single=1, repeat=repeat,
     )  # fmt: skip
     # A 1 x 1 convolution is its own column matrix.
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
@@ -202,7 +201,7 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
         name=f"winograd_{side}x{side}", efficiency=efficiency, menu=context.menu(f"{name}_filter" if filtering else name),
         m=m, n=n, k=k, work=points, operand_a=float((side**2 if filtering else points) * element),
         operand_b=WINOGRAD_PATCH[side] * element, a_bytes=(a if filtering else filters) / repeat, b_bytes=b / repeat,
-        c_bytes=c / repeat, flop=2.0 * points * m * n * k, items=float(m * n), gathers=1, repeat=repeat,
+        c_bytes=c / repeat, flop=2.0 * points * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
     if filtering:
         return Option(algorithm=name, kernels=(kernel,))

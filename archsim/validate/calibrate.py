@@ -220,8 +220,8 @@ def _influences(name: str, group: Group) -> bool:
         return False
     if rest == "tensor_prologue_clk":
         return isinstance(device, Gpu) and device.has_tensor(case.precision)
-    if rest == "prologue_clk" and family != "gemm":
-        column = group.lowered.kernels.exps if family == "attention" else group.lowered.kernels.gathers
+    if rest in ("prologue_clk", "between_s") and family != "gemm":
+        column = group.lowered.kernels.exps if family == "attention" else group.lowered.kernels.single
         return device.kind == "gpu" and bool(np.any(column > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in CPU_CONSTANTS
