@@ -171,6 +171,6 @@ def test_texts_are_read_as_arithmetic():
 
 def test_no_quantity_is_named_twice_in_one_table():
     traffic = Equation(name="dram_bytes", unit="B", text="")
-    for matrix in (True, False):
-        names = [equation.name for equation in gpu.equations(matrix, traffic)]
+    for traits in (set(), {"product"}, {"product", "pages", "softmax", "overlapped", "split", "cluster", "chain", "paired"}):
+        names = [equation.name for equation in gpu.equations(frozenset(traits), traffic)]
         assert len(names) == len(set(names))
