@@ -83,7 +83,7 @@ class Protocol:
     `waits`: the frameworks whose timer waits for each layer.
     """
 
-    forward: bool | tuple[str, ...] = False
+    forward: bool | tuple[str, ...] = ()
     input_gradient: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
     not_fitted: tuple[str, ...] = ()

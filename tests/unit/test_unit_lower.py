@@ -305,7 +305,7 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
 
 def test_a_layer_may_cost_the_host_several_calls() -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), linear_host_ops=3, digest="host")
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3.0}, digest="host")
     assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
 
 

@@ -45,6 +45,6 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
 
 def test_caffe_calls_its_host_for_every_kernel() -> None:
     query = ask("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
-    per_op = replace(query, stack=replace(query.stack, host_calls="ops"))
+    per_op = replace(query, stack=replace(query.stack, host_unit="op"))
     dear = query.calibration.with_values({"host.caffe": 5e-5})
     assert run(replace(query, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]
