@@ -5,6 +5,7 @@ from __future__ import annotations
 from archsim.cost.gpu import SOFTMAX_ISSUES
 from archsim.cost.occupancy import REGISTER, WARP
 from archsim.cost.traffic import PAGE
+from archsim.device.device import Gpu
 from archsim.explain.equation import Equation, Quantities
 from archsim.lower.kernel import Kernels
 from archsim.query import Query
@@ -86,6 +87,7 @@ LATENCY = Equation(
 def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
     """What decides which equations hold for variant `v`."""
     device = query.spec.device
+    assert isinstance(device, Gpu)
     precision = arithmetic(query.stack, device, query.precision)
     own = {
         "product": kernels.matrix[v], "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],

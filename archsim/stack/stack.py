@@ -117,7 +117,7 @@ class Stack:
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
-    window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison
+    window_slots: float = 0.0  # issue slots for one value of a window (pooling, LRN): bounds, address, comparison
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
     half: str = "storage"  # fp16 without fast units: "storage": multiplied as fp32, "native": multiplied as fp16 all the same
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts

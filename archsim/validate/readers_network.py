@@ -42,7 +42,7 @@ def read(row: Row, file: str) -> list[Case]:
             ops=network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework)), spec=found.spec,
             stack=found.stack,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
-            clock=script.clock(found.spec.identity.id, float(clock) * 1e6 if clock else None), file=file,
+            clock=float(clock) * 1e6 if clock else None, file=file,
         )
     ]  # fmt: skip
 

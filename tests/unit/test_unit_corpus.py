@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
 from archsim.corpus.measurement import Protocol, citations, protocol, rows_of
 from archsim.stack import catalog as stacks
 from archsim.trace import names as networks
@@ -45,7 +49,6 @@ def test_a_source_that_is_not_described_ran_what_its_rows_say() -> None:
     assert plain.graph("alexnet", "caffe", "alexnet") == "alexnet"
     assert plain.stack("gtx_1080", "alexnet", "caffe-native", "table 7") == "caffe-native"
     assert plain.samples(128, "lstm_ptb", "cntk") == 128
-    assert plain.clock("tesla_k80", None) is None
     assert not plain.of_inputs("alexnet", "caffe")
     assert not plain.waits_for("caffe")
 
@@ -62,11 +65,6 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert of_network.samples(128, "lstm_ptb", "cntk") == 4
     assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"
     assert protocol("jcjohnson").of_inputs("vgg_16", "torch7")
-
-
-def test_a_clock_that_a_script_had_set_holds_where_none_was_measured() -> None:
-    script = Protocol(clocks_mhz={"tesla_k80": 562.0})
-    assert (script.clock("tesla_k80", None), script.clock("tesla_k80", 875e6), script.clock("gtx_980", None)) == (562e6, 875e6, None)
 
 
 def test_what_convnet_benchmarks_does_besides_its_task() -> None:
@@ -92,3 +90,14 @@ def test_every_stack_and_graph_that_a_protocol_names_is_shipped() -> None:
         script = protocol(source)
         assert {*script.stacks.values(), *script.versions.values()} <= set(stacks.names())
         assert set(script.graphs.values()) <= set(networks())
+
+
+def test_every_key_of_a_source_is_one_that_is_read_and_described() -> None:
+    """A misspelt key would do nothing."""
+    folder = Path(__file__).parents[2] / "reports"
+    described = folder.joinpath("README.md").read_text("utf-8")
+    sources = tomllib.loads(folder.joinpath("published", "sources.toml").read_text("utf-8"))
+    used = {key for entry in sources.values() for key in entry}
+    read = {field.name for field in fields(Protocol)}
+    assert used == read | {"citation", "title", "measured", "doubts"}
+    assert [key for key in sorted(read) if f"`{key}`" not in described] == []
