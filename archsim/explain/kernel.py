@@ -115,7 +115,7 @@ def story(teller: Teller, position: int) -> KernelStory:
     kernels, cost = teller.kernels, teller.result.cost
     chosen = int(teller.choice.variant[0, position])
     kernel = kernels.kernels[position]
-    steps, stands_for = _steps(teller, chosen)
+    steps, stands_for = steps_of(teller, chosen)
     parts = {step.name: step.value for step in steps if step.name in (*teller.cost.bounds, "launch")}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
@@ -153,7 +153,7 @@ def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     )  # fmt: skip
 
 
-def _steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
+def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     """The equations of one variant, and what stands behind the names in them."""
     query, kernels, cost = teller.query, teller.kernels, teller.cost
     family = kernels.constants[kernels.efficiency[v]]
