@@ -207,6 +207,8 @@ def _ending(cost: Cost) -> tuple[Equation, Equation]:
 
 def unit_of(constant: str) -> str:
     """The unit of a constant, which its name tells."""
+    if constant.endswith("_Bps"):
+        return "B/s"
     if constant.startswith("host.") or constant.endswith("_s"):
         return "s"
     return "clk" if constant.endswith("_clk") else "1"

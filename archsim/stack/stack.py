@@ -29,9 +29,8 @@ class Tile:
 class Menu:
     """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
 
-    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most
-    `split_wide` of them (0: any number). `architectures` are those for which it
-    takes the place of the menu it is named after.
+    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most `split_wide`
+    of them (0: any number). `architectures` are those for which it takes the place of the menu it is named after.
     """
 
     tiles: tuple[Tile, ...]
@@ -63,8 +62,7 @@ class Conv:
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
     2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
-    pass and each filter gradient. `index_launches` kernels store the indices of an implicit
-    product before it runs.
+    pass and each filter gradient. `index_launches` kernels store the indices of an implicit product before it runs.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
