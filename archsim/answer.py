@@ -239,7 +239,7 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
         batch=script.samples(row.batch, row.network, framework), precision=row.precision,
         task=script.task(row.task, row.network, framework),
         stack=script.stack(row.hardware, row.network, row.stack, row.reference),
-        threads=row.threads, clock=script.clock(row.hardware, row.clock_hz), calibration=calibration,
+        threads=row.threads, clock=row.clock_hz, calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
     timed = replace(query.stack, inputs=script.inputs or query.stack.inputs, waits=script.waits_for(framework))

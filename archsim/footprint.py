@@ -7,6 +7,7 @@ the memory that is `USABLE`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import prod
@@ -19,6 +20,7 @@ from archsim.trace.op import OPTIMISERS
 from archsim.trace.trace import BoundTrace
 
 USABLE = 0.95  # of the capacity; allocators lose the rest to granularity
+STRAIGHT = 8  # steps along straight lines before a search halves what is left
 MASTER = 4  # B, optimisers keep parameters in fp32
 
 
@@ -91,36 +93,37 @@ def largest_batch(query: Query, result: Run) -> int | None:
     """
     if "N" not in query.trace.symbols:
         return None
-    capacity = float(query.spec.device.memory.capacity)
-    positions = _with_workspace(result)
+    room = USABLE * float(query.spec.device.memory.capacity)
+    positions, here = _with_workspace(result), footprint_of(query, result)
 
-    def enough(batch: int) -> bool:
+    def need(batch: int) -> float:
         try:
             other = with_batch(query, batch)
         except ValueError:  # a tensor beyond every machine
-            return False
-        return fits(_with(other, _workspace(other, positions)), capacity)
+            return math.inf
+        return _with(other, _workspace(other, positions)).total
 
-    return largest(enough, _guess(query, footprint_of(query, result), capacity), LARGEST_BATCH)
+    return largest(need, room, (query.batch, here.total), _guess(query, here, room), LARGEST_BATCH)
 
 
-def largest(enough: Callable[[int], bool], guess: int, limit: int) -> int:
-    """The largest number from 0 to `limit` for which `enough` holds, if it holds up to there; 0 always does.
+def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
+    """The largest number from 0 to `limit` whose `need` is within `room`, if it grows with the number; 0 always is.
 
-    >>> largest(lambda n: n * n <= 50, 100, 1000)
+    The need is almost a straight line, so that the one through the last two points leads to the answer in a few steps from
+    `known`, a number and its need, and a `guess`; where it is not, halves do.
+
+    >>> largest(lambda n: n * n, 50, (1, 1), 100, 1000)
     7
     """
-    low, high, step = 0, limit + 1, 1
-    at = min(max(guess, 1), limit)
-    while low < at < high:  # away from the guess in growing steps, until the answer is between low and high
-        if enough(at):
-            low, at = at, at + step
-        else:
-            high, at = at, at - step
-        step *= 2
+    low, high, steps = 0, limit + 1, 0
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
+        at = min(max(guess, low + 1), high - 1)
+        needed, steps = need(at), steps + 1
+        low, high = (at, high) if needed <= room else (low, at)
+        rise = (needed - known[1]) / (at - known[0]) if at != known[0] else needed / at
+        straight = steps < STRAIGHT and 0 < rise < math.inf
+        guess = int(at + (room - needed) / rise) if straight else (low + high) // 2
+        known = (at, needed)
     return low
 
 
@@ -154,10 +157,10 @@ def _workspace(query: Query, positions: tuple[int, ...]) -> float:
     return float(run(replace(query, trace=replace(query.trace, ops=ops))).cost.workspace[0].max())
 
 
-def _guess(query: Query, need: Footprint, capacity: float) -> int:
+def _guess(query: Query, need: Footprint, room: float) -> int:
     """The batch that would fit if activations and workspace grew with it and nothing else did."""
     grows = need.activations + need.workspace
-    free = USABLE * capacity - (need.total - grows)
+    free = room - (need.total - grows)
     return int(min(LARGEST_BATCH, query.batch * max(0.0, free) / max(grows, 1.0)))
 
 

@@ -79,11 +79,10 @@ class Protocol:
     "framework network" -> the graph that it builds under that name. `inputs`: where its timed loop finds them, "device" or
     "host"; empty for what the stack says. `stacks`: "hardware stack" or "network stack" -> the one that it ran;
     `versions`: the same by how a row's place in the source begins. `tokens`: "framework network" -> tokens in a sequence,
-    where its batch counts tokens instead of sequences. `clocks_mhz`: hardware -> the core clock that it was set to.
-    `waits`: the frameworks whose timer waits for each layer.
+    where its batch counts tokens instead of sequences. `waits`: the frameworks whose timer waits for each layer.
     """
 
-    forward: bool | tuple[str, ...] = False
+    forward: bool | tuple[str, ...] = ()
     input_gradient: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
     not_fitted: tuple[str, ...] = ()
@@ -93,7 +92,6 @@ class Protocol:
     versions: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
     waits: tuple[str, ...] = ()
-    clocks_mhz: Mapping[str, float] = field(default_factory=dict)
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -108,11 +106,6 @@ class Protocol:
         if begins:
             return self.versions[max(begins, key=len)]
         return self.stacks.get(f"{hardware} {stack}") or self.stacks.get(f"{network} {stack}", stack)
-
-    def clock(self, hardware: str, measured: float | None) -> float | None:
-        """The core clock [Hz]: the `measured` one, or that which the script had set; None for whatever the device chose."""
-        fixed = self.clocks_mhz.get(hardware)
-        return fixed * 1e6 if measured is None and fixed else measured
 
     def waits_for(self, framework: str) -> bool:
         """Whether each layer was waited for."""
@@ -141,7 +134,7 @@ def protocol(source: str) -> Protocol:
         updates=tuple(entry.get("updates", ())), not_fitted=tuple(entry.get("not_fitted", ())),
         graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""), stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
-        waits=tuple(entry.get("waits", ())), clocks_mhz=entry.get("clocks_mhz", {}),
+        waits=tuple(entry.get("waits", ())),
     )  # fmt: skip
 
 

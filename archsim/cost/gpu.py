@@ -46,9 +46,10 @@ def gpu_cost(
     latency = 0.0 if "launch" in without else device.launch.latency
     between = 0.0 if "launch" in without else constants["conv.between_s"] * kernels.single
     overhead = np.asarray(latency * kernels.chain + between + np.zeros_like(moved))
-    terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "writes": writes, "rate": rate, "cta_work": work}
-    overlap = np.where((kernels.matrix > 0) & (not device.has_tensor(precision)), SMOOTH, ASYNCHRONOUS)
-    busy = np.where(runnable(kernels, device), smooth_maximum(bounds, overlap), np.inf)
+    smooth = np.where((kernels.matrix > 0) & (not device.has_tensor(precision)), SMOOTH, ASYNCHRONOUS)
+    terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "rate": rate, "cta_work": work, "fill": fill,
+             "stored": stored, "smooth": smooth}  # fmt: skip
+    busy = np.where(runnable(kernels, device), smooth_maximum(bounds, smooth), np.inf)
     return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms)
 
 

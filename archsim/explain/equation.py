@@ -40,7 +40,7 @@ class Equation:
 class Step:
     """An equation with its numbers. `value` is the model's own where the model has one, `right` what the text gives.
 
-    `names` are the quantities on the right-hand side, with value and unit. Without a text the value stands alone.
+    `names` are the quantities on the right-hand side, with value and unit.
     """
 
     name: str

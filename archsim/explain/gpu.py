@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from archsim.cost.gpu import SOFTMAX_ISSUES
 from archsim.cost.occupancy import REGISTER, WARP
+from archsim.cost.traffic import PAGE
+from archsim.device.device import Gpu
 from archsim.explain.equation import Equation, Quantities
+from archsim.lower.kernel import Kernels
 from archsim.query import Query
 from archsim.run import arithmetic
 
@@ -29,8 +33,13 @@ PRODUCT = (
              meaning="a thread holds side x side results"),
     Equation(name="rate", unit=RATE, text="pipe * issue * family / (1 + gemm.kappa * 2 / side)",
              meaning="multiply-accumulates per clock and SM in the inner loop"),
-    Equation(name="cta_work", unit="1", text="tile_m * tile_n * work * depth + gemm.prologue_clk * rate / resident",
-             meaning="multiply-accumulates of one CTA, with what its start and end cost"),
+    Equation(name="products", unit="1", text="tile_m * tile_n * work * depth", meaning="multiply-accumulates of one CTA"),
+)  # fmt: skip
+PAGES = Equation(name="pages", unit="1", text="depth / tile_k * (min(tile_m, m) + min(tile_n, n)) * row_bytes / page",
+                 meaning="memory pages that one CTA visits, each step anew")  # fmt: skip
+SOFTMAX = Equation(
+    name="softmax", unit="1", text="tile_m * depth * exps * (1 / rate.special + softmax_issues / rate.fp32) * rate",
+    meaning="what its exponentials keep the SM from multiplying",
 )  # fmt: skip
 STREAM = (
     Equation(name="ctas", unit="1", text="ceil(items / threads)", meaning="CTAs of one launch, a thread for each value"),
@@ -39,7 +48,6 @@ STREAM = (
     Equation(name="cta_work", unit="1", text="0.5 * flop / ctas", meaning="multiply-accumulates of one CTA"),
 )  # fmt: skip
 COMPUTE = (
-    Equation(name="fill", unit="1", text="gemm.saturation / warps", meaning="CTAs that keep the pipes of an SM busy"),
     Equation(name="busiest", unit="1", text="ceil(ctas / sm.count)", meaning="CTAs of the busiest SM"),
     Equation(name="full", unit="1", text="floor(busiest / resident)", meaning="its full rounds"),
     Equation(name="tail", unit="1", text="busiest - full * resident", meaning="CTAs in its last, partial round"),
@@ -47,22 +55,20 @@ COMPUTE = (
              meaning="its time in units of one CTA at the full rate"),
     Equation(name="compute", unit="s", text="cta_work * turns / (rate * clock)", meaning="time of the busiest SM"),
 )  # fmt: skip
-DRAM = (
-    Equation(name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable)",
-             meaning="memory traffic over the bandwidth that a long stream reaches"),
+PRODUCT_DRAM = Equation(
+    name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable)",
+    meaning="memory traffic over the bandwidth that a long stream reaches",
 )  # fmt: skip
-PRODUCT_L2 = (
-    Equation(name="loaded", unit="B", text="(min(tile_m, m) * operand_a + min(tile_n, n) * operand_b) * depth",
-             meaning="what one CTA loads"),
-    Equation(name="l2_bytes", unit="B", text="ctas * loaded + max(writes, cache_bytes)", meaning="traffic through the L2"),
+STREAM_DRAM = Equation(
+    name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable * family)",
+    meaning="memory traffic over the bandwidth that streams of this family reach",
 )  # fmt: skip
 STREAM_L2 = (
     Equation(name="l2_bytes", unit="B", text="max(a_bytes + b_bytes + c_bytes, cache_bytes)", meaning="traffic through the L2"),
 )  # fmt: skip
-L2 = (
-    Equation(name="l2", unit="s", text="l2_bytes / (l2.bandwidth * clock * l2.efficiency)",
-             meaning="L2 traffic over its bandwidth"),
-)  # fmt: skip
+L2 = Equation(
+    name="l2", unit="s", text="l2_bytes / (l2.bandwidth * clock * l2.efficiency)", meaning="L2 traffic over its bandwidth"
+)
 PRODUCT_FLIGHT = Equation(
     name="in_flight", unit="B",
     text="min(ctas, sm.count * resident) * (tile_m * operand_a + tile_n * operand_b) * tile_k * gemm.stages",
@@ -78,23 +84,75 @@ LATENCY = Equation(
 )  # fmt: skip
 
 
-def equations(matrix: bool, traffic: Equation, graph: bool = False) -> tuple[Equation, ...]:
-    """All of one kernel: a product or a stream. `traffic` is how `dram_bytes` comes about."""
-    head, cached = (PRODUCT, PRODUCT_L2) if matrix else (STREAM, STREAM_L2)
-    flight = PRODUCT_FLIGHT if matrix else STREAM_FLIGHT
-    gap = "min(launch.latency, graph.gap_s)" if graph else "launch.latency"
-    launch = Equation(name="launch", unit="s", text=gap, meaning="gap before each launch")
-    return (*head, *COMPUTE, traffic, *DRAM, *cached, *L2, flight, LATENCY, launch)
+def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
+    """What decides which equations hold for variant `v`."""
+    device = query.spec.device
+    assert isinstance(device, Gpu)
+    precision = arithmetic(query.stack, device, query.precision)
+    own = {
+        "product": kernels.matrix[v], "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],
+        "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
+        "chain": kernels.chain[v] > 1, "single": kernels.single[v], "tensor": device.has_tensor(precision), "graph": query.graph,
+        "paired": precision in ("fp16", "half") and "rate.fp16" in query.spec.entries and not device.has_tensor("fp16"),
+    }  # fmt: skip
+    return frozenset(name for name, value in own.items() if value)
 
 
-def quantities(query: Query) -> tuple[Quantities, dict[str, str]]:
+def equations(of: frozenset[str], traffic: Equation) -> tuple[Equation, ...]:
+    """All of one kernel with these traits. `traffic` is how `dram_bytes` comes about."""
+    gap = "min(launch.latency, graph.gap_s)" if "graph" in of else "launch.latency"
+    chained, single = "chain" in of, "single" in of
+    meaning = "gaps before the kernels of each launch" if chained else "gap before each launch"
+    launch = Equation(name="launch", unit="s", text=gap + " * chain" * chained + " + conv.between_s" * single,
+                      meaning=meaning + ", and between those of one image" * single)  # fmt: skip
+    if "product" in of:
+        body = (*PRODUCT, *_work(of), _fill(of), *COMPUTE, traffic, PRODUCT_DRAM, *_loaded(of), L2, PRODUCT_FLIGHT)
+    else:
+        body = (*STREAM, _fill(of), *COMPUTE, traffic, STREAM_DRAM, *STREAM_L2, L2, STREAM_FLIGHT)
+    return (*body, LATENCY, launch)
+
+
+def _work(of: frozenset[str]) -> tuple[Equation, ...]:
+    """What a CTA of a product keeps its SM from issuing."""
+    product = "gemm.tensor_prologue_clk" if "tensor" in of else "gemm.prologue_clk"
+    constant, paged = "attention.prologue_clk" if "softmax" in of else product, "pages" in of
+    lost = Equation(name="lost", unit="clk", text=f"{constant} / resident" + (" + gemm.page_clk * pages" if paged else ""),
+                    meaning="its start and end" + (", and address translation" if paged else ""))  # fmt: skip
+    beside = "sqrt(products ** 2 + softmax ** 2)" if "overlapped" in of else "products + softmax"
+    whole = beside if "softmax" in of else "products"
+    work = Equation(name="cta_work", unit="1", text=f"{whole} + lost * rate", meaning="multiply-accumulates, with what it loses")
+    return (*[PAGES] * paged, lost, *[SOFTMAX] * ("softmax" in of), work)
+
+
+def _fill(of: frozenset[str]) -> Equation:
+    packing = " * max(1, rate.fp16 / rate.fp32)" if "paired" in of else ""
+    return Equation(name="fill", unit="1", text=f"gemm.saturation{packing} / warps",
+                    meaning="CTAs that keep the pipes of an SM busy")  # fmt: skip
+
+
+def _loaded(of: frozenset[str]) -> tuple[Equation, ...]:
+    """L2 traffic of a product."""
+    from_a, from_b = "min(tile_m, m) * operand_a", "min(tile_n, n) * operand_b"
+    shared = f"min({from_a}, {from_b}) + max({from_a}, {from_b}) / cluster"
+    stored = "c_bytes + 2 * split * c_bytes" if "split" in of else "c_bytes"
+    return (
+        Equation(name="loaded", unit="B", text=f"({shared if 'cluster' in of else f'{from_a} + {from_b}'}) * depth",
+                 meaning="what one CTA loads"),
+        Equation(name="stored", unit="B", text=stored,
+                 meaning="its results" + (", and the parts of the split, written and read" if "split" in of else "")),
+        Equation(name="l2_bytes", unit="B", text="ctas * loaded + max(stored, cache_bytes)", meaning="traffic through the L2"),
+    )  # fmt: skip
+
+
+def quantities(query: Query, of: frozenset[str]) -> tuple[Quantities, dict[str, str]]:
     """What the equations name beside kernel, spec and constants; and which spec key or constant stands behind a name."""
     device = query.spec.device
-    precision = arithmetic(query.stack, device, query.precision)
+    # Streams compute in fp32, whatever they store.
+    precision = arithmetic(query.stack, device, query.precision) if of & {"product", "dense"} else "fp32"
     pipe = float(device.pipe(precision))
     rates = [key for key, entry in query.spec.entries.items() if key.startswith("rate.") and entry.value == pipe]
     named = [key for key in rates if precision.replace("half", "fp16") in key]
     issue = f"issue.{device.identity.architecture}"
-    known = {"warp": (float(WARP), "1"), "register": (float(REGISTER), "B"), "pipe": (pipe, RATE),
-             "issue": (query.calibration[issue], "1")}  # fmt: skip
+    known = {"warp": (float(WARP), "1"), "register": (float(REGISTER), "B"), "page": (float(PAGE), "B"), "pipe": (pipe, RATE),
+             "softmax_issues": (SOFTMAX_ISSUES, "1"), "issue": (query.calibration[issue], "1")}  # fmt: skip
     return known, {"pipe": (named or rates)[0], "issue": issue}

@@ -22,11 +22,10 @@ COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array
 BEST = 5  # tiles that are listed beside the one that runs
 # Columns and terms that are no plain numbers.
 UNITS = {"flop": "FLOP", "shared": "B", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B", "c_bytes": "B",
-         "cache_bytes": "B", "writes": "B"}  # fmt: skip
+         "cache_bytes": "B", "row_bytes": "B", "stored": "B"}  # fmt: skip
 LIMITS = {"by_registers": "registers", "by_shared": "shared memory", "by_warps": "warps", "sm.ctas": "what an SM can hold"}
 # How often each tensor crosses the memory's pins.
 MOVES = {"a_bytes": "a_reads", "b_bytes": "b_reads", "c_bytes": "c_moves"}
-CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ def story(teller: Teller, position: int) -> KernelStory:
     kernels, cost = teller.kernels, teller.result.cost
     chosen = int(teller.choice.variant[0, position])
     kernel = kernels.kernels[position]
-    steps, stands_for = _steps(teller, chosen)
+    steps, stands_for = steps_of(teller, chosen)
     parts = {step.name: step.value for step in steps if step.name in (*teller.cost.bounds, "launch")}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
@@ -154,29 +153,28 @@ def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     )  # fmt: skip
 
 
-def _steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
+def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     """The equations of one variant, and what stands behind the names in them."""
     query, kernels, cost = teller.query, teller.kernels, teller.cost
-    matrix, dense, threaded = (bool(column[v] > 0) for column in (kernels.matrix, kernels.dense, kernels.threaded))
     family = kernels.constants[kernels.efficiency[v]]
     columns = {name: values for name in COLUMNS if (values := getattr(kernels, name)).size == kernels.m.size}
     own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **cost.terms}.items()}
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
     if query.spec.kind == "gpu":
         traffic, moves = _traffic(teller, v)
-        table = gpu.equations(matrix, traffic, query.graph)
-        named, stands_for = gpu.quantities(query)
+        traits = gpu.traits(query, kernels, v)
+        table = gpu.equations(traits, traffic)
+        named, stands_for = gpu.quantities(query, traits)
         own |= moves
     else:
+        matrix, dense, threaded = (bool(column[v] > 0) for column in (kernels.matrix, kernels.dense, kernels.threaded))
         table = cpu.equations(matrix, dense, threaded, "l3" if "l3.size" in query.spec.entries else "l2")
         named, stands_for = cpu.quantities(query)
     model = {**cost.terms, **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,
              "launch": cost.overhead_s}  # fmt: skip
     values = {name: _at(value, v) for name, value in model.items()}
-    listed = {equation.name for equation in table}
-    further = [Equation(name=name, unit="s", text="") for name in cost.bounds if name not in listed]
     known = {**teller.known, **named, **own}
-    steps = solve([*table, *further, *_ending(cost)], known, values)
+    steps = solve([*table, *_ending(cost)], known, values)
     return [_limited(step) for step in steps], {**stands_for, "family": family}
 
 
@@ -189,13 +187,12 @@ def _limited(step: Step) -> Step:
 
 
 def _traffic(teller: Teller, v: int) -> tuple[Equation, dict[str, tuple[float, str]]]:
-    """Memory traffic as a sum over the tensors, where it is one."""
-    kernels, total = teller.kernels, _at(teller.cost.dram_bytes, v)
+    """Memory traffic as a sum over the tensors."""
+    kernels = teller.kernels
     sizes = {name: float(getattr(kernels, name)[v]) for name in MOVES}
     moved = {name: float(teller.alone[name][v]) for name, size in sizes.items() if size > 0}
-    adds_up = bool(moved) and abs(sum(moved.values()) - total) <= CLOSE * total
-    text = " + ".join(f"{name} * {MOVES[name]}" for name in moved) if adds_up else ""
-    equation = Equation(name="dram_bytes", unit="B", text=text,
+    text = " + ".join(f"{name} * {MOVES[name]}" for name in moved)
+    equation = Equation(name="dram_bytes", unit="B", text=text or "0",
                         meaning="memory traffic: how often each tensor moves; 0 times if still in the L2")  # fmt: skip
     return equation, {MOVES[name]: (moved[name] / sizes[name], "1") for name in moved}
 
@@ -210,6 +207,8 @@ def _ending(cost: Cost) -> tuple[Equation, Equation]:
 
 def unit_of(constant: str) -> str:
     """The unit of a constant, which its name tells."""
+    if constant.endswith("_Bps"):
+        return "B/s"
     if constant.startswith("host.") or constant.endswith("_s"):
         return "s"
     return "clk" if constant.endswith("_clk") else "1"

@@ -15,6 +15,7 @@ from archsim.explain.kernel import KernelStory, Teller, story, unit_of
 from archsim.fidelity import find as find_fidelity
 from archsim.query import ArgumentError, Query
 from archsim.run import Run, run
+from archsim.stack.stack import Stack
 from archsim.trace.attributes import written
 
 SCHEMA = "archsim-explanation/1"
@@ -149,20 +150,32 @@ def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
     query, result = teller.query, teller.result
     if plan < 0 or not query.stack.host or query.graph:
         return ()
-    launches = "launched * host.launch" if query.spec.kind == "gpu" else ""
-    text = " + ".join(filter(None, ("calls * framework", launches)))
+    on_gpu, kernels = query.spec.kind == "gpu", result.lowered.kernels
+    calls = "launched" if on_gpu and query.stack.host_unit == "kernel" else "calls"
+    parts = [f"{calls} * framework", "launched * host.launch" if on_gpu else ""]
+    updates = float(kernels.updates[plan]) if query.stack.update_host else 0.0
+    parts.append("updates * stall" if updates else "")
     known = {
-        **teller.known, "calls": (float(result.lowered.kernels.host_ops[plan]), "1"),
-        "framework": (query.calibration[query.stack.host], "s"), "launched": (float(result.cost.launches[0, plan]), "1"),
+        **teller.known, "calls": (float(kernels.host_ops[plan]), "1"), "launched": (float(result.cost.launches[0, plan]), "1"),
+        "updates": (updates, "1"),
+        **{name: (query.calibration[constant], "s") for name, constant in host_constants(query.stack).items()},
     }  # fmt: skip
-    equation = Equation(name="host", unit="s", text=text, meaning="what the host spends on the op, ahead of the device")
+    equation = Equation(name="host", unit="s", text=" + ".join(filter(None, parts)),
+                        meaning="what the host spends on the op" + ("; the device waits for the stall" if updates else
+                                                                    ", ahead of the device"))  # fmt: skip
     return tuple(solve([equation], known, {"host": float(result.host_s[0, index])}))
 
 
-def _behind(stories: Iterable[KernelStory], host: Iterable[Step], stack_host: str) -> list[str]:
+def host_constants(stack: Stack) -> dict[str, str]:
+    """Which constants stand behind the host's equation."""
+    named = {"framework": stack.host, "stall": stack.update_host}
+    return {name: constant for name, constant in named.items() if constant}
+
+
+def _behind(stories: Iterable[KernelStory], host: Iterable[Step], of_host: Mapping[str, str]) -> list[str]:
     """Spec keys and constants that the equations name, each once, in order."""
     names = [story.stands_for.get(name, name) for story in stories for step in story.steps for name in step.names]
-    names += [stack_host if name == "framework" else name for step in host for name in step.names]
+    names += [of_host.get(name, name) for step in host for name in step.names]
     return list(dict.fromkeys(names))
 
 
@@ -173,7 +186,7 @@ def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
     return tuple([
         Origin(name=name, value=float(entries[name].value), unit=units[name], kind=entries[name].kind,
                source="; ".join(filter(None, (entries[name].source, entries[name].note))))
-        for name in _behind(stories, (), "") if name in entries
+        for name in _behind(stories, (), {}) if name in entries
     ])  # fmt: skip
 
 
@@ -182,7 +195,7 @@ def _constants(query: Query, stories: tuple[KernelStory, ...], host: tuple[Step,
     return tuple([
         Origin(name=name, value=constants[name].value, unit=unit_of(name),
                kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
-        for name in _behind(stories, host, query.stack.host) if name in constants
+        for name in _behind(stories, host, host_constants(query.stack)) if name in constants
     ])  # fmt: skip
 
 

@@ -135,8 +135,8 @@ def _step(step: Step, stands_for: Mapping[str, str]) -> list[str]:
     text = _NAME.sub(lambda found: stands_for.get(found[0], found[0]), step.text)
     filled = _NAME.sub(lambda found: _amount(*step.names[found[0]]) if found[0] in step.names else found[0], step.text)
     value = _amount(step.value, step.unit)
-    first = f"{step.name:<12} = {_signs(text)}" if step.text else f"{step.name:<12}"
-    if filled in ("", value, step.text):
+    first = f"{step.name:<12} = {_signs(text)}"
+    if filled in (value, step.text):
         return [_noted(f"{first} = {value}", step.meaning)]
     second = f"{'':<12} = {_signs(filled)} = {value}"
     if len(first) <= NOTE or len(first) <= len(second):

@@ -36,7 +36,7 @@ def find(name_or_path: str) -> Stack:
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         return _build(Path(name_or_path))
     place = data_folder(FOLDER).joinpath(f"{name_or_path}.toml")
-    if not place.is_file() or name_or_path not in names():
+    if not place.is_file() or _document(place).get("abstract", False):
         raise UnknownName("stack", name_or_path, names(), hint="`archsim list stacks` prints all")
     return _build(place)
 

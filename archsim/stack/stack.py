@@ -29,9 +29,8 @@ class Tile:
 class Menu:
     """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
 
-    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most
-    `split_wide` of them (0: any number). `architectures` are those for which it
-    takes the place of the menu it is named after.
+    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most `split_wide`
+    of them (0: any number). `architectures` are those for which it takes the place of the menu it is named after.
     """
 
     tiles: tuple[Tile, ...]
@@ -63,8 +62,7 @@ class Conv:
     ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
     2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
-    pass and each filter gradient. `index_launches` kernels store the indices of an implicit
-    product before it runs.
+    pass and each filter gradient. `index_launches` kernels store the indices of an implicit product before it runs.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -124,7 +122,7 @@ class Stack:
     multiply_adds: float = float("inf")  # CPU: per clock and core, the most that the binary's instructions can start
     recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
     recurrent_launches: int = 2  # per time step and layer
-    window_slots: float = 0.0  # issue slots that a pooling kernel spends on one value of a window: bounds, address, comparison
+    window_slots: float = 0.0  # issue slots for one value of a window (pooling, LRN): bounds, address, comparison
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
     half: str = "storage"  # fp16 without fast units: "storage": multiplied as fp32, "native": multiplied as fp16 all the same
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts

@@ -47,7 +47,7 @@ def read(row: Row, file: str) -> list[Case]:
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
             ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
             precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
-            clock=script.clock(found.spec.identity.id, float(clock) * 1e6 if clock else None), file=file,
+            clock=float(clock) * 1e6 if clock else None, file=file,
         )
     ]  # fmt: skip
 

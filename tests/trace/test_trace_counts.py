@@ -329,6 +329,7 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_56": RESNET_56,
     "resnet_56@cntk": RESNET_56_CNTK,
     "googlenet": GOOGLENET,
+    "googlenet@convnet": GOOGLENET,  # what it leaves out neither multiplies nor learns
     "inception_bn": INCEPTION_BN,
     "inception_bn@caffe": INCEPTION_BN_CAFFE,
     "inception_v3": INCEPTION_V3,

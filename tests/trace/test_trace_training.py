@@ -43,6 +43,8 @@ def test_each_task_has_its_part():
     step = listed(training_step(CHAIN))
     assert listed(task_trace(CHAIN, "forward_backward")) == step[:9]
     assert listed(backward(CHAIN)) == step[4:9]
+    assert listed(task_trace(CHAIN, "backward_update")) == step[4:]
+    assert task_trace(CHAIN, "backward_update").inputs == backward(CHAIN).inputs
 
 
 def test_gradients_alone_take_the_forward_tensors_that_they_read_as_inputs():

@@ -38,11 +38,23 @@ def test_no_other_network_has_dead_layers(name):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_names_its_source_and_ends_in_a_softmax(name):
+    """Only a script may end in its last layer, and its graph says so."""
     trace = load(name)
     assert len(trace.source) > 20
-    assert trace.outputs == ("prob",)
-    assert trace.ops[-1].kind.op == "softmax"
+    if "@" in name and "loss" in trace.notes:
+        assert "softmax" not in {op.kind.op for op in trace.ops}
+    else:
+        assert trace.outputs == ("prob",)
+        assert trace.ops[-1].kind.op == "softmax"
     assert trace.free_symbols == ("N",)
+
+
+def test_the_googlenet_of_convnet_benchmarks_leaves_out_what_no_framework_ran():
+    """Normalisation, dropout and loss; a ReLU follows the classifier, everything else is GoogLeNet."""
+    whole, plain = [{op.name: op.kind.op for op in load(name).ops if op.kind.op != "reshape"}.items()
+                    for name in ("googlenet", "googlenet@convnet")]  # fmt: skip
+    assert dict(whole - plain) == {"norm1": "lrn", "norm2": "lrn", "drop5": "dropout", "prob": "softmax"}
+    assert dict(plain - whole) == {"fc.relu": "relu"}
 
 
 def test_aliases_point_to_one_network_each_and_hide_none():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from archsim.cost.constants import default
 from archsim.errors import Unsupported
 from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
+from archsim.stack.form import AttentionForm, ConvForm, MenuForm, PassesForm, StackForm, TileForm
 from archsim.stack.stack import Stack
 
 PROMISED = [
@@ -99,6 +101,15 @@ def test_only_promised_stacks_and_the_ideal_one_are_there() -> None:
 @pytest.mark.parametrize("name", catalog.names())
 def test_every_constant_exists(name: str) -> None:
     assert constants_of(catalog.find(name)) <= set(default().constants)
+
+
+def test_every_key_of_a_stack_is_described() -> None:
+    readme = Path(__file__).parents[2].joinpath("traces", "stacks", "README.md").read_text("utf-8")
+    told_elsewhere = {"schema_", "id", "framework", "library", "inherits", "abstract", "sources", "source"}
+    tables = {StackForm: "", ConvForm: "conv.", AttentionForm: "attention.", MenuForm: "", TileForm: "", PassesForm: ""}
+    for form, prefix in tables.items():
+        keys = set(form.model_fields) - told_elsewhere - {"conv", "attention"}
+        assert [key for key in sorted(keys) if not re.search(rf"`(\[|{prefix})?{key}[`.\]]", readme)] == [], form.__name__
 
 
 def test_a_constant_that_does_not_exist_is_noticed() -> None:

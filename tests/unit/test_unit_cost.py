@@ -28,7 +28,7 @@ from archsim.cost.cpu import (
     undisturbed,
 )
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
-from archsim.cost.gpu import gpu_cost, packing, prologue, softmax_work
+from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
@@ -48,9 +48,9 @@ def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: 
     return Tile(m=m, n=n, k=k, threads=threads, registers=registers, shared=shared)
 
 
-def product(m: float, n: float, k: float, **words: float) -> Kernel:
+def product(m: float, n: float, k: float, efficiency: str = "one", **words: float) -> Kernel:
     sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k}
-    return Kernel(name="p", efficiency="one", menu="menu", m=m, n=n, k=k, items=m * n, **sizes | words)
+    return Kernel(name="p", efficiency=efficiency, menu="menu", m=m, n=n, k=k, items=m * n, **sizes | words)
 
 
 # ---------------------------------------------------------------------------------------------- occupancy
@@ -262,6 +262,25 @@ def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
     kernels = pack([plan], {"menu": Menu(tiles=(tile(),), split_k=(1, 4), split_launches=2)}, tiled=True)
     overhead = gpu_cost(kernels, device, "fp32", 1e9, default()).overhead_s
     assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
+
+
+def test_a_family_of_streams_reaches_its_share_of_the_bandwidth_and_a_product_all() -> None:
+    device, constants = gpu_named("titan_x_maxwell"), default().with_values({"stream.batch_norm": 0.5})
+    stream = Kernel(name="s", efficiency="one", b_bytes=1e9)
+    kernels = columns(stream, replace(stream, efficiency="stream.batch_norm"),
+                      product(64, 64, 64, efficiency="stream.batch_norm"), tiles=(tile(),))  # fmt: skip
+    whole, shared, tiled = np.ravel(memory_bound(kernels, np.full(3, 1e9), device, constants))
+    assert whole == pytest.approx(1e9 / (device.memory.bandwidth * device.memory.achievable))
+    assert (shared, tiled) == (pytest.approx(2 * whole), whole)
+
+
+def test_streams_compute_in_single_precision_whatever_they_store() -> None:
+    kernels = columns(Kernel(name="s", efficiency="one", flop=1e9, items=1e6),
+                      Kernel(name="d", efficiency="one", flop=1e9, items=1e6, dense=1))  # fmt: skip
+    single, half = (np.ravel(gpu_cost(kernels, gpu_named("tesla_v100_sxm2"), name, 1e9, default()).terms["rate"])
+                    for name in ("fp32", "fp16"))  # fmt: skip
+    assert half[0] == single[0]
+    assert half[1] > 7 * single[1]  # tensor cores
 
 
 def test_a_softmax_comes_after_the_products_or_beside_them() -> None:

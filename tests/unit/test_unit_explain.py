@@ -6,13 +6,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from archsim.answer import answer
 from archsim.explain import gpu
 from archsim.explain.equation import Equation, evaluate, names_in, solve
+from archsim.explain.kernel import Teller, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
 from archsim.query import ArgumentError, Query, ask
+from archsim.run import run
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
@@ -24,6 +27,7 @@ ATTENTION = [
 CELLS = [
     ("alexnet", "gtx_1080", {"batch": 16, "task": "training_step"}),
     ("alexnet", "tegra_x1", {"batch": 128, "precision": "fp16"}),
+    ("alexnet", "tesla_m40", {"batch": 8, "task": "training_step", "stack": "mxnet-cudnn5.1"}),
     ("googlenet", "tesla_k40", {"batch": 16, "task": "forward_backward", "stack": "caffe-cudnn4"}),
     ("lstm_32", "tesla_k80", {"batch": 64, "task": "training_step"}),
     ("resnet_50", "tesla_v100_sxm2", {"batch": 8, "precision": "fp16", "stack": "pytorch-2"}),
@@ -68,6 +72,26 @@ def test_every_equation_gives_the_value_that_the_model_has(cell):
         for step in [step for story in found.kernels for step in story.steps] + list(found.host):
             assert step.text, f"{found.layer}: no equation for {step.name}"
             assert step.right == pytest.approx(step.value, rel=1e-9), f"{found.layer}: {step.name} = {step.text}"
+
+
+def test_equations_hold_for_kernels_of_every_kind(trace):
+    """Not only for the variants that run: one of each kind, and every kind that there is."""
+    cells = [(trace, "h100_sxm5_80gb", {"precision": "bf16", "stack": "pytorch-2"}),
+             (trace, "h100_sxm5_80gb", {"precision": "bf16", "stack": "serving"}),
+             ("alexnet", "tesla_v100_sxm2", {"stack": "pytorch-2", "graph": True}),
+             ("alexnet", "tegra_x1", {"precision": "fp16"}), ("alexnet", "gtx_1080", {"stack": "ideal"})]  # fmt: skip
+    kinds = set()
+    for net, hw, choices in cells:
+        query = ask(net, hw, **choices)
+        teller = Teller(query=query, result=run(query))
+        runs = np.isfinite(np.ravel(teller.cost.busy_s))
+        one_of = {gpu.traits(query, teller.kernels, v): v for v in np.flatnonzero(runs).tolist()}
+        for kind, v in one_of.items():
+            kinds |= kind
+            for step in steps_of(teller, v)[0]:
+                assert step.right == pytest.approx(step.value, rel=1e-9), f"{sorted(kind)}: {step.name} = {step.text}"
+    assert kinds == {"product", "dense", "softmax", "overlapped", "pages", "split", "cluster", "chain", "tensor", "graph",
+                     "paired"}  # fmt: skip
 
 
 def test_one_algorithm_is_chosen_and_none_of_the_others_is_faster(cell):
@@ -171,6 +195,6 @@ def test_texts_are_read_as_arithmetic():
 
 def test_no_quantity_is_named_twice_in_one_table():
     traffic = Equation(name="dram_bytes", unit="B", text="")
-    for matrix in (True, False):
-        names = [equation.name for equation in gpu.equations(matrix, traffic)]
+    for traits in (set(), {"product"}, {"product", "pages", "softmax", "overlapped", "split", "cluster", "chain", "paired"}):
+        names = [equation.name for equation in gpu.equations(frozenset(traits), traffic)]
         assert len(names) == len(set(names))

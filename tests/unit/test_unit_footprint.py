@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,18 +166,26 @@ def test_a_network_of_a_fixed_batch_has_no_largest_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("guess", [0, 1, 41, 42, 43, 999, 10**9])
 @pytest.mark.parametrize("limit", [1, 10, 42, 1000])
-def test_the_search_does_not_depend_on_its_guess(guess: int, limit: int) -> None:
+@pytest.mark.parametrize(
+    "need", [lambda n: 5.0 + 2 * n, lambda n: n**3, lambda n: 10.0 * (n > 42), lambda n: 1.0 if n < 43 else math.inf]
+)
+def test_the_search_does_not_depend_on_its_guess(guess: int, limit: int, need: Callable[[int], float]) -> None:
     asked: list[int] = []
 
-    def enough(number: int) -> bool:
+    def noted(number: int) -> float:
         asked.append(number)
-        return number <= 42
+        return need(number)
 
-    assert largest(enough, guess, limit) == min(42, limit)
+    assert largest(noted, need(42), (7, need(7)), guess, limit) == min(42, limit)
     assert all(1 <= number <= limit for number in asked)
-    assert largest(lambda number: False, guess, limit) == 0
-    if guess == 42 and limit > 42:
-        assert len(asked) == 2
+    assert len(asked) <= 8 + 10  # a few along lines, the rest halves a thousand
+    assert largest(lambda number: math.inf, 1.0, (7, 1.0), guess, limit) == 0
+
+
+def test_a_straight_line_is_followed_to_its_end() -> None:
+    asked: list[int] = []
+    assert largest(lambda n: asked.append(n) or 5.0 + 2 * n, 90.0, (7, 19.0), 999, 1000) == 42
+    assert len(asked) <= 4
 
 
 def test_how_the_memory_was_counted_is_said() -> None:

@@ -197,6 +197,20 @@ def test_multiplications_of_the_frequency_domain() -> None:
     assert gemm.flop == 2 * 4 * 32 * 17 * 8 * 2 * 6
 
 
+@pytest.mark.parametrize(("side", "passes"), [(13, 1), (14, 1), (15, 2), (30, 2)])
+def test_images_beyond_16_x_16_are_transformed_by_rows_and_by_columns(side: int, passes: int) -> None:
+    """Two more pixels of padding decide; tiles of a fixed size are always transformed in one kernel."""
+    trace = network(conv(["N", 8, side, side], kernel=[3, 3], pad=[1, 1]), data=["N", 6, side, side])
+    for algorithm, expected in (("fft", passes), ("fft_tiling", 1)):
+        (option,) = options(lowered(trace, stack(algorithm)))
+        of_filter, of_input, gemm, back = option.kernels
+        tensors = 4 * 8 * 6 * 9, 4 * 2 * 6 * side**2, 4 * 2 * 8 * side**2
+        written = of_filter.c_bytes, of_input.c_bytes, back.b_bytes
+        assert written == (expected * gemm.a_bytes, expected * gemm.b_bytes, expected * gemm.c_bytes)
+        again = [(expected - 1) * size for size in (gemm.a_bytes, gemm.b_bytes, gemm.c_bytes)]
+        assert [of_filter.b_bytes, of_input.b_bytes, back.c_bytes] == [a + b for a, b in zip(tensors, again, strict=True)]
+
+
 def test_an_algorithm_whose_workspace_is_over_the_limit_is_left_out() -> None:
     trace = network(conv(["N", 8, 8, 8], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 8, 8])
     found = options(lowered(trace, stack("implicit_gemm", "winograd_nonfused", workspace_limit=1.0)))
@@ -278,6 +292,22 @@ def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
     assert (set(columns.tile_n.tolist()), set(columns.split.tolist())) == (tiles, splits)
 
 
+@pytest.mark.parametrize(
+    ("n", "k", "splits"),
+    [
+        (64, 4096, {1, 2}),  # wide in both directions: two parts at most
+        (32, 4096, {1, 2, 4, 8}),  # thin: whatever is no shorter than 256
+        (64, 4 * 4096, {1, 2, 4}),  # parts so long that width does not matter
+    ],
+)
+def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) -> None:
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
+    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2)
+    for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
+        chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)}, digest=f"wide {wide}")
+        assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
+
+
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
     small = Menu(tiles=(replace(TILE, m=16),), architectures=("volta",))
     menus = {"gemm": Menu(tiles=(TILE,)), "gemm_batched": Menu(tiles=(replace(TILE, m=64),)), "gemm_batched.small": small}
@@ -305,7 +335,7 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
 
 def test_a_layer_may_cost_the_host_several_calls() -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), linear_host_ops=3, digest="host")
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3.0}, digest="host")
     assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
 
 
@@ -314,6 +344,28 @@ def test_streams_move_what_the_stack_says() -> None:
     (option,) = options(lowered(network(relu, data=["N", 8, 8]), stack("implicit_gemm")))
     (kernel,) = option.kernels
     assert (kernel.a_bytes, kernel.b_bytes, kernel.c_bytes) == (0, 4 * 128, 4 * 128)
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ({"op": "max_pool", "kernel": [3, 3], "stride": [2, 2], "out": ["N", 8, 4, 4]}, 2 * 8 * 4 * 4 * 9),
+        ({"op": "lrn", "size": 5, "out": ["N", 8, 9, 9]}, 2 * 8 * 9 * 9 * 5),
+    ],
+)
+def test_a_window_costs_issue_slots_for_each_of_its_values(words: dict[str, Any], values: int) -> None:
+    """Pixels of a pooling, channels of a normalisation; a slot could have issued one multiply-accumulate."""
+    trace = network({"name": "w", "in": ["data"], **words}, data=["N", 8, 9, 9])
+    slots = replace(stack(), window_slots=40.0, digest="slots")
+    with_slots, without = (options(lowered(trace, chosen))[0].kernels[0] for chosen in (slots, stack()))
+    assert with_slots.flop == 2 * 40 * values
+    assert without.flop == trace.ops[0].flop < with_slots.flop
+    assert with_slots.cache_bytes == without.cache_bytes == 4 * values
+
+
+def test_ops_without_windows_cost_no_slots() -> None:
+    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
+    assert lowered(relu, replace(stack(), window_slots=40.0, digest="slots")).kernels.flop.tolist() == [relu.ops[0].flop]
 
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:

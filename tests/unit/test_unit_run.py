@@ -45,6 +45,16 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
 
 def test_caffe_calls_its_host_for_every_kernel() -> None:
     query = ask("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
-    per_op = replace(query, stack=replace(query.stack, host_calls="ops"))
+    per_op = replace(query, stack=replace(query.stack, host_unit="op"))
     dear = query.calibration.with_values({"host.caffe": 5e-5})
     assert run(replace(query, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]
+
+
+def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:
+    query = ask("resnet_50", "gtx_1080", batch=16, stack="caffe-cudnn5.1")
+    apart = run(replace(query, stack=replace(query.stack, waits=True)))
+    together = run(query)
+    assert apart.latency_s[0] == pytest.approx(apart.timeline.op_time_s.sum())
+    device_s = together.timeline.op_time_s.sum() - together.timeline.wait_s.sum()
+    assert apart.latency_s[0] == pytest.approx(device_s + together.host_s.sum(), rel=1e-9)
+    assert apart.latency_s[0] > together.latency_s[0]

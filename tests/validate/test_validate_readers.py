@@ -53,6 +53,16 @@ def test_a_stack_that_a_row_names_too_coarsely_is_refined(write: Write) -> None:
     assert [case.stack_id for case in cases] == ["neon-maxas-direct", "neon-maxas"]
 
 
+def test_a_case_is_timed_as_its_source_says(write: Write) -> None:
+    """Caffe's timer in convnet-benchmarks waits for each layer, neon's gradients come with the updates."""
+    words = {"source": "convnet_benchmarks", "hardware": "titan_x_maxwell", "network": "googlenet", "task": "backward"}
+    cases, _ = rows(write, HEAD, *[network(**words, stack=stack) for stack in ("caffe-native", "torch7-cudnn3", "neon-maxas")])
+    assert [case.stack.waits for case in cases] == [True, False, False]
+    assert [case.task for case in cases] == ["backward", "backward", "backward_update"]
+    assert [any(op.phase == "update" for op in case.ops) for case in cases] == [False, False, True]
+    assert not any(op.kind.op == "lrn" for case in cases for op in case.ops)  # the graph without normalisation
+
+
 def test_equal_cells_share_their_ops(write: Write) -> None:
     cases, _ = rows(write, HEAD, network(), network(hardware="tesla_k80"), network(batch="17"))
     assert cases[0].ops is cases[1].ops
