@@ -100,16 +100,7 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     pixels = layer.ho * layer.wo
     column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
     unfold = unfolding(layer, context, column, layer.batch)
-    rows = layer.ci * layer.taps
-    m, n, k = {"backward_data": (rows, pixels, layer.co), "backward_filter": (layer.co, rows, pixels)}.get(
-        layer.phase, (layer.co, pixels, rows)
-    )
-    element, repeat = float(layer.element), layer.batch * layer.groups
-    gemm = Kernel(
-        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
-        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n),
-        single=1, repeat=repeat,
-    )  # fmt: skip
+    gemm = replace(of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups), single=1)
     # A 1 x 1 convolution is its own column matrix.
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
@@ -120,22 +111,27 @@ def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
     """Unfold the whole batch, one product per group, and put the images of its result in order (MXNet, CNTK on a CPU)."""
     width = layer.ho * layer.wo * layer.batch
     column = float(layer.groups * layer.ci * layer.taps * width * layer.element)
-    rows, element, out = layer.ci * layer.taps, float(layer.element), layer.output_bytes
-    m, n, k = {"backward_data": (rows, width, layer.co), "backward_filter": (layer.co, rows, width)}.get(
-        layer.phase, (layer.co, width, rows)
-    )
-    gemm = Kernel(
-        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
-        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k,
-        items=float(m * n), repeat=layer.groups,
-    )  # fmt: skip
-    threaded = context.stack.conv.unfold_threads == "all"
-    swap = stream("swap_axes", out, out, element=element, threaded=threaded)
+    out, threaded = layer.output_bytes, context.stack.conv.unfold_threads == "all"
+    gemm = of_columns(layer, context, efficiency, width, layer.groups)
+    swap = stream("swap_axes", out, out, element=float(layer.element), threaded=threaded)
     unfold = unfolding(layer, context, column, 1)
     order = {"backward_data": (swap, gemm, unfold), "backward_filter": (swap, unfold, gemm)}.get(
         layer.phase, (unfold, gemm, swap)
     )
     return Option(algorithm="im2col_batch", kernels=order, workspace=column + out)
+
+
+def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repeat: int) -> Kernel:
+    """The product with a column matrix of `width` pixels, `repeat` times: one group of an image, or of all of them."""
+    rows, element = layer.ci * layer.taps, float(layer.element)
+    m, n, k = {"backward_data": (rows, width, layer.co), "backward_filter": (layer.co, rows, width)}.get(
+        layer.phase, (layer.co, width, rows)
+    )
+    return Kernel(
+        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
+        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n),
+        repeat=repeat,
+    )  # fmt: skip
 
 
 def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Kernel:
