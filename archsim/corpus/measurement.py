@@ -75,9 +75,10 @@ class Protocol:
     `forward`: its forward pass runs as in training, always or for some a "framework network". `input_gradient`: the
     networks or frameworks for which its backward pass computes the gradient of the network's input too. `updates`: the
     frameworks whose backward pass also updates the weights. `graphs`: network or "framework network" -> the graph that it
-    builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says. `stacks`: "hardware stack" or "network stack" -> the one that it ran;
-    `versions`: the same by how a row's place in the source begins. `tokens`: "framework network" -> tokens in a sequence,
-    where its batch counts tokens instead of sequences. `waits`: the frameworks whose timer waits for each layer.
+    builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says.
+    `stacks`: "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
+    place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
+    of sequences. `waits`: the frameworks whose timer waits for each layer.
     """
 
     forward: bool | tuple[str, ...] = ()
@@ -128,7 +129,8 @@ def protocol(source: str) -> Protocol:
     forward = entry.get("forward", ())
     return Protocol(
         forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
-        updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""), stacks=entry.get("stacks", {}),
+        updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
+        stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())),
     )  # fmt: skip
