@@ -42,8 +42,13 @@ class Fit:
     at_bound: tuple[str, ...]
 
 
-def fit(cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), verbose: bool = False) -> Fit:
+def fit(
+    cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), verbose: bool = False,
+    begin: Calibration | None = None,
+) -> Fit:  # fmt: skip
     """Fit every constant of `start` that the cases depend on, or those whose names begin with one of `prefixes`.
+
+    `start` has the priors. The search begins there, or at `begin`, near which it ends sooner and a little less exactly.
 
     Raises CannotFit without usable rows or constants, MissingExtra without scipy.
     """
@@ -57,10 +62,10 @@ def fit(cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (),
     problem = _Problem.of(usable, start, prefixes)
     if not problem.names:
         raise CannotFit(f"no constant begins with {', '.join(prefixes)}" if prefixes else "no constant influences these rows")
-    first = problem.logs(start)
+    first, limits = problem.logs(start), problem.bounds(start)
     answer = least_squares(
-        problem.residuals, first, jac=problem.jacobian, bounds=problem.bounds(start), loss="soft_l1", f_scale=SOFT,
-        x_scale=1.0, max_nfev=12, ftol=1e-4, xtol=1e-3, verbose=2 if verbose else 0,
+        problem.residuals, np.clip(problem.logs(begin or start), *limits), jac=problem.jacobian, bounds=limits,
+        loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=12, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3, verbose=2 if verbose else 0,
     )  # fmt: skip
     fitted = problem.marked(answer.x)
     before, after = (np.median(np.abs(np.expm1(problem.errors(x)))) for x in (first, answer.x))

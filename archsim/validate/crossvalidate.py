@@ -56,7 +56,7 @@ def cross_validate(
 
 def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]) -> Calibration:
     try:
-        return fit(rows, calibration.before_fit(), names).calibration
+        return fit(rows, calibration.before_fit(), names, begin=calibration).calibration
     except CannotFit:
         return calibration.before_fit()
 
