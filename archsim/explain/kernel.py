@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -22,7 +22,7 @@ COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array
 BEST = 5  # tiles that are listed beside the one that runs
 # Columns and terms that are no plain numbers.
 UNITS = {"flop": "FLOP", "shared": "B", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B", "c_bytes": "B",
-         "cache_bytes": "B", "row_bytes": "B", "stored": "B"}  # fmt: skip
+         "cache_bytes": "B", "row_bytes": "B", "stored": "B", "clocks": "clk"}  # fmt: skip
 LIMITS = {"by_registers": "registers", "by_shared": "shared memory", "by_warps": "warps", "sm.ctas": "what an SM can hold"}
 # How often each tensor crosses the memory's pins.
 MOVES = {"a_bytes": "a_reads", "b_bytes": "b_reads", "c_bytes": "c_moves"}
@@ -167,14 +167,13 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
         named, stands_for = gpu.quantities(query, traits)
         own |= moves
     else:
-        matrix, dense, threaded = (bool(column[v] > 0) for column in (kernels.matrix, kernels.dense, kernels.threaded))
-        table = cpu.equations(matrix, dense, threaded, "l3" if "l3.size" in query.spec.entries else "l2")
-        named, stands_for = cpu.quantities(query)
+        table = cpu.equations(cpu.traits(query, kernels, v))
+        named, stands_for = cpu.quantities(query, kernels, v)
     model = {**cost.terms, **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,
              "launch": cost.overhead_s}  # fmt: skip
     values = {name: _at(value, v) for name, value in model.items()}
-    known = {**teller.known, **named, **own}
-    steps = solve([*table, *_ending(cost)], known, values)
+    known = {**teller.known, **own, **named}  # the pipe of a GPU is not the column of that name
+    steps = solve([*table, *_ending(cost, table)], known, values)
     return [_limited(step) for step in steps], {**stands_for, "family": family}
 
 
@@ -197,8 +196,10 @@ def _traffic(teller: Teller, v: int) -> tuple[Equation, dict[str, tuple[float, s
     return equation, {MOVES[name]: (moved[name] / sizes[name], "1") for name in moved}
 
 
-def _ending(cost: Cost) -> tuple[Equation, Equation]:
-    powers = " + ".join(f"{name} ** smooth" for name in cost.bounds)
+def _ending(cost: Cost, table: Iterable[Equation]) -> tuple[Equation, Equation]:
+    """The sum of the bounds that have an equation; one without does not apply, and is 0."""
+    written = {equation.name for equation in table}
+    powers = " + ".join(f"{name} ** smooth" for name in cost.bounds if name in written)
     return (
         Equation(name="busy", unit="s", text=f"({powers}) ** (1 / smooth)", meaning="smooth maximum of the bounds"),
         Equation(name="time", unit="s", text="launches * (busy + launch)", meaning="all launches of the kernel"),

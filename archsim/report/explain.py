@@ -15,7 +15,7 @@ from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
 from archsim.quantity import UNITS, show
 from archsim.report.text import clean, table
 
-BOUNDS = ("compute", "dram", "l2", "latency", "launch")
+BOUNDS = ("compute", "dram", "l2", "latency", "link", "launch")
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
 NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -137,7 +137,7 @@ def _step(step: Step, stands_for: Mapping[str, str]) -> list[str]:
     value = _amount(step.value, step.unit)
     first = f"{step.name:<12} = {_signs(text)}"
     if filled in (value, step.text):
-        return [_noted(f"{first} = {value}", step.meaning)]
+        return [_noted(first if text == value else f"{first} = {value}", step.meaning)]
     second = f"{'':<12} = {_signs(filled)} = {value}"
     if len(first) <= NOTE or len(first) <= len(second):
         return [_noted(first, step.meaning), second]
@@ -159,12 +159,14 @@ def _signs(text: str) -> str:
 
 def _kernels(e: Explanation) -> str:
     """All kernels of the op, in order; bounds are of one launch."""
-    bounds = list(dict.fromkeys(step.name for story in e.kernels for step in story.steps if step.name in BOUNDS))
+    written = {step.name for story in e.kernels for step in story.steps}
+    bounds = [name for name in BOUNDS if name in written]
     rows = []
     for story in e.kernels:
         values = {step.name: step.value for step in story.steps}
-        times = [show(time, "s", 3) for time in (*[values[name] for name in bounds], story.time_s)]
-        rows.append((story.name, f"{story.launches:g}", *times, f"{100 * story.time_s / e.device_s:.1f} %"))
+        times = [show(values[name], "s", 3) if name in values else "-" for name in bounds]
+        share = f"{100 * story.time_s / e.device_s:.1f} %"
+        rows.append((story.name, f"{story.launches:g}", *times, show(story.time_s, "s", 3), share))
     head = ("kernel", "launches", *bounds, "time", "share")
     return "Its kernels (bounds of one launch, time of all)\n" + table(head, rows)
 

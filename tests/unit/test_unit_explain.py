@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from archsim.answer import answer
-from archsim.explain import gpu
+from archsim.explain import cpu, gpu
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import Teller, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
@@ -35,6 +36,10 @@ CELLS = [
     ("vgg_16", "gtx_1080", {"stack": "ideal"}),
     ("alexnet", "i7_6700k", {"batch": 4, "task": "training_step", "threads": 2}),
     ("resnet_50", "xeon_e5_2630_v3", {"precision": "fp16", "stack": "caffe-openblas"}),
+    ("alexnet", "xeon_e5_2630_v3_2s", {"batch": 4, "task": "training_step", "stack": "torch7-cpu"}),
+    ("alexnet", "xeon_e5_2630_v3_2s", {"stack": "caffe-openblas", "threads": 8}),
+    ("googlenet", "xeon_e5_2666_v3", {"batch": 16, "stack": "caffe-openblas"}),
+    ("resnet_18", "xeon_platinum_8124m", {"batch": 2, "stack": "pytorch-cpu"}),
     ("attention", "gtx_1080", {"batch": 2}),
     ("attention", "i7_6700k", {"batch": 2}),
 ]
@@ -94,6 +99,44 @@ def test_equations_hold_for_kernels_of_every_kind(trace):
                      "paired"}  # fmt: skip
 
 
+def test_equations_hold_for_cpu_kernels_of_every_kind():
+    training = {"batch": 4, "task": "training_step"}
+    cells = [("alexnet", "xeon_e5_2630_v3_2s", {**training, "stack": "torch7-cpu"}),
+             ("alexnet", "xeon_e5_2630_v3_2s", {"stack": "caffe-openblas", "threads": 8}),
+             ("alexnet", "xeon_e5_2650_v3_2s", {**training, "stack": "caffe-openblas", "precision": "fp64"}),
+             ("resnet_18", "xeon_e5_2666_v3", {**training, "stack": "tensorflow-eigen"}),
+             ("resnet_18", "xeon_platinum_8124m", {"stack": "cntk-cpu"}), ("alexnet", "i7_6700k", {"stack": "ideal"}),
+             ("alexnet", "i7_6700k", {**training, "stack": "torch7-cpu", "clock": 5e9}),
+             ("alexnet", "tegra_x1_cpu", {"stack": "caffe-openblas"})]  # fmt: skip
+    kinds = set()
+    for net, hw, choices in cells:
+        query = ask(net, hw, **choices)
+        teller = Teller(query=query, result=run(query))
+        one_of = {cpu.traits(query, teller.kernels, v): v for v in range(teller.kernels.m.size)}
+        for kind, v in one_of.items():
+            kinds |= kind
+            steps = steps_of(teller, v)[0]
+            assert len({step.name for step in steps}) == len(steps)
+            for step in steps:
+                assert step.right == pytest.approx(step.value, rel=1e-9), f"{sorted(kind)}: {step.name} = {step.text}"
+    assert kinds == {"product", "dense", "scalar", "serial", "alone", "grain", "narrow", "cut", "parts", "packed", "limited",
+                     "sibling", "local", "sockets", "crosses", "l3"}  # fmt: skip
+
+
+def test_only_what_applies_on_a_cpu_is_written():
+    def written(hw: str, **choices: Any) -> dict[str, set[str]]:
+        stories = explain(ask("alexnet", hw, **choices), "conv2").kernels
+        return {story.name: {step.name for step in story.steps} | {name for step in story.steps for name in step.names}
+                for story in stories}  # fmt: skip
+
+    one, two = (written(hw, stack="caffe-openblas", threads=16) for hw in ("xeon_e5_2630_v3", "xeon_e5_2630_v3_2s"))
+    assert {"strip", "again", "cpu.wake_s", "cpu.pack_clk"} <= one["gemm"] & two["gemm"]
+    assert {"used", "link", "core.link"} <= two["gemm"] - one["gemm"]
+    assert "clocks" in two["im2col"]
+    assert not {"share", "link", "pipe"} & two["im2col"]
+    assert not {"strip", "again", "packed", "link"} & written("i7_6700k", stack="intel-mkl")["direct"]
+
+
 def test_one_algorithm_is_chosen_and_none_of_the_others_is_faster(cell):
     for _, found in cell[1]:
         if found.kernels:
@@ -109,11 +152,25 @@ def test_a_wrong_equation_would_be_noticed():
     assert (step.value, step.right) == (4.0, 3.0)
 
 
-@pytest.mark.parametrize("layer", ["pool1", "fc7"])
-@pytest.mark.parametrize("hw", ["gtx_1080", "i7_6700k"])
-def test_whatever_moves_the_time_is_listed(hw, layer):
+PINS = {"memory.bandwidth", "memory.achievable"}
+
+
+@pytest.mark.parametrize(
+    ("hw", "stack", "layer", "some"),
+    [
+        ("gtx_1080", None, "pool1", PINS),
+        ("gtx_1080", None, "fc7", PINS),
+        ("i7_6700k", None, "pool1", PINS),
+        ("i7_6700k", None, "fc7", PINS),
+        ("xeon_e5_2630_v3_2s", "torch7-cpu", "pool1", {*PINS, "core.link"}),
+        ("xeon_e5_2630_v3_2s", "torch7-cpu", "conv2", {"core.link", "cpu.pack_clk", "cpu.sibling"}),
+        ("xeon_e5_2630_v3_2s", "torch7-cpu", "fc7", {"memory.latency", "clock.boost"}),  # one core, which does not reach the pins
+        ("xeon_e5_2630_v3_2s", "caffe-openblas", "conv2", {"core.link", "cpu.wake_s", "cpu.barrier_s"}),
+    ],
+)
+def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):
     """Every spec value and constant in turn is made larger; where the time moves, the explanation must have named it."""
-    query = ask("alexnet", hw, batch=16)
+    query = ask("alexnet", hw, batch=16, stack=stack)
     query = replace(query, trace=replace(query.trace, ops=tuple(op for op in query.trace.ops if op.name == layer)))
     before = explain(query, layer)
     named = {row.name for row in (*before.spec, *before.constants)}
@@ -126,7 +183,7 @@ def test_whatever_moves_the_time_is_listed(hw, layer):
             spec = replace(query.spec, entries={**query.spec.entries, key: replace(entry, value=1.3 * entry.value)})
             moved |= {key} if explain(replace(query, spec=spec), layer).device_s != before.device_s else set()
     assert moved <= named
-    assert {"memory.bandwidth", "memory.achievable"} <= moved
+    assert some <= moved
 
 
 def test_why_an_algorithm_did_not_run():
