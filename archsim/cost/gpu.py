@@ -58,13 +58,13 @@ def cta_work(
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
-    A product's tile, and `waiting` clocks of its prologue; the CTAs that share the SM fill them with work of
-    their own, so that a share of 1/resident remains. Long rows are spread over many pages, each of which costs
-    `gemm.page_clk` clocks of address translation whenever a step comes back to it.
+    A stream's arithmetic, or its issue slots where they are more. A product's tile, and `waiting` clocks of its prologue;
+    the CTAs that share the SM fill them with work of their own, so that a share of 1/resident remains. Long rows are spread
+    over many pages, each of which costs `gemm.page_clk` clocks of address translation whenever a step comes back to it.
     """
     tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
     lost = waiting / resident + constants["gemm.page_clk"] * traffic.pages(kernels, depth_k)
-    return np.where(kernels.matrix > 0, tiled + lost * rate, 0.5 * kernels.flop / ctas)
+    return np.where(kernels.matrix > 0, tiled + lost * rate, np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)
 
 
 def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:

@@ -45,7 +45,6 @@ STREAM = (
     Equation(name="ctas", unit="1", text="ceil(items / threads)", meaning="CTAs of one launch, a thread for each value"),
     *OCCUPANCY,
     Equation(name="rate", unit=RATE, text="pipe * issue * family", meaning="multiply-accumulates per clock and SM"),
-    Equation(name="cta_work", unit="1", text="0.5 * flop / ctas", meaning="multiply-accumulates of one CTA"),
 )  # fmt: skip
 COMPUTE = (
     Equation(name="busiest", unit="1", text="ceil(ctas / sm.count)", meaning="CTAs of the busiest SM"),
@@ -92,7 +91,8 @@ def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
     own = {
         "product": kernels.matrix[v], "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],
         "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
-        "chain": kernels.chain[v] > 1, "single": kernels.single[v], "tensor": device.has_tensor(precision), "graph": query.graph,
+        "chain": kernels.chain[v] > 1, "single": kernels.single[v], "slots": kernels.slots[v],
+        "tensor": device.has_tensor(precision), "graph": query.graph,
         "paired": precision in ("fp16", "half") and "rate.fp16" in query.spec.entries and not device.has_tensor("fp16"),
     }  # fmt: skip
     return frozenset(name for name, value in own.items() if value)
@@ -108,7 +108,7 @@ def equations(of: frozenset[str], traffic: Equation) -> tuple[Equation, ...]:
     if "product" in of:
         body = (*PRODUCT, *_work(of), _fill(of), *COMPUTE, traffic, PRODUCT_DRAM, *_loaded(of), L2, PRODUCT_FLIGHT)
     else:
-        body = (*STREAM, _fill(of), *COMPUTE, traffic, STREAM_DRAM, *STREAM_L2, L2, STREAM_FLIGHT)
+        body = (*STREAM, _streamed(of), _fill(of), *COMPUTE, traffic, STREAM_DRAM, *STREAM_L2, L2, STREAM_FLIGHT)
     return (*body, LATENCY, launch)
 
 
@@ -122,6 +122,13 @@ def _work(of: frozenset[str]) -> tuple[Equation, ...]:
     whole = beside if "softmax" in of else "products"
     work = Equation(name="cta_work", unit="1", text=f"{whole} + lost * rate", meaning="multiply-accumulates, with what it loses")
     return (*[PAGES] * paged, lost, *[SOFTMAX] * ("softmax" in of), work)
+
+
+def _streamed(of: frozenset[str]) -> Equation:
+    """What a CTA of a stream keeps its SM from issuing."""
+    text = "max(0.5 * flop, slots) / ctas" if "slots" in of else "0.5 * flop / ctas"
+    meaning = "multiply-accumulates of one CTA, or all its issue slots" if "slots" in of else "multiply-accumulates of one CTA"
+    return Equation(name="cta_work", unit="1", text=text, meaning=meaning)
 
 
 def _fill(of: frozenset[str]) -> Equation:

@@ -52,6 +52,7 @@ class Kernel:
     items: float = 1
     cache_bytes: float = 0  # cache traffic beyond the tensors: results added up in the L2, windows that overlap
     row_bytes: float = 0
+    slots: float = 0  # GPU: issue slots of a stream that takes more than its arithmetic
     single: float = 0  # 1: the product of a single image, between the kernels that unfold it
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
@@ -90,7 +91,7 @@ LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sge
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "cache_bytes", "row_bytes", "single", "repeat", "threaded", "dense", "clocks", "packed", "parts", "grain", "local",
+    "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "clocks", "packed", "parts", "grain", "local",
     "spin", "pipe",
 )  # fmt: skip
 
@@ -118,6 +119,7 @@ class Kernels:
     items: Array
     cache_bytes: Array
     row_bytes: Array
+    slots: Array
     single: Array
     repeat: Array
     threaded: Array

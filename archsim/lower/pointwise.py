@@ -37,14 +37,13 @@ def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes:
     launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
     one = context.stack.elementwise_threads == "all"
     windows = _window_bytes(op, context) / launches
-    # A slot issues one multiply-accumulate, two FLOP.
-    flop = max(op.flop / launches, 2.0 * context.stack.window_slots * _window_values(op) / launches)
+    slots = context.stack.window_slots * _window_values(op) / launches
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
     kernel = stream(
-        op.kind.op, reads / launches, writes / launches, flop=flop, element=context.vector, repeat=launches, threaded=one,
-        efficiency=efficiency,
+        op.kind.op, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector, repeat=launches,
+        threaded=one, efficiency=efficiency,
     )  # fmt: skip
-    return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows),)))
+    return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows, slots=slots),)))
 
 
 def _window_bytes(op: BoundOp, context: Context) -> float:

@@ -65,7 +65,8 @@ def fit(
     first, limits = problem.logs(start), problem.bounds(start)
     answer = least_squares(
         problem.residuals, np.clip(problem.logs(begin or start), *limits), jac=problem.jacobian, bounds=limits,
-        loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=12, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3, verbose=2 if verbose else 0,
+        loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=12, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3,
+        verbose=2 if verbose else 0,
     )  # fmt: skip
     fitted = problem.marked(answer.x)
     before, after = (np.median(np.abs(np.expm1(problem.errors(x)))) for x in (first, answer.x))

@@ -84,7 +84,8 @@ def test_equations_hold_for_kernels_of_every_kind(trace):
     cells = [(trace, "h100_sxm5_80gb", {"precision": "bf16", "stack": "pytorch-2"}),
              (trace, "h100_sxm5_80gb", {"precision": "bf16", "stack": "serving"}),
              ("alexnet", "tesla_v100_sxm2", {"stack": "pytorch-2", "graph": True}),
-             ("alexnet", "tegra_x1", {"precision": "fp16"}), ("alexnet", "gtx_1080", {"stack": "ideal"})]  # fmt: skip
+             ("alexnet", "tegra_x1", {"precision": "fp16"}), ("alexnet", "gtx_1080", {"stack": "ideal"}),
+             ("alexnet", "gtx_1080", {"stack": "caffe-native8"})]  # fmt: skip
     kinds = set()
     for net, hw, choices in cells:
         query = ask(net, hw, **choices)
@@ -96,7 +97,7 @@ def test_equations_hold_for_kernels_of_every_kind(trace):
             for step in steps_of(teller, v)[0]:
                 assert step.right == pytest.approx(step.value, rel=1e-9), f"{sorted(kind)}: {step.name} = {step.text}"
     assert kinds == {"product", "dense", "softmax", "overlapped", "pages", "split", "cluster", "chain", "tensor", "graph",
-                     "paired"}  # fmt: skip
+                     "paired", "slots", "single"}  # fmt: skip
 
 
 def test_equations_hold_for_cpu_kernels_of_every_kind():
