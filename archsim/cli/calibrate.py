@@ -54,7 +54,8 @@ def command(
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
-        held_out = cross_validate(rows, rows, start, intervals, prefixes, lambda text: click.echo(f"archsim: {text}", err=True))
+        held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes,
+                                  lambda text: click.echo(f"archsim: {text}", err=True))
         # Rows of the other kind have fitted nothing, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
