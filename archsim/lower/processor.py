@@ -58,7 +58,7 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
 
 def _values(kernel: Kernel, op: BoundOp) -> float:
     """Values that one launch of a loop works through: window elements of a pooling, else elements of the op's largest tensor."""
-    if kernel.cache_bytes:
+    if kernel.cache_bytes and op.kind.op != "lrn":  # its loop keeps a running sum of the window
         return kernel.cache_bytes / kernel.operand_a
     if kernel.name != op.kind.op:
         return kernel.items
