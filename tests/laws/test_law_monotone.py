@@ -1,10 +1,11 @@
 """Laws of comparison: a better device is not slower, a bigger batch does not take less time.
 
-The time of the kernels obeys them exactly, op by op, in the bounds that a change touches. Four effects are deliberate and
+The time of the kernels obeys them exactly, op by op, in the bounds that a change touches. Five effects are deliberate and
 have a tolerance where they enter:
 
 - A library takes the algorithm that is fastest on the device, as cuDNN's own search does. Faster memory can make it choose
   one of more launches; the host then needs longer, by the time of these launches and no more: `extra_launches`.
+- Wider registers make wider blocks of a product, which waste more at the edges of narrow results: `EDGES`.
 - Work is dealt out in whole tiles and whole waves, and patches of tiles are as square as whole tiles allow: `WAVES`.
 - One more core makes the tree of a barrier deeper: `BARRIER`.
 - A product of a few rows is a matrix-vector kernel, one of more rows a tiled one, which may be faster: `BATCH`.
@@ -27,6 +28,7 @@ from archsim.run import Run, run
 from archsim.stack import catalog as stacks
 
 WAVES = 1.03
+EDGES = 1.10
 BARRIER = 1.12
 BATCH = 1.10
 EXACT = 1 + 1e-9
@@ -74,7 +76,9 @@ def extra_launches(before: Run, after: Run) -> float:
         plans = result.lowered.plan_of
         return np.where(plans >= 0, result.cost.launches[0][np.maximum(plans, 0)], 0.0)
 
-    return float(np.maximum(0.0, launches(after) - launches(before)).sum()) * default()["host.launch"]
+    # Caffe's own time counts for each kernel too.
+    each = default()["host.launch"] + default()["host.caffe"]
+    return float(np.maximum(0.0, launches(after) - launches(before)).sum()) * each
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_better_memory_of_a_cpu_is_not_slower(key: str, lower: bool, cell: dict[
 @given(cell=cells(CPUS))
 def test_wider_registers_are_not_slower(cell: dict[str, Any]) -> None:
     before, after = improved(cell, "core.simd", 2)
-    assert after.latency_s[0] <= before.latency_s[0] * WAVES
+    assert after.latency_s[0] <= before.latency_s[0] * EDGES
 
 
 @given(cell=cells(CPUS))
