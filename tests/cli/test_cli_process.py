@@ -91,18 +91,13 @@ def test_the_module_runs_with_another_locale() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_cold_estimate_costs_at_most_four_times_importing_numpy() -> None:
-    resource = pytest.importorskip("resource")
-
-    def seconds(*words: str) -> float:
-        """CPU time of a process, the better of two runs."""
-        found = []
-        for _ in range(2):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(found)
-
-    estimate = seconds("-m", "archsim", "estimate", "--net", "alexnet", "--hw", "tegra_x1")
-    assert estimate <= 4 * seconds("-c", "import numpy")
+def test_an_estimate_imports_few_modules() -> None:
+    # Start-up is all imports; their number does not depend on the machine as a time would. `tests/bench/cold.py` times it.
+    code = (
+        "import sys; from archsim.cli.main import main; "
+        "sys.argv = ['archsim', 'estimate', '--net', 'alexnet', '--hw', 'tegra_x1']\n"
+        "try: main()\n"
+        "finally: print(len(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 100 < int(done.stderr) <= 480

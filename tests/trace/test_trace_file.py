@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -274,16 +273,6 @@ def test_an_alias_leads_to_its_network():
 def test_names_are_sorted_and_hold_the_variants():
     assert names() == sorted(names())
     assert {"alexnet", "alexnet_s@mxnet", "alexnet_s@tensorflow"} < set(names())
-
-
-@pytest.mark.parametrize(("name", "limit_s"), [("alexnet", 0.005), ("resnet_200", 0.060)])
-def test_loading_is_quick(name, limit_s):
-    def once() -> float:
-        start = time.process_time()
-        load(name)
-        return time.process_time() - start
-
-    assert min(once() for _ in range(5)) < limit_s
 
 
 def test_names_without_data_are_none(monkeypatch):

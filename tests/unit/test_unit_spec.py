@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,8 @@ def read(folder: Path, content: str | bytes) -> Spec:
 
 
 def problems(folder: Path, content: str | bytes) -> tuple[str, ...]:
-    start = time.perf_counter()
     with pytest.raises(InputError) as caught:
         read(folder, content)
-    assert time.perf_counter() - start < 1.5
     assert caught.value.path == str(folder / "mine.toml")
     return caught.value.problems
 

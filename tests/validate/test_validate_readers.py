@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -333,10 +332,8 @@ def test_a_convolution_that_does_not_fit_is_skipped(write: Write) -> None:
 # all of them
 
 
-def test_the_whole_corpus_reads_quickly_and_nothing_is_lost() -> None:
-    begin = time.process_time()
+def test_the_whole_corpus_reads_and_nothing_is_lost() -> None:
     cases, skips = read_files()
-    assert time.process_time() - begin < 6
     seen = Counter((case.file, case.line) for case in cases) + Counter((skip.file, skip.line) for skip in skips)
     total = sum(len(read_table(file).rows) for file in shipped_files())
     assert len(seen) == total > 30_000
