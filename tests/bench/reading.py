@@ -25,7 +25,7 @@ def main() -> None:
     for name in ("alexnet", "resnet_200"):
         print(f"network {name}: {1e3 * seconds(lambda name=name: load(name)):.1f} ms")
     print(f"all {len(names())} networks: {seconds(lambda: [load(name) for name in names()]):.2f} s")
-    print(f"all {len(catalog.names())} specs: {seconds(lambda: [catalog.find(name) for name in catalog.names()], 1):.2f} s")  # kept once read
+    print(f"all {len(catalog.names())} specs: {seconds(lambda: [catalog.find(name) for name in catalog.names()], 1):.2f} s")
     print(f"the corpus: {seconds(read_files, 1):.2f} s")
 
 
