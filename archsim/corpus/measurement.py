@@ -78,7 +78,8 @@ class Protocol:
     builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says.
     `stacks`: "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
-    of sequences. `waits`: the frameworks whose timer waits for each layer.
+    of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
+    begins -> the threads that really ran.
     """
 
     forward: bool | tuple[str, ...] = ()
@@ -90,6 +91,7 @@ class Protocol:
     versions: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
     waits: tuple[str, ...] = ()
+    threads: Mapping[str, int] = field(default_factory=dict)
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -100,10 +102,12 @@ class Protocol:
 
     def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
         """The stack that really ran."""
-        begins = [start for start in self.versions if reference.startswith(start)]
-        if begins:
-            return self.versions[max(begins, key=len)]
-        return self.stacks.get(f"{hardware} {stack}") or self.stacks.get(f"{network} {stack}", stack)
+        named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
+        return str(named or self.stacks.get(f"{network} {stack}", stack))
+
+    def working_threads(self, reference: str, otherwise: int | None) -> int | None:
+        """The threads that really ran, `otherwise` unless they are known to differ."""
+        return _longest(self.threads, reference) or otherwise
 
     def waits_for(self, framework: str) -> bool:
         """Whether each layer was waited for."""
@@ -122,6 +126,12 @@ class Protocol:
         return network in self.input_gradient or framework in self.input_gradient
 
 
+def _longest(beginnings: Mapping[str, Any], text: str) -> Any:
+    """What belongs to the longest of the beginnings that `text` has."""
+    found = [start for start in beginnings if text.startswith(start)]
+    return beginnings[max(found, key=len)] if found else None
+
+
 @cache
 def protocol(source: str) -> Protocol:
     """The protocol of a source; a plain one for a source that is not described."""
@@ -132,7 +142,7 @@ def protocol(source: str) -> Protocol:
         updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
         stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
-        waits=tuple(entry.get("waits", ())),
+        waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
     )  # fmt: skip
 
 

@@ -336,14 +336,15 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     """Copies of the images between the layouts of framework and library; a 1 x 1 convolution is a plain product in both.
 
     Kernels for tensor cores read channels last and write what they are asked for, so there only what is read is copied.
+    Where the library works on blocks of channels (`blocked`), every operand and the result of every convolution is copied.
     """
     rule = context.stack.conv.layout_copies
     plain = layer.taps == 1 and layer.sh == layer.sw == 1
     if rule == "none" or (rule == "tensor" and not context.tensor) or (rule == "all" and plain):
         return ()
     first, second, result = layer.operands
-    read = [first, second] if layer.phase == "backward_filter" else [second]
-    written = [result] if rule == "all" and layer.phase != "backward_filter" else []
+    read = [first, second] if layer.phase == "backward_filter" or rule == "blocked" else [second]
+    written = [result] if rule == "blocked" or (rule == "all" and layer.phase != "backward_filter") else []
     return tuple([stream("transpose", size, size, element=layer.element) for size in (*read, *written)])
 
 

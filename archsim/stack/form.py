@@ -58,7 +58,7 @@ class ConvForm(Form):
     workspace_limit: Word | None = None
     grouped: Literal["sequential", "batched"] = "sequential"
     bias: Literal["separate", "per_image", "prefilled", "fused"] = "separate"
-    layout_copies: Literal["none", "tensor", "all"] = "none"
+    layout_copies: Literal["none", "tensor", "all", "blocked"] = "none"
     unfold_threads: Literal["one", "all"] = "all"
     unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False

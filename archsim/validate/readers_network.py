@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from archsim.corpus.measurement import protocol
+from archsim.corpus.measurement import Protocol, protocol
 from archsim.corpus.table import Row
 from archsim.device.spec import Spec
 from archsim.trace.trace import BoundOp
@@ -46,7 +46,7 @@ def read(row: Row, file: str) -> list[Case]:
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
             ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
-            precision=found.precision, batch=batch, threads=threads(cells) if found.spec.kind == "cpu" else None,
+            precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
             clock=float(clock) * 1e6 if clock else None, file=file,
         )
     ]  # fmt: skip
@@ -67,6 +67,10 @@ def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
         absent = sorted(set(wanted) - {op.name for op in found})
         raise Refused(f"the network has no op {', '.join(absent)}")
     return found
+
+
+def _threads(cells: Mapping[str, str], script: Protocol) -> int | None:
+    return script.working_threads(cells.get("source_ref", ""), threads(cells))
 
 
 def threads(cells: Mapping[str, str]) -> int | None:
