@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from archsim.cost.blocking import LANE_BITS, block_columns, block_rows, micro_tile, panel_depth
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.lower.kernel import Kernels
-
-LANE_BITS = 32
 
 
 def cpu_cost(
@@ -19,20 +18,22 @@ def cpu_cost(
 ) -> Cost:  # fmt: skip
     """All bounds of every kernel on every device with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
 
-    `without` names parts to leave out: l2, launch.
+    `without` names parts to leave out: l1, l2, launch.
     """
     workers = active_cores(kernels, device, threads)
-    speed = active_clock(device, workers, clock) * undisturbed(kernels, device, workers, threads, constants)
+    awake = awake_cores(kernels, device, workers, threads)
+    speed = active_clock(device, awake, clock) * undisturbed(kernels, device, workers, threads, constants)
     moved, cached = traffic(kernels, device, workers)
     bandwidth = memory_bandwidth(device, workers, kernels.local, constants)
     bounds = {
         "compute": busiest_clocks(kernels, device, precision, workers, threads, constants) / speed,
         "dram": moved / bandwidth,
+        "l1": refills(kernels, device) / (workers * device.l2.bandwidth * speed),
         "l2": cached / cache_bandwidth(device, workers, speed),
         "link": crossing(kernels, device, workers, cached),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
-    overhead = fork_join(kernels, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
+    overhead = fork_join(kernels, device, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
                 terms={"workers": workers, "bandwidth": bandwidth, "speed": speed})  # fmt: skip
 
@@ -46,8 +47,14 @@ def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(cores, np.maximum(1.0, pieces)), 1.0))
 
 
+def awake_cores(kernels: Kernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Cores that are not asleep while a kernel runs, [D, V]: those of the whole team where its idle threads wait spinning."""
+    team = np.minimum(threads, device.core.count)
+    return np.asarray(np.where(kernels.spin > 0, np.maximum(workers, team), workers))
+
+
 def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Array:
-    """Clock [Hz] with `cores` cores at work: from the turbo of one in even steps down to `clock` with all of a socket."""
+    """Clock [Hz] with `cores` cores awake: from the turbo of one in even steps down to `clock` with all of a socket."""
     idle = 1.0 - (cores - 1.0) / np.maximum(device.core.count / device.core.sockets - 1.0, 1.0)
     return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * np.clip(idle, 0.0, 1.0))
 
@@ -55,21 +62,15 @@ def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Arr
 def undisturbed(
     kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
-    """Share of its core that a thread gets: less where the other threads of a team wait, spinning, on its hyper-thread."""
-    waiting = (kernels.spin > 0) & (threads > device.core.count) & (workers < device.core.count)
-    return np.asarray(np.where(waiting, constants["cpu.sibling"], 1.0))
+    """Share of its core that a thread gets: less where other threads of its team have no part of the work, and wait for the
+    end spinning, on its hyper-thread."""
+    beyond = (kernels.spin > 0) & (threads > device.core.count)
+    return np.asarray(np.where(beyond & (unoccupied(kernels, device, workers) > 0), constants["cpu.sibling"], 1.0))
 
 
-def micro_tile(device: Cpu) -> tuple[Array, Array]:
-    """Rows and columns of the register block of a product.
-
-    The block keeps latency x ports x lanes results in flight (Low et al. 2016, Analytical Modeling Is Enough for
-    High-Performance BLIS, equation 1); its columns are two SIMD registers wide.
-    """
-    lanes = device.core.simd / LANE_BITS
-    columns = 2.0 * lanes
-    rows = np.ceil(device.core.fma_latency * device.core.fma_ports * lanes / columns)
-    return np.asarray(rows, dtype=float), np.asarray(columns, dtype=float)
+def unoccupied(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+    """Whether a kernel has no work for more threads than there are cores, [D, V]: a serial loop, or as few images."""
+    return np.asarray((workers < device.core.count) | ((kernels.parts > 0) & (kernels.parts <= device.core.count)))
 
 
 def register_blocks(kernels: Kernels, device: Cpu) -> Array:
@@ -97,7 +98,7 @@ def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibr
     family = constants.gather(kernels.constants)[kernels.efficiency]
     pipe = np.minimum(device.pipe(precision), kernels.pipe)
     macs = register_blocks(kernels, device) * rows * columns * (kernels.k + constants["cpu.ramp"]) * kernels.work
-    product = macs / (pipe * family)
+    product = macs / (pipe * family) + kernels.clocks
     per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, constants["cpu.pointwise_flop"])
     streamed = np.maximum(kernels.clocks, kernels.flop / per_clock)
     return np.asarray(np.where(kernels.matrix > 0, product, streamed))
@@ -129,15 +130,43 @@ def traffic(kernels: Kernels, device: Cpu, workers: Array) -> tuple[Array, Array
 
     A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
     is still there from the op before; parameters are not. Where a library cuts one side of a product into strips (`grain`),
-    every core reads the whole of the other operand, which the cores have packed together.
+    every core reads the whole of the other operand, which the cores have packed together. A packed product deeper than one panel
+    reads and writes its results once more for each further panel.
     """
     cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
     fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
     kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
-    moved = kernels.a_bytes + np.where(kept, 0.0, fresh)
+    sums = 2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0)
+    moved = kernels.a_bytes + np.where(kept, 0.0, fresh + sums)
     whole = kernels.operand_a * kernels.m * kernels.k * kernels.count
     again = np.where((kernels.matrix > 0) & (kernels.grain > 0), (workers - 1.0) * whole, 0.0)
-    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + again + 0 * moved)
+    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + sums + again + repeats(kernels, device) + 0 * moved)
+
+
+def panels(kernels: Kernels, device: Cpu) -> Array:
+    """Panels into which a library of BLAS cuts the inner dimension of a product, [D, V]; 1 for loops over blocked layouts,
+    which finish one block of results before the next, and for streams."""
+    element = np.maximum(kernels.operand_a, 1.0)
+    return np.asarray(np.where(kernels.packed > 0, np.ceil(kernels.k / panel_depth(device, element)), 1.0))
+
+
+def repeats(kernels: Kernels, device: Cpu) -> Array:
+    """Bytes that packed products read from the last cache level a second time and more, [D, V]: B for each further block of
+    rows that stays in a core's second level, A for each further block of columns that stays in the last (Goto 2008)."""
+    element = np.maximum(kernels.operand_a, 1.0)
+    columns = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
+    rows = np.maximum(np.ceil(kernels.n / block_columns(device, element)) - 1.0, 0.0) * kernels.m
+    return np.asarray(np.where(kernels.packed > 0, (rows + columns) * kernels.k * kernels.count * element, 0.0))
+
+
+def refills(kernels: Kernels, device: Cpu) -> Array:
+    """Bytes from the second into the first cache level for the products of one launch, [D, V].
+
+    The panel of B stays in the first level while those of A pass, once for each column of register blocks (Low et al. 2016).
+    """
+    rows, _ = micro_tile(device)
+    passing = register_blocks(kernels, device) * rows * kernels.k * kernels.operand_a
+    return np.asarray(np.where(kernels.matrix > 0, passing, 0.0))
 
 
 def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
@@ -175,11 +204,14 @@ def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
     return np.asarray(workers * level.bandwidth * clock)
 
 
-def fork_join(kernels: Kernels, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+def fork_join(
+    kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
     """Waking and joining the threads of one parallel loop [s]: a tree of `log2(workers)` steps.
 
-    A library with a grain (OpenBLAS) wakes its threads one after the other, all that there are.
+    A library with a grain (OpenBLAS) wakes its threads one after the other, all that there are; they wait for each other
+    again before each panel, which every core packs a part of.
     """
     tree = constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0))
     queue = constants["cpu.wake_s"] * (threads - 1.0)
-    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree + queue, tree))
+    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree * (1.0 + panels(kernels, device)) + queue, tree))

@@ -33,12 +33,15 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     layers these are the features, which stand as m where weights come first.
     """
     blas = kernel.name.endswith("gemm") or kernel.name.startswith("gemm")
-    packed = (kernel.m + kernel.n) * kernel.k * kernel.count if blas else 0.0
+    operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= THREADED_PRODUCT
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         kernel = replace(kernel, m=kernel.n, n=kernel.m)
-    return replace(kernel, packed=packed, pipe=context.stack.multiply_adds,
-                   grain=context.stack.grain if blas else 0.0, threaded=0.0 if small and blas else kernel.threaded)  # fmt: skip
+    return replace(
+        kernel, packed=operands if blas else 0.0, clocks=context.stack.gather_clocks * operands,
+        pipe=context.stack.multiply_adds, grain=context.stack.grain if blas else 0.0,
+        threaded=0.0 if small and blas else kernel.threaded,
+    )  # fmt: skip
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:

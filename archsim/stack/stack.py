@@ -116,6 +116,7 @@ class Stack:
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
     threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
     loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
+    gather_clocks: float = 0.0  # CPU: to fetch each value of an operand of a product by its index
     grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
     waiting: str = "spin"  # CPU: what threads without work do: "spin" or "sleep"
     default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread

@@ -22,9 +22,8 @@ UNREAD = {
         "link.bandwidth", "link.achievable",
     }),
     "cpu": frozenset({
-        "core.threads", "core.registers", "clock.base", "clock.all_core", "l1.size", "l1.ways", "l1.latency",
-        "l1.bandwidth", "l1.shared_by", "l2.size", "l2.ways", "l2.line", "l2.latency", "l2.bandwidth", "l2.shared_by", "l3.ways",
-        "l3.line", "l3.latency",
+        "core.threads", "core.registers", "clock.base", "clock.all_core", "l1.latency", "l1.bandwidth", "l1.shared_by",
+        "l2.line", "l2.latency", "l2.shared_by", "l3.line", "l3.latency",
     }),
 }  # fmt: skip
 CELLS = {

@@ -59,6 +59,10 @@ ALEXNET_S_TENSORFLOW = [
     conv(56 * 56, 96, 3, 121), conv(28 * 28, 256, 96, 25), conv(14 * 14, 384, 256, 9), conv(14 * 14, 384, 384, 9),
     conv(14 * 14, 256, 384, 9), fc(7 * 7 * 256, 4096), fc(4096, 4096), fc(4096, 1000),
 ]  # fmt: skip
+ALEXNET_S_CAFFE = [
+    conv(54 * 54, 96, 3, 121), conv(27 * 27, 256, 48, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 192, 9),
+    conv(13 * 13, 256, 192, 9), *THREE_FC,
+]  # fmt: skip
 # the layers that run: conv4, conv5, fc6 and fc7 feed nothing
 ALEXNET_S_MXNET = [
     conv(54 * 54, 96, 3, 121), conv(24 * 24, 256, 96, 25), conv(11 * 11, 384, 256, 9), fc(5 * 5 * 384, 1000),
@@ -304,6 +308,7 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet": ALEXNET,
     "alexnet_owt": ALEXNET_OWT,
     "alexnet_s": ALEXNET_S,
+    "alexnet_s@caffe": ALEXNET_S_CAFFE,
     "alexnet_s@mxnet": ALEXNET_S_MXNET,
     "alexnet_s@tensorflow": ALEXNET_S_TENSORFLOW,
     "alexnet_r": ALEXNET_R,

@@ -61,6 +61,7 @@ PROMISED = [
     "tensorrt-tx2",
     "caffe-openblas",
     "torch7-cpu",
+    "torch7-mkl",
     "tensorflow-eigen",
     "cntk-cpu",
     "mxnet-openblas",

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth
 from archsim.cost.constants import default
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import (
     active_clock,
     active_cores,
+    awake_cores,
     busiest_clocks,
     busiest_share,
     core_clocks,
@@ -23,9 +25,12 @@ from archsim.cost.cpu import (
     fork_join,
     last_level,
     memory_bandwidth,
-    micro_tile,
+    panels,
+    refills,
+    repeats,
     traffic,
     undisturbed,
+    unoccupied,
 )
 from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
 from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work
@@ -319,6 +324,39 @@ def test_the_register_block_of_haswell_and_skylake() -> None:
     assert [value.item() for value in micro_tile(cpu("i7_5930k"))] == [5.0, 16.0]
 
 
+def test_the_blocks_of_a_product_fill_the_ways_of_each_level() -> None:
+    """Haswell: 7 of 8 ways of 4 KiB under (5 + 16) x 4 B; 6 of 8 ways of 32 KiB under 341 x 4 B, as BLIS takes it (144)."""
+    device = cpu("i7_5930k")
+    assert panel_depth(device, 4.0) == 7 * 4096 // (21 * 4) == 341
+    assert block_rows(device, 4.0) == 6 * 32768 // (341 * 4) == 144
+    shared = ceil(341 * 144 * 4 * 6 / (15 * 2**20 / 20))
+    assert block_columns(device, 4.0) == (19 - shared) * 15 * 2**20 // 20 // (341 * 4)
+    assert block_columns(cpu("tegra_x1_cpu"), 4.0) == np.inf
+
+
+def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() -> None:
+    """On Skylake a panel takes 358 steps of k and a core 91 rows."""
+    kernels = columns(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
+                      product(91, 64, 359), tiled=False)  # fmt: skip
+    assert panels(kernels, cpu()).tolist() == [1, 2, 1, 1]
+    assert repeats(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
+
+
+def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> None:
+    kernels = columns(product(8, 32, 50), Kernel(name="s", efficiency="one", items=1e6), tiled=False)
+    assert refills(kernels, cpu()).tolist() == [8 * 2 * 50 * 4, 0]
+
+
+def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
+    kernels = columns(*[Kernel(name="s", efficiency="one", items=1e6, threaded=0, spin=spin) for spin in (0, 1)], tiled=False)
+    assert awake_cores(kernels, cpu(), np.array([1.0, 1.0]), 8).tolist() == [1, 4]
+
+
+def test_fewer_images_than_cores_leave_threads_without_work() -> None:
+    kernels = columns(*[product(8, 16, 50, parts=parts) for parts in (0, 4, 5)], tiled=False)
+    assert unoccupied(kernels, cpu(), np.full(3, 4.0)).tolist() == [False, True, False]
+
+
 def test_one_core_draws_what_its_miss_buffers_allow() -> None:
     device = cpu()
     constants = default().with_values({"cpu.prefetch": 1.5})
@@ -369,9 +407,9 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
 
 def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
     constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
-    kernels = columns(product(49, 10, 50), product(49, 10, 50, grain=1), tiled=False)
-    assert fork_join(kernels, np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 11e-6])
-    assert fork_join(kernels, np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
+    kernels = columns(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1), tiled=False)
+    assert fork_join(kernels, cpu(), np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 4e-6 * (1 + 3) + 7e-6])
+    assert fork_join(kernels, cpu(), np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
 
 
 def test_strips_read_the_other_operand_whole() -> None:
@@ -381,10 +419,10 @@ def test_strips_read_the_other_operand_whole() -> None:
 
 
 def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
-    """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary."""
+    """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary, and fetching."""
     constants = default().with_values({"cpu.ramp": 10.0})
-    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), tiled=False)
-    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920]
+    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, clocks=7), tiled=False)
+    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920, 487]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:

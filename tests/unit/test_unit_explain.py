@@ -121,7 +121,7 @@ def test_equations_hold_for_cpu_kernels_of_every_kind():
             for step in steps:
                 assert step.right == pytest.approx(step.value, rel=1e-9), f"{sorted(kind)}: {step.name} = {step.text}"
     assert kinds == {"product", "dense", "scalar", "serial", "alone", "grain", "narrow", "cut", "parts", "packed", "limited",
-                     "sibling", "local", "sockets", "crosses", "l3"}  # fmt: skip
+                     "sibling", "spin", "gathered", "local", "sockets", "crosses", "l3"}  # fmt: skip
 
 
 def test_only_what_applies_on_a_cpu_is_written():
@@ -164,7 +164,8 @@ PINS = {"memory.bandwidth", "memory.achievable"}
         ("i7_6700k", None, "pool1", PINS),
         ("i7_6700k", None, "fc7", PINS),
         ("xeon_e5_2630_v3_2s", "torch7-cpu", "pool1", {*PINS, "core.link"}),
-        ("xeon_e5_2630_v3_2s", "torch7-cpu", "conv2", {"core.link", "cpu.pack_clk", "cpu.sibling"}),
+        ("xeon_e5_2630_v3_2s", "torch7-cpu", "conv2", {"core.link", "cpu.pack_clk"}),
+        ("xeon_e5_2630_v3_2s", "torch7-mkl", "conv2", {"core.link", "cpu.pack_clk", "cpu.sibling"}),
         ("xeon_e5_2630_v3_2s", "torch7-cpu", "fc7", {"memory.latency", "clock.boost"}),  # one core, which does not reach the pins
         ("xeon_e5_2630_v3_2s", "caffe-openblas", "conv2", {"core.link", "cpu.wake_s", "cpu.barrier_s"}),
     ],

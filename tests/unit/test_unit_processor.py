@@ -60,8 +60,13 @@ def test_a_small_product_stays_on_one_thread() -> None:
 
 
 def test_instructions_of_the_binary_limit_its_products() -> None:
-    assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").pipe == 4
+    assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").pipe == 8
     assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").pipe == float("inf")
+
+
+def test_operands_that_are_fetched_by_index_cost_clocks() -> None:
+    plain, fetched = (named(kernels(stack("tensorflow-eigen", gather_clocks=clocks), "conv2"), "direct") for clocks in (0.0, 5.0))
+    assert (plain.clocks, fetched.clocks) == (0, 5 * (plain.m + plain.n) * plain.k * plain.count)
 
 
 def test_parallel_images_are_one_launch_of_as_many_parts() -> None:

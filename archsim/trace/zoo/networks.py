@@ -15,6 +15,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "alexnet": alexnet.alexnet,
     "alexnet_owt": alexnet.alexnet_owt,
     "alexnet_s": alexnet.alexnet_s,
+    "alexnet_s@caffe": alexnet.alexnet_s_caffe,
     "alexnet_s@mxnet": alexnet.alexnet_s_mxnet,
     "alexnet_s@tensorflow": alexnet.alexnet_s_tensorflow,
     "alexnet_r": alexnet.alexnet_r,
