@@ -135,7 +135,8 @@ def answer(query: Query, references: bool = True) -> Estimate:
     power = energy / latency
     return Estimate(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
-        seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
+        seq_len=query.trace.symbols.get(SEQUENCE),
+        precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
         graph=query.graph,
         clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),

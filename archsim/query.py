@@ -60,7 +60,8 @@ def ask(
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
 
-    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
+    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one.
+    `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
     replayed as one CUDA graph, where the stack can do that.
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
@@ -87,7 +88,8 @@ def ask(
     work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
     return Query(
         network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
-        stack=chosen, task=task, batch=batch, precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
+        stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
+        clock=device.default_clock if clock is None else clock,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, notes=tuple(notes),
     )  # fmt: skip
 

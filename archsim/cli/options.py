@@ -14,7 +14,7 @@ from archsim.trace.training import TASKS
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, --calibration."""
+    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, ..."""
     for option in reversed(
         [
             click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),

@@ -111,7 +111,8 @@ def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
     return Explanation(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.threads,
-        clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op, phase=op.phase, attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
+        clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op, phase=op.phase,
+        attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
         least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         roofline_s=float(least.time_s[0, plan]) if least else 0.0,
         roofline_bound=max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",

@@ -40,7 +40,7 @@ def factors(dim: str) -> tuple[int, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Extent:
     """A symbol that need not be given: its `usual` value, and the largest that the network can take."""
 
     usual: int

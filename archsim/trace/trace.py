@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from archsim.errors import nearest
-from archsim.trace.dims import LARGEST, Dim, Shape, Size, bind_dims, elements, show, symbols_in
+from archsim.trace.dims import LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
 from archsim.trace.kind import FORWARD, UPDATE, Kind
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Trace:
     source: str = ""
     ops: tuple[Op, ...]
     outputs: tuple[str, ...] = ()
-    sizes: Mapping[str, Size] = field(default_factory=dict)
+    sizes: Mapping[str, Extent] = field(default_factory=dict)
     symbols: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     notes: str = ""

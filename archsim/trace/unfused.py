@@ -75,7 +75,8 @@ class _Rewriter:
         queries = self._heads(op, "queries", reads[0], (n, t, kind.heads, size))
         if shared < kind.heads:
             queries = self._add(f"{op.name}.grouped", Reshape(), (queries,), (n, shared, rows, size))
-        keys, values = (self._heads(op, part, name, (n, s, shared, size)) for part, name in zip(PARTS[1:], reads[1:], strict=True))
+        keys = self._heads(op, "keys", reads[1], (n, s, shared, size))
+        values = self._heads(op, "values", reads[2], (n, s, shared, size))
         scores = self._scores(op, kind, queries, keys, (n, shared, rows, s))
         mixed = self._add(f"{op.name}.mixed", Matmul(), (scores, values), (n, shared, rows, size))
         if shared < kind.heads:

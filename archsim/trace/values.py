@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.trace.dims import LARGEST, MOST_DIMS, Dim, Size, factors, short
+from archsim.trace.dims import LARGEST, MOST_DIMS, Dim, Extent, factors, short
 from archsim.trace.kind import PHASES
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8")
@@ -71,7 +71,7 @@ def text(value: object) -> str:
     return value
 
 
-def sizes(value: object) -> dict[str, Size]:
+def sizes(value: object) -> dict[str, Extent]:
     """The usual value of symbols, and their largest: `{"T": {"usual": 128, "most": 512}}`."""
     form = 'must be like {"T": {"usual": 128, "most": 512}}, with whole numbers, the usual one no larger'
     if not isinstance(value, dict):
@@ -83,7 +83,7 @@ def sizes(value: object) -> dict[str, Size]:
         usual, most = _dim(given["usual"]), _dim(given["most"])
         if not isinstance(usual, int) or not isinstance(most, int) or usual > most:
             raise ValueError(f"{form}, not {short(given)}")
-        found[symbol] = Size(usual=usual, most=most)
+        found[symbol] = Extent(usual=usual, most=most)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from archsim.trace.dims import Dim, Shape, Size, bind_dims
+from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding, Linear
@@ -47,7 +47,7 @@ class Builder:
     """
 
     def __init__(
-        self, name: str, source: str, inputs: Mapping[str, Sequence[Dim]], notes: str = "", tokens: Size | None = None
+        self, name: str, source: str, inputs: Mapping[str, Sequence[Dim]], notes: str = "", tokens: Extent | None = None
     ) -> None:
         self.name, self.source, self.notes, self.tokens = name, source, notes, tokens
         self.inputs = {key: tuple(dims) for key, dims in inputs.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from archsim.trace.dims import Size
+from archsim.trace.dims import Extent
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.normalise import LayerNorm, RmsNorm
 from archsim.trace.kinds.pointwise import Gelu, Mul, Rotary, Silu, Tanh
@@ -46,9 +46,9 @@ class Model:
     notes: str = ""
 
     @property
-    def tokens(self) -> Size:
+    def tokens(self) -> Extent:
         """The length of a sequence."""
-        return Size(usual=self.usual, most=self.context)
+        return Extent(usual=self.usual, most=self.context)
 
 
 def build(name: str) -> Trace:
