@@ -257,7 +257,7 @@ def turns(positions: int, size: int) -> tuple[Array, Array]:
 
 def _rotary(g: Graph, op: BoundOp) -> None:
     n, t, width = op.shape
-    size = int(getattr(op.kind, "size", 2))
+    size = int(getattr(op.kind, "width", 2))
     cosines, sines = (g.constant(op, label, values) for label, values in zip(("cos", "sin"), turns(t, size), strict=True))
     x = g.node(op, "Reshape", [op.inputs[0], g.whole(op, "heads", n, t, width // size, size)], 1)
     halves = f"{op.name}/first", f"{op.name}/second"

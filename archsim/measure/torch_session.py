@@ -197,7 +197,7 @@ def _rms_norm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
 
 def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     n, t, width = op.shape
-    size = int(getattr(op.kind, "size", 2))
+    size = int(getattr(op.kind, "width", 2))
     heads = x[0].reshape(n, t, width // size, size)
     cosines, sines = (torch.from_numpy(values).to(heads) for values in turns(t, size))
     first, second = heads.chunk(2, -1)

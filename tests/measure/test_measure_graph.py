@@ -50,7 +50,7 @@ CASES = {
     "softmax": (SEQUENCE, op("softmax", "y", ["x"], [2, 5, 8])),
     "silu": (SEQUENCE, op("silu", "y", ["x"], [2, 5, 8])),
     "rms_norm": (SEQUENCE, op("rms_norm", "y", ["x"], [2, 5, 8])),
-    "rotary": (SEQUENCE, op("rotary", "y", ["x"], [2, 5, 8], size=4)),
+    "rotary": (SEQUENCE, op("rotary", "y", ["x"], [2, 5, 8], width=4)),
     "gelu": (SEQUENCE, op("gelu", "y", ["x"], [2, 5, 8])),
     "sigmoid": (SEQUENCE, op("sigmoid", "y", ["x"], [2, 5, 8])),
     "tanh": (SEQUENCE, op("tanh", "y", ["x"], [2, 5, 8])),

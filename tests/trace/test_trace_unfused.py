@@ -148,3 +148,10 @@ def test_a_table_is_updated_once_with_the_gradients_of_both_its_uses():
     assert "head.update" not in updates
     assert updates["tokens.embedding.update"].inputs == ("tokens.embedding.backward_filter", "head.backward_filter")
     assert updates["positions.embedding.update"].inputs == ("positions.embedding.backward_filter",)
+
+
+def test_rotary_positions_only_stream():
+    """An attribute of theirs is not the size of a window that the lowering of poolings and LRN looks for."""
+    ops = archsim.estimate("llama_2_7b", "a100_sxm4_80gb", stack="pytorch-2", precision="fp16").ops
+    rotary, linear = (sum(op.time_s for op in ops if op.kind == kind) for kind in ("rotary", "linear"))
+    assert rotary < 0.2 * linear

@@ -82,8 +82,8 @@ class Silu(Pointwise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotary(Pointwise):
-    """Rotary position embedding: value pairs of each head of `size` features turn by angles of their position (Su et al. 2021,
-    equation 34), [N, T, heads * size].
+    """Rotary position embedding: value pairs of each head of `width` features turn by angles of their position (Su et al. 2021,
+    equation 34), [N, T, heads * width].
 
     FLOP: 2 multiplies by stored sines and cosines, 1 add; backward the same, turned back.
     """
@@ -92,13 +92,13 @@ class Rotary(Pointwise):
     flop_per_element: ClassVar[int] = 3
     backward_flop_per_element: ClassVar[int] = 3
 
-    size: int = integer(least=2)
+    width: int = integer(least=2)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input."""
-        data = only(inputs, 3, "[N, T, heads * size]")
-        if self.size % 2 or data[2] % self.size:
-            raise ValueError(f"turns heads of {self.size} features, an even number that must divide those of {show(data)}")
+        data = only(inputs, 3, "[N, T, heads * width]")
+        if self.width % 2 or data[2] % self.width:
+            raise ValueError(f"turns heads of {self.width} features, an even number that must divide those of {show(data)}")
         return data
 
 

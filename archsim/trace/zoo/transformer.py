@@ -164,7 +164,7 @@ def _rotary_attention(net: Builder, x: str, model: Model, at: str) -> str:
     size, shared = model.width // model.heads, model.kv_heads or model.heads
     widths = {"query": model.width, "key": shared * size, "value": shared * size}
     query, key, value = (net.linear(x, width, bias=False, name=f"{at}.{part}") for part, width in widths.items())
-    query, key = (net.add(Rotary(size=size), part, name=f"{part}.rotary") for part in (query, key))
+    query, key = (net.add(Rotary(width=size), part, name=f"{part}.rotary") for part in (query, key))
     kind = Attention(heads=model.heads, kv_heads=model.kv_heads, causal=True)
     return net.linear(net.add(kind, query, key, value, name=f"{at}.attention"), model.width, bias=False, name=f"{at}.output")
 
