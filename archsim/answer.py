@@ -13,7 +13,7 @@ from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
-from archsim.query import Query, ask
+from archsim.query import SEQUENCE, Query, ask
 from archsim.run import Run, run
 
 SCHEMA = "archsim-estimate/1"
@@ -66,6 +66,7 @@ class Estimate:
     stack: str
     task: str
     batch: int
+    seq_len: int | None  # tokens of a sequence, where the network takes any number
     precision: str
     threads: int | None
     devices: int
@@ -114,10 +115,10 @@ def estimate(net: str, hw: str, **choices: object) -> Estimate:
     """Predict a network on a device.
 
     `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
-    calibration, graph. Raises what `ask` raises.
+    calibration, graph, seq_len. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
-    return answer(query, references=not choices.get("settings"))
+    return answer(query, references=not (choices.get("settings") or choices.get("seq_len")))
 
 
 def answer(query: Query, references: bool = True) -> Estimate:
@@ -134,6 +135,7 @@ def answer(query: Query, references: bool = True) -> Estimate:
     power = energy / latency
     return Estimate(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
+        seq_len=query.trace.symbols.get(SEQUENCE),
         precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
         graph=query.graph,
         clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,

@@ -20,8 +20,11 @@ from archsim.stack.stack import Stack
 from archsim.trace.file import load
 from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import OPTIMISER, TASKS, task_trace
+from archsim.trace.unfused import unfused
 
 LARGEST_BATCH = 1 << 20
+Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
+BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
 
 
 class ArgumentError(ArchsimError, ValueError):
@@ -53,10 +56,11 @@ def ask(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
-    graph: bool = False,
+    graph: bool = False, seq_len: int | None = None,
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
 
+    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one.
     `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
     replayed as one CUDA graph, where the stack can do that.
 
@@ -81,18 +85,18 @@ def ask(
     if graph:
         _check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
+    work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
     return Query(
-        network=net, trace_digest=_digest(variant, task, chosen.optimiser, input_gradient),
-        template=prepared(variant, task, chosen.optimiser, input_gradient),
-        trace=_bound(variant, task, batch, chosen.optimiser, input_gradient), spec=spec, stack=chosen, task=task, batch=batch,
-        precision=precision, threads=threads, clock=device.default_clock if clock is None else clock,
+        network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
+        stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
+        clock=device.default_clock if clock is None else clock,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, notes=tuple(notes),
     )  # fmt: skip
 
 
 def with_batch(query: Query, batch: int) -> Query:
     """The same question for another batch. Raises ValueError for one that makes a tensor too large."""
-    return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, "N": batch}))
+    return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, BATCH: batch}))
 
 
 def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:
@@ -102,29 +106,38 @@ def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:
 
 
 @lru_cache(maxsize=256)
-def prepared(net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
-    """The ops of a task of a network; a training step ends with the updates of `optimiser`."""
+def prepared(
+    net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True
+) -> Trace:
+    """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
+    the products and the softmax that it stands for."""
     try:
-        return task_trace(load(net), task, optimiser, input_gradient)
+        return task_trace(load(net) if fused_attention else unfused(load(net)), task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
 
 
 @lru_cache(maxsize=256)
-def _bound(net: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> BoundTrace:
-    trace = prepared(net, task, optimiser, input_gradient)
-    free = [symbol for symbol in trace.free_symbols if symbol != "N"]
+def _bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
+    trace = prepared(*work)
+    symbols = {BATCH: batch} if BATCH in trace.free_symbols else {}
+    if seq_len is not None:
+        if SEQUENCE not in trace.free_symbols:
+            raise ArgumentError(f"seq_len: network {trace.name} takes no sequences of a length that can be set")
+        symbols[SEQUENCE] = seq_len
+    free = [symbol for symbol in trace.unsized if symbol not in symbols]
     if free:
-        raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only N, the batch, can be set")
+        raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only {BATCH}, the batch, and "
+                          f"{SEQUENCE}, the tokens of a sequence, can be set")  # fmt: skip
     try:
-        return trace.bind(**({"N": batch} if trace.free_symbols else {}))
+        return trace.bind(**symbols)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
 
 
 @lru_cache(maxsize=256)
-def _digest(net: str, task: str, optimiser: str, input_gradient: bool) -> str:
-    return prepared(net, task, optimiser, input_gradient).digest[:16]
+def _digest(work: Work) -> str:
+    return prepared(*work).digest[:16]
 
 
 def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:

@@ -47,7 +47,7 @@ def _networks() -> str:
     rows = []
     for name in names():
         trace = load(name)
-        bound = trace.bind(**({"N": 1} if trace.free_symbols else {}))
+        bound = trace.bind(**(dict.fromkeys(trace.unsized, 1)))
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))

@@ -14,10 +14,12 @@ from archsim.trace.training import TASKS
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--batch, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, --calibration."""
+    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, ..."""
     for option in reversed(
         [
             click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
+            click.option("--seq-len", type=int, default=None, metavar="TOKENS",
+                         help="Tokens in a sequence, of networks that take any number; their usual number if not given."),
             click.option("--precision", default="fp32", show_default=True, help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
             click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
             click.option("--stack", default=None, help="Framework and library; the device's default if not given."),

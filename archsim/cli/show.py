@@ -79,13 +79,14 @@ def _network(name: str) -> str:
     from archsim.trace.file import load
 
     trace = load(name)
-    bound = trace.bind(**dict.fromkeys(trace.free_symbols, 1))
+    bound = trace.bind(**dict.fromkeys(trace.unsized, 1))
     rows = [
         (op.name, op.kind.op, ", ".join(op.inputs), "x".join(map(str, op.shape)), f"{b.macs:,}", show(b.flop, "FLOP", 3),
          f"{b.parameters:,}")
         for op, b in zip(trace.ops, bound.ops, strict=True)
     ]
     head = f"{clean(trace.name)}: {clean(trace.source)}\n{bound.macs:,} MACs, {bound.parameters:,} parameters at batch 1"
+    head += "".join(f", {name} = {size.usual}" for name, size in trace.sizes.items())
     return f"{head}\n\n" + table(("op", "kind", "inputs", "output", "MACs", "work", "parameters"), rows, left=4)
 
 

@@ -13,7 +13,7 @@ from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.equation import Equation, Step, solve
 from archsim.explain.kernel import KernelStory, Teller, story, unit_of
 from archsim.fidelity import find as find_fidelity
-from archsim.query import ArgumentError, Query
+from archsim.query import SEQUENCE, ArgumentError, Query
 from archsim.run import Run, run
 from archsim.stack.stack import Stack
 from archsim.trace.attributes import written
@@ -42,6 +42,7 @@ class Explanation:
     stack: str
     task: str
     batch: int
+    seq_len: int | None
     precision: str
     threads: int | None
     clock_hz: float
@@ -109,8 +110,9 @@ def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
     host = _host(teller, index, plan)
     return Explanation(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
-        precision=query.precision, threads=query.threads, clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op,
-        phase=op.phase, attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
+        seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.threads,
+        clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op, phase=op.phase,
+        attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
         least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         roofline_s=float(least.time_s[0, plan]) if least else 0.0,
         roofline_bound=max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from archsim.lower.context import Context, plan, quantised, stream
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.trace.kinds.attention import Attention
+from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention
 from archsim.trace.trace import BoundOp
 
 RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 3)
@@ -18,7 +19,7 @@ def attention(op: BoundOp, context: Context) -> Plan:
     """Fused attention (Dao et al. 2022, algorithm 1); where keys are cached, the new ones are stored first."""
     kind = op.kind
     assert isinstance(kind, Attention)
-    queries, keys, _ = op.input_shapes
+    queries, keys, _ = kind.parts(op.input_shapes)
     rules = context.stack.attention
     new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2]))
     kernels = [*quantised(context, prod(queries) + new, "quantise_attention"), _fused(op, context, kind)]
@@ -26,7 +27,15 @@ def attention(op: BoundOp, context: Context) -> Plan:
     if count and op.phase == "forward":
         moved = new * context.result / count
         kernels.insert(0, stream("store_keys", moved, moved, element=context.vector, repeat=count))
+    if context.device_kind == "cpu":
+        kernels.append(_softmax(op))
     return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
+
+
+def _softmax(op: BoundOp) -> Kernel:
+    """On a CPU the exponentials run between the products, over scores that stay in the cache."""
+    flop = float(op.flop - 2 * op.macs)
+    return replace(stream("softmax", 0.0, 0.0, flop=flop), items=max(1.0, flop / SOFTMAX_FLOP))
 
 
 def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
@@ -36,7 +45,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     pairs that the mask leaves, for the scores are a product of the same size. The scores stay in registers; keys and values
     are the operand that a tile loads. Heads that share keys are rows of one product where the stack packs them.
     """
-    queries, keys, _ = op.input_shapes
+    queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
     size, group = queries[2] // kind.heads, kind.heads // shared
     times = 1.0 if op.phase == "forward" else RECOMPUTED

@@ -97,7 +97,7 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     Least traffic: inputs and parameters read, output written, each once.
     """
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
-    weights = float(op.kind.parameters(op.input_shapes, op.shape) * context.element)
+    weights = float(op.kind.weights(op.input_shapes, op.shape) * context.element)
     reads, writes = {
         "backward_data": (out + weights, inputs),
         "backward_filter": (out + inputs, weights),

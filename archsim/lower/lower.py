@@ -27,6 +27,7 @@ RULES: dict[str, Rule] = {
     "matmul": gemm.matmul,
     "attention": attention.attention,
     "embedding": pointwise.embedding,
+    "slice": pointwise.part,
     "lstm": recurrent.lstm,
     "lstm_cell": recurrent.lstm_cell,
     "update": pointwise.update,

@@ -33,6 +33,18 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     return _streamed(op, context, rows, max(moved - written, min(reads, moved)), written)
 
 
+def part(op: BoundOp, context: Context) -> Plan | None:
+    """A slice moves what it selects; its gradient also fills the rest of the tensor with zeros. None where it is a view."""
+    phase = "forward" if op.phase == "forward" else "backward"
+    rows = context.passes("slice", phase)
+    if rows.launches == 0:
+        return None
+    selected = context.bytes(op.shape)
+    written = selected if phase == "forward" else context.bytes(*op.input_shapes)
+    kernel = stream("slice", rows.inputs * selected, rows.outputs * written, element=context.vector)
+    return single("copy", op, context, kernel)
+
+
 def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
     launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
     one = context.stack.elementwise_threads == "all"

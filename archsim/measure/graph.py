@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,38 @@ def _layer_norm(g: Graph, op: BoundOp) -> None:
     g.node(op, "LayerNormalization", [op.inputs[0], *held], epsilon=TINY)
 
 
+def _rms_norm(g: Graph, op: BoundOp) -> None:
+    x = op.inputs[0]
+    tiny = g.constant(op, "tiny", np.array(TINY, np.float32))
+    mean = g.node(op, "ReduceMean", [g.node(op, "Mul", [x, x], 1), g.whole(op, "axis", -1)], 2)
+    root = g.node(op, "Sqrt", [g.node(op, "Add", [mean, tiny], 3)], 4)
+    g.node(op, "Mul", [g.node(op, "Div", [x, root], 5), g.constant(op, "scale", np.ones(op.shape[-1:], np.float32))])
+
+
+def _silu(g: Graph, op: BoundOp) -> None:
+    g.node(op, "Mul", [op.inputs[0], g.node(op, "Sigmoid", op.inputs, 1)])
+
+
+@lru_cache(maxsize=16)
+def turns(positions: int, size: int) -> tuple[Array, Array]:
+    """Cosines and sines of rotary positions, [positions, 1, size]: one angle for features i and i + size / 2 (Su et al. 2021)."""
+    rates = 10000.0 ** (-2.0 * np.arange(size // 2) / size)
+    angles = np.tile(np.outer(np.arange(positions), rates), 2)[:, None, :]
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def _rotary(g: Graph, op: BoundOp) -> None:
+    n, t, width = op.shape
+    size = int(getattr(op.kind, "width", 2))
+    cosines, sines = (g.constant(op, label, values) for label, values in zip(("cos", "sin"), turns(t, size), strict=True))
+    x = g.node(op, "Reshape", [op.inputs[0], g.whole(op, "heads", n, t, width // size, size)], 1)
+    halves = f"{op.name}/first", f"{op.name}/second"
+    g.node(op, "Split", [x], 2, outputs=halves, axis=3, num_outputs=2)
+    turned = g.node(op, "Concat", [g.node(op, "Neg", [halves[1]], 3), halves[0]], 4, axis=3)
+    total = g.node(op, "Add", [g.node(op, "Mul", [x, cosines], 5), g.node(op, "Mul", [turned, sines], 6)], 7)
+    g.node(op, "Reshape", [total, g.whole(op, "joined", n, t, width)])
+
+
 def _relu6(g: Graph, op: BoundOp) -> None:
     # Bounds inside the model, so that the runtime sees the pattern that it fuses.
     low, high = (g.constant(op, label, np.array(value, np.float32)) for label, value in (("low", 0.0), ("high", 6.0)))
@@ -303,10 +336,16 @@ def _lstm_cell(g: Graph, op: BoundOp) -> None:
 def _attention(g: Graph, op: BoundOp) -> None:
     k: Any = op.kind
     n, t, width = op.shape
-    s, d, shared = op.input_shapes[1][1], width // k.heads, k.kv_heads or k.heads
-    q = _heads(g, op, 1, op.inputs[0], (n, t, k.heads, d), (0, 2, 1, 3))
-    keys = _heads(g, op, 3, op.inputs[1], (n, s, shared, d), (0, 2, 3, 1))
-    values = _heads(g, op, 5, op.inputs[2], (n, s, shared, d), (0, 2, 1, 3))
+    wholes = k.parts(op.input_shapes)
+    s, d, shared = wholes[1][1], width // k.heads, k.kv_heads or k.heads
+    parts = op.inputs
+    if len(parts) == 1:
+        sizes = g.whole(op, "parts", *(shape[2] for shape in wholes))
+        parts = tuple([f"{op.name}/{part}" for part in ("queries", "keys", "values")])
+        g.node(op, "Split", [op.inputs[0], sizes], 15, outputs=parts, axis=2)
+    q = _heads(g, op, 1, parts[0], (n, t, k.heads, d), (0, 2, 1, 3))
+    keys = _heads(g, op, 3, parts[1], (n, s, shared, d), (0, 2, 3, 1))
+    values = _heads(g, op, 5, parts[2], (n, s, shared, d), (0, 2, 1, 3))
     if shared != k.heads:  # a group of heads is one taller block of queries
         q = g.node(op, "Reshape", [q, g.whole(op, "grouped", n, shared, k.heads // shared * t, d)], 7)
     scaled = g.node(op, "Mul", [q, g.constant(op, "scale", np.array(d**-0.5, np.float32))], 8)
@@ -329,6 +368,7 @@ BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
     "max_pool": _pool("MaxPool"), "avg_pool": _pool("AveragePool"), "global_avg_pool": _plain("GlobalAveragePool"),
     "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax,
     "relu": _plain("Relu"), "relu6": _relu6, "sigmoid": _plain("Sigmoid"), "tanh": _plain("Tanh"), "gelu": _plain("Gelu"),
+    "rms_norm": _rms_norm, "silu": _silu, "rotary": _rotary,
     "dropout": _plain("Identity"), "add": _several("Add"), "mul": _several("Mul"),
     "concat": _concat, "pad": _pad, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
     "lstm": _lstm, "lstm_cell": _lstm_cell, "attention": _attention,

@@ -95,7 +95,7 @@ def check(plan: Plan, kind: str = "cpu") -> None:
     for net in plan.networks:
         if os.path.isabs(net):
             raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")
-        free = [symbol for symbol in prepared(net, "inference").free_symbols if symbol != "N"]
+        free = [symbol for symbol in prepared(net, "inference").unsized if symbol != "N"]
         if free:
             raise Unsupported(f"network {net} needs {', '.join(free)}, which `archsim measure` does not set")
 
@@ -124,7 +124,7 @@ def bound(net: str, batch: int) -> BoundTrace:
     """A network with its batch."""
     trace = prepared(net, "inference")
     try:
-        return trace.bind(**({"N": batch} if trace.free_symbols else {}))
+        return trace.bind(**({"N": batch} if "N" in trace.free_symbols else {}))
     except ValueError as error:
         raise InputError(f"--batch {batch}", str(error)) from None
 

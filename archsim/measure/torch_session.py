@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archsim.errors import ArchsimError, Unsupported
-from archsim.measure.graph import feeds, window_pads
+from archsim.measure.graph import TINY, feeds, turns, window_pads
 from archsim.trace.kinds.convolution import sides
 from archsim.trace.trace import BoundOp, BoundTrace
 
@@ -136,6 +136,7 @@ def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
         "bias_add": lambda: [tuple(n if i == k.axis % len(op.shape) else 1 for i, n in enumerate(op.shape))],
         "batch_norm": lambda: [(channels,)] * 3,
         "layer_norm": lambda: [(op.shape[-1],)] * 2,
+        "rms_norm": lambda: [(op.shape[-1],)],
         "lstm": lambda: [shape for layer in range(k.layers)
                          for shape in lstm_shapes(op.input_shapes[0][2] if not layer else k.hidden, k.hidden)],
         "lstm_cell": lambda: lstm_shapes(op.input_shapes[0][1], k.hidden),
@@ -178,8 +179,9 @@ def _attention(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     k: Any = op.kind
     n, t, width = op.shape
     size = width // k.heads
+    parts = x if len(x) == 3 else x[0].split([shape[2] for shape in k.parts(op.input_shapes)], -1)
     q, keys, values = (data.reshape(n, -1, heads, size).transpose(1, 2)
-                       for data, heads in zip(x, (k.heads, *[k.kv_heads or k.heads] * 2), strict=True))  # fmt: skip
+                       for data, heads in zip(parts, (k.heads, *[k.kv_heads or k.heads] * 2), strict=True))  # fmt: skip
     if (k.kv_heads or k.heads) != k.heads:
         keys, values = (data.repeat_interleave(k.heads // k.kv_heads, 1) for data in (keys, values))
     mask = None
@@ -187,6 +189,19 @@ def _attention(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
         mask = torch.ones(t, keys.shape[2], dtype=torch.bool, device=q.device).tril(keys.shape[2] - t)
     mixed = torch.nn.functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
     return mixed.transpose(1, 2).reshape(n, t, width)
+
+
+def _rms_norm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    return x[0] * torch.rsqrt(x[0].pow(2).mean(-1, keepdim=True) + TINY) * w[0]
+
+
+def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    n, t, width = op.shape
+    size = int(getattr(op.kind, "width", 2))
+    heads = x[0].reshape(n, t, width // size, size)
+    cosines, sines = (torch.from_numpy(values).to(heads) for values in turns(t, size))
+    first, second = heads.chunk(2, -1)
+    return (heads * cosines + torch.cat((-second, first), -1) * sines).reshape(n, t, width)
 
 
 def _lstm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
@@ -242,7 +257,8 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "batch_norm": _batch_norm, "softmax": lambda torch, op, x, w: torch.softmax(x[0], getattr(op.kind, "axis", -1)),
     "layer_norm": lambda torch, op, x, w: torch.nn.functional.layer_norm(x[0], op.shape[-1:], *w),
     "lrn": lambda torch, op, x, w: torch.nn.functional.local_response_norm(x[0], getattr(op.kind, "size", 5)),
-    "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
+    "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "silu": _of("silu"),
+    "rms_norm": _rms_norm, "rotary": _rotary, "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
     "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0], "add": _total, "mul": _product,
     "concat": lambda torch, op, x, w: torch.cat(x, getattr(op.kind, "axis", 1)), "pad": _pad,
     "reshape": lambda torch, op, x, w: x[0].reshape(op.shape),

@@ -11,8 +11,8 @@ from typing import Any
 from archsim.answer import SCHEMA, Estimate
 
 SCALARS = (
-    "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "fidelity", "graph", "clock_hz",
-    "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w", "energy_j",
+    "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "fidelity", "graph",
+    "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w", "energy_j",
     "throughput_per_w", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", "energy_j")

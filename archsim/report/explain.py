@@ -53,10 +53,11 @@ def explanation_text(e: Explanation, every: bool = False) -> str:
 
 
 def _heading(e: Explanation) -> str:
+    tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
-        f"{clean(e.layer)} of {clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}, {e.precision}, stack {e.stack}, "
-        f"{show(e.clock_hz, 'Hz')}{threads}"
+        f"{clean(e.layer)} of {clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, "
+        f"stack {e.stack}, {show(e.clock_hz, 'Hz')}{threads}"
     )
 
 

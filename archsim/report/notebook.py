@@ -11,8 +11,9 @@ from archsim.report.text import METRIC_NAMES, METRIC_UNITS
 def snippet(estimate: Estimate) -> str:
     """The totals, what limits the network, and what others have measured."""
     threads = f", {estimate.threads} threads" if estimate.threads else ""
+    tokens = f", {estimate.seq_len} tokens" if estimate.seq_len else ""
     asked = (
-        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
+        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}{tokens}, {estimate.precision}, stack {estimate.stack}, "
         f"{show(estimate.clock_hz, 'Hz')}{threads}, {estimate.fidelity} model"
     )
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]

@@ -45,7 +45,8 @@ def _asset(name: str) -> str:
 
 
 def _heading(e: Estimate, spec: Spec) -> str:
-    asked = [e.task.replace("_", " "), f"batch {e.batch}", e.precision, f"stack {e.stack}", show(e.clock_hz, "Hz")]
+    tokens = [f"{e.seq_len} tokens"] if e.seq_len else []
+    asked = [e.task.replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", show(e.clock_hz, "Hz")]
     if e.threads:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:

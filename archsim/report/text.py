@@ -41,9 +41,10 @@ def estimate_text(estimate: Estimate, all_layers: bool = False, layers: bool = T
 
 def heading(e: Estimate) -> str:
     """What was asked, on one line."""
+    tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
-        f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}, {e.precision}, stack {e.stack}, "
+        f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
         f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{', replayed graph' if e.graph else ''}"
     )
 

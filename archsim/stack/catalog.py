@@ -89,7 +89,8 @@ def _build(place: Path | Traversable) -> Stack:
         id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
         host_unit=form.host_unit, host_calls=form.host_calls, vector=form.vector,
         attention=Attention(
-            stores=form.attention.stores, stores_cached=form.attention.stores_cached, packed=form.attention.packed,
+            fused=form.attention.fused, stores=form.attention.stores,
+            stores_cached=form.attention.stores_cached, packed=form.attention.packed,
             most_packed=form.attention.most_packed,
         ),
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,

@@ -72,6 +72,7 @@ class ConvForm(Form):
 class AttentionForm(Form):
     """How attention runs."""
 
+    fused: bool = False
     stores: Annotated[int, Field(ge=0)] = 0
     stores_cached: Annotated[int, Field(ge=0)] = 0
     packed: Literal["always", "cached"] = "always"

@@ -82,13 +82,14 @@ class Conv:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """How the stack attends.
+    """How the stack attends: in one `fused` kernel, or by products and a softmax that keep the scores in memory.
 
     `stores` kernels put the new keys and values into a cache before a prompt attends, `stores_cached` before one query looks
     at the cached ones. Heads that share keys are rows of one product "always", or only over "cached" keys (`packed`), and
     if they are not more than `most_packed`.
     """
 
+    fused: bool = False
     stores: int = 0
     stores_cached: int = 0
     packed: str = "always"

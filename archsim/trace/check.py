@@ -23,9 +23,9 @@ from archsim.trace.trace import Op, Trace
 SCHEMA = "archsim-trace/1"
 HEADER = {
     "name": values.name, "inputs": values.inputs, "dtype": values.dtype, "source": values.text,
-    "outputs": values.names, "symbols": values.meanings, "aliases": values.names, "notes": values.text,
+    "outputs": values.names, "sizes": values.sizes, "symbols": values.meanings, "aliases": values.names, "notes": values.text,
 }  # fmt: skip
-OPTIONAL = ("outputs", "symbols", "aliases", "notes")
+OPTIONAL = ("outputs", "sizes", "symbols", "aliases", "notes")
 OP = {
     "name": ("name", values.name), "in": ("inputs", values.names), "out": ("shape", values.dims),
     "phase": ("phase", values.phase), "parent": ("parent", values.name), "of": ("of", values.shapes),
@@ -59,7 +59,7 @@ def trace_of(lines: Sequence[Line]) -> tuple[Trace | None, list[str]]:
     if header is None or len(placed) < len(lines) - 1:  # what follows would only raise false alarms
         return None, problems
     problems += _names(placed, header, lines[0].number)
-    misshapen = _shapes(placed, header["inputs"], lines[0].number)
+    misshapen = _shapes(placed, header["inputs"], lines[0].number) + _sizes(placed, header, lines[0].number)
     if problems:  # no order without sound names
         return None, problems + misshapen
     ops, problems = _ordered(placed, header["inputs"])
@@ -146,6 +146,13 @@ def _names(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int
             hint = _nearest(name, known) if len(problems) < ENOUGH and len(known) < FEW else ""
             problems.append(f"{place} {name!r}, which nothing produces{hint}")
     return problems
+
+
+def _sizes(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int) -> list[str]:
+    """Every symbol that has a size occurs in a shape."""
+    used = symbols_in(dim for dims in (*header["inputs"].values(), *(op.shape for _, op in placed)) for dim in dims)
+    unknown = [name for name in header.get("sizes", ()) if name not in used]
+    return [f"line {header_line}: header 'sizes' has {short(name)}, which no shape uses" for name in unknown]
 
 
 def _shapes(placed: Sequence[Placed], inputs: Mapping[str, tuple[Dim, ...]], header_line: int) -> list[str]:

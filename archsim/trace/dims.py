@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 Shape = tuple[int, ...]
@@ -38,6 +39,14 @@ def factors(dim: str) -> tuple[int, tuple[str, ...]]:
     return number, tuple(names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """A symbol that need not be given: its `usual` value, and the largest that the network can take."""
+
+    usual: int
+    most: int
+
+
 def symbols_in(dims: Iterable[Dim]) -> set[str]:
     """The symbols that occur in `dims`.
 
@@ -56,6 +65,17 @@ def bind_dims(dims: Sequence[Dim], symbols: Mapping[str, int]) -> Shape:
     (128, 3)
     """
     return tuple([dim if isinstance(dim, int) else _value(dim, symbols) for dim in dims])
+
+
+def times(number: int, dim: Dim) -> Dim:
+    """A multiple of a dimension.
+
+    >>> times(4, 3), times(4, "N"), times(1, "N")
+    (12, '4*N', 'N')
+    """
+    if isinstance(dim, int):
+        return number * dim
+    return dim if number == 1 else f"{number}*{dim}"
 
 
 def _value(dim: str, symbols: Mapping[str, int]) -> int:

@@ -105,6 +105,7 @@ def _header(trace: Trace) -> dict[str, object]:
     }
     optional: Mapping[str, object] = {
         "outputs": list(trace.outputs),
+        "sizes": {name: {"usual": size.usual, "most": size.most} for name, size in trace.sizes.items()},
         "symbols": dict(trace.symbols),
         "aliases": list(trace.aliases),
         "notes": trace.notes,

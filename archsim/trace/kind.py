@@ -62,10 +62,14 @@ class Kind:
         """Number of learned values."""
         return 0
 
+    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Number of learned values that the op reads, those included that belong to another op."""
+        return self.parameters(inputs, out)
+
     def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
         """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
         wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need}
-        if self.parameters(inputs, out):
+        if self.weights(inputs, out):
             wanted.add(self.parameter_gradient)
         return tuple([phase for phase in PHASES if phase in wanted])
 
@@ -80,7 +84,7 @@ class Kind:
     def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """Values that one gradient op produces: gradients of all its inputs, of its learned values, or of both."""
         data = 0 if phase == BACKWARD_FILTER else sum(map(elements, inputs))
-        learned = self.parameters(inputs, out) if phase == self.parameter_gradient else 0
+        learned = self.weights(inputs, out) if phase == self.parameter_gradient else 0
         return data + learned
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:

@@ -10,8 +10,8 @@ from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.convolution import Conv2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
-from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Gelu, Mul, Relu, Relu6, Sigmoid, Tanh
+from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
+from archsim.trace.kinds.pointwise import Add, Dropout, Gelu, Mul, Relu, Relu6, Rotary, Sigmoid, Silu, Tanh
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Lstm, LstmCell
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
@@ -22,8 +22,8 @@ KINDS: dict[str, type[Kind]] = {
     for kind in (
         Conv2d, Linear, Matmul, Embedding, BiasAdd,
         MaxPool, AvgPool, GlobalAvgPool,
-        Lrn, BatchNorm, LayerNorm, Softmax, CrossEntropy,
-        Relu, Relu6, Sigmoid, Tanh, Gelu, Dropout, Add, Mul,
+        Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy,
+        Relu, Relu6, Sigmoid, Tanh, Gelu, Silu, Rotary, Dropout, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice,
         Lstm, LstmCell, Attention,
         Update,
@@ -34,6 +34,6 @@ __all__ = [
     "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
     "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "CrossEntropy", "Dim", "Dropout",
     "Embedding", "Gelu", "GlobalAvgPool", "Kind", "LayerNorm", "Linear", "Lrn", "Lstm", "LstmCell", "Matmul", "MaxPool",
-    "Mul", "Pad", "Relu", "Relu6", "Reshape", "Shape", "Sigmoid", "Slice", "Softmax", "Tanh", "Transpose", "Update",
-    "sides",
+    "Mul", "Pad", "Relu", "Relu6", "Reshape", "RmsNorm", "Rotary", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh",
+    "Transpose", "Update", "sides",
 ]  # fmt: skip

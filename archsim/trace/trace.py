@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from archsim.errors import nearest
-from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, show, symbols_in
+from archsim.trace.dims import LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
 from archsim.trace.kind import FORWARD, UPDATE, Kind
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class BoundTrace:
 class Trace:
     """A network as it stands in a trace file. `inputs` are shapes by name, `ops` stand in execution order.
 
-    `outputs` are the tensors that the caller wants; without any, all that no op consumes. `symbols` and `notes` are
-    explanations, `aliases` further names of the network.
+    `outputs` are the tensors that the caller wants; without any, all that no op consumes. `sizes` are the symbols that have a
+    value of their own, `symbols` and `notes` explanations, `aliases` further names of the network.
     """
 
     name: str
@@ -122,15 +122,21 @@ class Trace:
     source: str = ""
     ops: tuple[Op, ...]
     outputs: tuple[str, ...] = ()
+    sizes: Mapping[str, Extent] = field(default_factory=dict)
     symbols: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     notes: str = ""
 
     @property
     def free_symbols(self) -> tuple[str, ...]:
-        """The symbols that `bind` needs, sorted."""
+        """The symbols of all shapes, sorted."""
         shapes = [*self.inputs.values(), *(shape for op in self.ops for shape in (op.shape, *op.of))]
         return tuple(sorted(symbols_in(dim for shape in shapes for dim in shape)))
+
+    @property
+    def unsized(self) -> tuple[str, ...]:
+        """The symbols that `bind` needs, sorted: those without a size of their own."""
+        return tuple([name for name in self.free_symbols if name not in self.sizes])
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -150,11 +156,13 @@ class Trace:
         return hashlib.sha256(dumps(self).encode()).hexdigest()
 
     def bind(self, **symbols: int) -> BoundTrace:
-        """The trace with every size known, `trace.bind(N=16)`.
+        """The trace with every size known, `trace.bind(N=16)`; symbols with a usual size may be left out.
 
-        Raises ValueError for a missing or unknown symbol, a value that is no whole number from 1, and a tensor of more
-        than 2^53 values.
+        Raises ValueError for a missing or unknown symbol, a value that is no whole number from 1 or larger than the network can
+        take, and a tensor of more than 2^53 values.
         """
+        usual = {name: self.sizes[name].usual for name in self.free_symbols if name in self.sizes}
+        symbols = usual | symbols
         self._check_symbols(symbols)
         shapes = {name: bind_dims(dims, symbols) for name, dims in self.inputs.items()}
         for name, shape in shapes.items():
@@ -180,6 +188,8 @@ class Trace:
                 raise ValueError(f"network {self.name!r} has no symbol {name!r}; it has {', '.join(near) or 'none'}")
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1, not {value!r}")
+            if name in self.sizes and value > self.sizes[name].most:
+                raise ValueError(f"{name} must be at most {self.sizes[name].most} in network {self.name!r}, not {value}")
 
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """The ops that read each tensor, in execution order; a tensor that nobody reads is not listed."""

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 from archsim.trace.dims import Dim
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
-from archsim.trace.op import Add, CrossEntropy, Softmax, Update
+from archsim.trace.op import Add, CrossEntropy, Embedding, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
 TASKS = ("inference", "forward", "backward", "backward_update", "forward_backward", "training_step")
@@ -147,19 +147,31 @@ def _add(name: str, gradients: tuple[str, str], op: Op) -> Op:
 
 
 def _updates(forward: Trace, gradients: Iterable[Op], optimiser: str) -> list[Op]:
-    """One update for each op with learned values that a gradient reached."""
+    """One update for each op with learned values that a gradient reached; that of a table waits for the layers tied to it."""
     made = {op.name for op in gradients}
-    updates = []
-    for op in _bound(forward):
+    bound, updates = _bound(forward), []
+    for op in bound:
         gradient = f"{op.name}.{op.kind.parameter_gradient}"
         if op.parameters and gradient in made:
-            updates.append(_update(op.name, gradient, Update(count=op.parameters, optimiser=optimiser)))
+            updates.append(_update(op.name, (gradient, *_tied_to(op, bound)), Update(count=op.parameters, optimiser=optimiser)))
     return updates
 
 
-def _update(name: str, gradient: str, kind: Update) -> Op:
+def _tied_to(table: BoundOp, ops: Iterable[BoundOp]) -> list[str]:
+    """The gradients that layers add to that of a table whose values are their weights too."""
+    if not isinstance(table.kind, Embedding):
+        return []
+    return [f"{op.name}.{op.kind.parameter_gradient}" for op in ops
+            if getattr(op.kind, "tied", False) and (op.shape[-1], op.input_shapes[0][-1]) == _rows(table.kind)]  # fmt: skip
+
+
+def _rows(table: Embedding) -> tuple[int, int]:
+    return table.vocabulary, table.features
+
+
+def _update(name: str, gradients: tuple[str, ...], kind: Update) -> Op:
     shape = (kind.count,)
-    return Op(name=f"{name}.update", kind=kind, inputs=(gradient,), shape=shape, phase=UPDATE, parent=name, of=(shape,))
+    return Op(name=f"{name}.update", kind=kind, inputs=gradients, shape=shape, phase=UPDATE, parent=name, of=(shape,))
 
 
 def _read_by(gradients: Iterable[Op], forward: Trace) -> dict[str, tuple[Dim, ...]]:

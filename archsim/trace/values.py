@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.trace.dims import LARGEST, MOST_DIMS, Dim, factors, short
+from archsim.trace.dims import LARGEST, MOST_DIMS, Dim, Extent, factors, short
 from archsim.trace.kind import PHASES
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8")
@@ -69,6 +69,22 @@ def text(value: object) -> str:
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError(f"must be one line of text, not {short(value)}")
     return value
+
+
+def sizes(value: object) -> dict[str, Extent]:
+    """The usual value of symbols, and their largest: `{"T": {"usual": 128, "most": 512}}`."""
+    form = 'must be like {"T": {"usual": 128, "most": 512}}, with whole numbers, the usual one no larger'
+    if not isinstance(value, dict):
+        raise ValueError(f"{form}, not {short(value)}")
+    found = {}
+    for symbol, given in value.items():
+        if not isinstance(given, dict) or set(given) != {"usual", "most"}:
+            raise ValueError(f"{form}, not {short(given)}")
+        usual, most = _dim(given["usual"]), _dim(given["most"])
+        if not isinstance(usual, int) or not isinstance(most, int) or usual > most:
+            raise ValueError(f"{form}, not {short(given)}")
+        found[symbol] = Extent(usual=usual, most=most)
+    return found
 
 
 def meanings(value: object) -> dict[str, str]:

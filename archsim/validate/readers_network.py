@@ -38,7 +38,7 @@ def read(row: Row, file: str) -> list[Case]:
     ran = script.task(task, name, framework)
     samples = script.samples(batch, name, framework)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
-    ops = network(graph, ran, samples, found.stack.optimiser, script.of_inputs(name, framework))
+    ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework))
     _same_spec(cells.get("spec_hash", ""), found.spec)
     alone = cells.get("op", "")
     return [

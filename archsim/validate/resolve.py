@@ -10,7 +10,7 @@ from archsim.device import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
 from archsim.errors import ArchsimError, Unsupported
-from archsim.query import prepared
+from archsim.query import Work, prepared
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
@@ -50,9 +50,9 @@ def setting(hardware: str, stack: str, precision: str) -> Setting:
     return found
 
 
-def network(graph: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> tuple[BoundOp, ...]:
+def network(graph: str, task: str, batch: int, stack: Stack, input_gradient: bool) -> tuple[BoundOp, ...]:
     """The ops of a task of a network; equal arguments give the same tuple."""
-    found = _network(graph, task, batch, optimiser, input_gradient)
+    found = _network((graph, task, stack.optimiser, input_gradient, stack.attention.fused), batch)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -129,14 +129,15 @@ def _stack(name: str) -> Stack | str:
 
 
 @lru_cache(maxsize=4096)
-def _network(graph: str, task: str, batch: int, optimiser: str, input_gradient: bool) -> tuple[BoundOp, ...] | str:
+def _network(work: Work, batch: int) -> tuple[BoundOp, ...] | str:
+    graph, task = work[:2]
     if task not in TASKS:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
     try:
-        trace = prepared(graph, task, optimiser, input_gradient)
-        others = [symbol for symbol in trace.free_symbols if symbol != "N"]
+        trace = prepared(*work)
+        others = [symbol for symbol in trace.unsized if symbol != "N"]
         if others:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
-        return trace.bind(**({"N": batch} if trace.free_symbols else {})).ops
+        return trace.bind(**({"N": batch} if "N" in trace.free_symbols else {})).ops
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

@@ -48,6 +48,9 @@ CASES = {
     "linear": (SEQUENCE, op("linear", "y", ["x"], [2, 5, 3])),
     "layer_norm": (SEQUENCE, op("layer_norm", "y", ["x"], [2, 5, 8])),
     "softmax": (SEQUENCE, op("softmax", "y", ["x"], [2, 5, 8])),
+    "silu": (SEQUENCE, op("silu", "y", ["x"], [2, 5, 8])),
+    "rms_norm": (SEQUENCE, op("rms_norm", "y", ["x"], [2, 5, 8])),
+    "rotary": (SEQUENCE, op("rotary", "y", ["x"], [2, 5, 8], width=4)),
     "gelu": (SEQUENCE, op("gelu", "y", ["x"], [2, 5, 8])),
     "sigmoid": (SEQUENCE, op("sigmoid", "y", ["x"], [2, 5, 8])),
     "tanh": (SEQUENCE, op("tanh", "y", ["x"], [2, 5, 8])),
@@ -144,3 +147,30 @@ def test_a_kind_without_a_builder_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(BUILDERS, "relu")
     with pytest.raises(Unsupported, match="relu"):
         build(trace(*CASES["relu"]))
+
+
+def test_queries_keys_and_values_side_by_side_are_taken_apart() -> None:
+    out, given = answer(trace({"x": [2, 5, 16]}, op("attention", "y", ["x"], [2, 5, 8], heads=4, kv_heads=2)))
+    q, k, v = np.split(given["x"], [8, 12], axis=2)
+    inputs = {"q": [2, 5, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
+    heads = [x.reshape(2, 5, -1, 2).transpose(0, 2, 1, 3) for x in (q, k, v)]
+    k, v = (np.repeat(x, 2, 1) for x in heads[1:])
+    scores = heads[0] @ k.transpose(0, 1, 3, 2) / 2**0.5
+    share = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = (share / share.sum(-1, keepdims=True)) @ v
+    np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(inputs["q"]), atol=1e-5)
+
+
+def test_rotary_positions_turn_pairs_by_their_position() -> None:
+    out, given = answer(trace(*CASES["rotary"]))
+    x = given["x"].reshape(2, 5, 2, 4)
+    angles = np.outer(np.arange(5), [1.0, 0.01])[:, None, :]  # position x 10000 ** (-2 i / 4)
+    first, second = x[..., :2], x[..., 2:]
+    cosine, sine = np.cos(angles), np.sin(angles)
+    wanted = np.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
+    np.testing.assert_allclose(out, wanted.reshape(2, 5, 8), atol=1e-5)
+
+
+def test_an_rms_norm_leaves_a_mean_square_of_one() -> None:
+    out, _ = answer(trace(*CASES["rms_norm"]))
+    np.testing.assert_allclose((out**2).mean(-1), 1.0, atol=1e-3)

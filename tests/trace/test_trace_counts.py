@@ -347,6 +347,85 @@ BY_HAND: dict[str, list[Count]] = {
     "mobilenet_v2": MOBILENET_V2,
 }
 
+def rows(tokens: int, inputs: int, outputs: int, times: int = 1, *, bias: int = 1) -> Count:
+    """`times` linear layers on each of the tokens."""
+    return times * tokens * inputs * outputs, times * outputs * (inputs + bias)
+
+
+def table(entries: int, width: int) -> Count:
+    return 0, entries * width
+
+
+def attend(pairs: int, width: int, times: int) -> Count:
+    """Scores and their product with the values: `width` multiply-accumulates for each pair of tokens, twice."""
+    return times * 2 * pairs * width, 0
+
+
+def blocks(tokens: int, pairs: int, width: int, layers: int) -> list[Count]:
+    """Four projections, two norms, and two linear layers through four times the width."""
+    return [
+        rows(tokens, width, width, 4 * layers), attend(pairs, width, layers), rows(tokens, width, 4 * width, layers),
+        rows(tokens, 4 * width, width, layers), norm(width, 2 * layers),
+    ]  # fmt: skip
+
+
+def vit(width: int, layers: int) -> list[Count]:
+    """14 x 14 patches and the class token."""
+    return [
+        conv(14 * 14, width, 3, 256), table(1, width), table(197, width), *blocks(197, 197 * 197, width, layers), norm(width),
+        fc(width, 1000),
+    ]  # fmt: skip
+
+
+def bert(width: int, layers: int) -> list[Count]:
+    """Words, positions and segments; the pooler sees one token."""
+    return [
+        table(30522 + 512 + 2, width), norm(width), *blocks(128, 128 * 128, width, layers), fc(width, width),
+    ]  # fmt: skip
+
+
+CAUSAL = 512 * 513 // 2  # pairs of a token and one not after it
+
+
+def gpt(words: int, positions: int, width: int, layers: int) -> list[Count]:
+    """The weights of the words are those of the logits too."""
+    return [
+        table(words + positions, width), *blocks(512, CAUSAL, width, layers), norm(width), (512 * width * words, 0),
+    ]  # fmt: skip
+
+
+def llama(words: int, width: int, hidden: int, layers: int, keys: int) -> list[Count]:
+    """No biases; one scale per norm; keys and values of `keys` features; three layers in each gated unit."""
+    return [
+        table(words, width), rows(512, width, width, 2 * layers, bias=0), rows(512, width, keys, 2 * layers, bias=0),
+        attend(CAUSAL, width, layers), rows(512, width, hidden, 2 * layers, bias=0), rows(512, hidden, width, layers, bias=0),
+        (0, width * (2 * layers + 1)), rows(512, width, words, bias=0),
+    ]  # fmt: skip
+
+
+BY_HAND |= {
+    "vit_base_16": vit(768, 12),
+    "vit_large_16": vit(1024, 24),
+    "bert_base": bert(768, 12),
+    "bert_large": bert(1024, 24),
+    "gpt2_small": gpt(50257, 1024, 768, 12),
+    "gpt2_large": gpt(50257, 1024, 1280, 36),
+    "gpt3_xl": gpt(50257, 2048, 2048, 24),
+    "gpt3_2_7b": gpt(50257, 2048, 2560, 32),
+    "opt_1_3b": gpt(50272, 2050, 2048, 24),
+    "opt_13b": gpt(50272, 2050, 5120, 40),
+    "llama_2_7b": llama(32000, 4096, 11008, 32, 4096),
+    "llama_2_13b": llama(32000, 5120, 13824, 40, 5120),
+    "llama_3_8b": llama(128256, 4096, 14336, 32, 1024),
+}
+
+# parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
+PUBLISHED = {
+    "vit_base_16": 86_567_656, "vit_large_16": 304_326_632, "bert_base": 109_482_240, "bert_large": 335_141_888,
+    "gpt2_small": 124_439_808, "gpt2_large": 774_030_080, "opt_1_3b": 1_315_758_080, "opt_13b": 12_853_473_280,
+    "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248,
+}  # fmt: skip
+
 # exact figures that several independent counters print for these networks
 EXACT = {
     "alexnet": (724_406_816, 60_965_224),
@@ -366,10 +445,11 @@ BURDEN = {
 }  # fmt: skip
 
 # parameters in millions as their authors print them: guolinke/deep-learning-benchmarks README (first five),
-# dlbench NetworksConfigsDoc (next two), Sandler et al. table 4
+# dlbench NetworksConfigsDoc (next two), Sandler et al. table 4, Brown et al. table 2.1
 AUTHORS = {
     "alexnet_s": (62, 0.5), "lstm_32": (6, 0.5), "lstm_64": (6, 0.5),
     "alexnet_r": (0.085, 0.0005), "resnet_56": (0.85, 0.005), "mobilenet_v2": (3.4, 0.11),
+    "gpt3_xl": (1300, 50), "gpt3_2_7b": (2700, 50),
 }  # fmt: skip
 
 
@@ -404,3 +484,8 @@ def test_work_and_parameters_agree_with_the_rounded_figures_of_convnet_burden(na
 def test_parameters_agree_with_what_the_authors_print(name):
     millions, tolerance = AUTHORS[name]
     assert abs(counted(name)[1] / 1e6 - millions) <= tolerance
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_exactly_those_of_the_published_weights(name):
+    assert counted(name)[1] == PUBLISHED[name]

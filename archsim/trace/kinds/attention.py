@@ -19,7 +19,8 @@ class Attention(Kind):
     """softmax(Q K^T / sqrt d) V for `heads` heads of size d.
 
     Queries [N, T, heads * d], keys and values [N, S, kv_heads * d], output as the queries; fewer `kv_heads` are
-    shared by groups of heads (0 means as many as heads). With `causal` query t sees the first S - T + t + 1 keys, and
+    shared by groups of heads (0 means as many as heads). One input holds all three side by side, as one projection leaves
+    them: [N, T, (heads + 2 kv_heads) * d]. With `causal` query t sees the first S - T + t + 1 keys, and
     only these pairs are counted.
     """
 
@@ -32,10 +33,12 @@ class Attention(Kind):
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the queries."""
-        if len(inputs) != 3 or any(len(shape) != 3 for shape in inputs):
+        if len(inputs) not in (1, 3) or any(len(shape) != 3 for shape in inputs):
             raise ValueError(f"takes queries, keys and values [N, T, features], got {', '.join(map(show, inputs))}")
-        queries, keys, values = inputs
         shared = self.kv_heads or self.heads
+        if len(inputs) == 1 and inputs[0][2] % (self.heads + 2 * shared):
+            raise ValueError(f"has {self.heads} heads and 2 x {shared} of keys and values, which do not divide {show(inputs[0])}")
+        queries, keys, values = self.parts(inputs)
         if self.heads % shared or queries[2] % self.heads:
             raise ValueError(f"has {self.heads} heads and {shared} key heads, which do not divide {show(queries)}")
         wanted = (queries[0], keys[1], queries[2] // self.heads * shared)
@@ -45,10 +48,18 @@ class Attention(Kind):
             raise ValueError(f"is causal with {queries[1]} queries but only {keys[1]} keys")
         return tuple(queries)
 
+    def parts(self, inputs: Sequence[Shape]) -> tuple[Shape, Shape, Shape]:
+        """Queries, keys and values, also where one input holds them all."""
+        if len(inputs) == 3:
+            return inputs[0], inputs[1], inputs[2]
+        n, t, features = inputs[0]
+        shared = self.kv_heads or self.heads
+        size = features // (self.heads + 2 * shared)
+        return (n, t, self.heads * size), (n, t, shared * size), (n, t, shared * size)
+
     def _scores(self, inputs: Sequence[Shape]) -> int:
         """Query-key pairs over all heads and samples."""
-        n, t, _ = inputs[0]
-        s = inputs[1][1]
+        (n, t, _), (_, s, _), _ = self.parts(inputs)
         pairs = t * (s - t) + t * (t + 1) // 2 if self.causal else t * s
         return n * self.heads * pairs
 

@@ -15,7 +15,8 @@ from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, ch
 class Linear(Kind):
     """Fully connected layer, [..., K] to [..., F].
 
-    FLOP: 2 per MAC, and 1 per output element for the bias.
+    FLOP: 2 per MAC, and 1 per output element for the bias. With `tied` the weights are the table of an embedding, which counts
+    them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets.
     """
 
     op: ClassVar[str] = "linear"
@@ -24,6 +25,7 @@ class Linear(Kind):
     parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     bias: bool = flag(default=True)
+    tied: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""
@@ -41,6 +43,10 @@ class Linear(Kind):
         return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Weights, where they are its own, and biases."""
+        return out[-1] * self.bias if self.tied else self.weights(inputs, out)
+
+    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[-1] * (inputs[0][-1] + self.bias)
 

@@ -86,6 +86,28 @@ class LayerNorm(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RmsNorm(Kind):
+    """Division by the root mean square along the last axis, and a learned scale (Zhang and Sennrich 2019, equation 4).
+
+    FLOP per element: square, add, divide, scale. Backward 8: the scaled gradient (1), its product with x summed (2), what it
+    takes from the gradient (3), and the sum that is the gradient of the scale (2).
+    """
+
+    op: ClassVar[str] = "rms_norm"
+    flop_per_element: ClassVar[int] = 4
+    backward_flop_per_element: ClassVar[int] = 8
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        return only(inputs)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """The scale."""
+        return out[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax(Kind):
     """Softmax along `axis`. FLOP per element: compare, subtract, exp, add, divide; backward 4."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import flag, fraction
+from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import Kind, only
 
@@ -68,6 +68,38 @@ class Gelu(Pointwise):
     flop_per_element: ClassVar[int] = 5
     backward_flop_per_element: ClassVar[int] = 8
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silu(Pointwise):
+    """x * sigmoid(x). FLOP: sigmoid (4), multiply; backward s * (1 + x * (1 - s)) * dy with the sigmoid s anew (9)."""
+
+    op: ClassVar[str] = "silu"
+    flop_per_element: ClassVar[int] = 5
+    backward_flop_per_element: ClassVar[int] = 9
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotary(Pointwise):
+    """Rotary position embedding: value pairs of each head of `width` features turn by angles of their position (Su et al. 2021,
+    equation 34), [N, T, heads * width].
+
+    FLOP: 2 multiplies by stored sines and cosines, 1 add; backward the same, turned back.
+    """
+
+    op: ClassVar[str] = "rotary"
+    flop_per_element: ClassVar[int] = 3
+    backward_flop_per_element: ClassVar[int] = 3
+
+    width: int = integer(least=2)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        data = only(inputs, 3, "[N, T, heads * width]")
+        if self.width % 2 or data[2] % self.width:
+            raise ValueError(f"turns heads of {self.width} features, an even number that must divide those of {show(data)}")
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from archsim.trace.dims import Dim, Shape, bind_dims
+from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding, Linear
@@ -15,7 +15,8 @@ from archsim.trace.kinds.recurrent import Lstm
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape
 from archsim.trace.trace import Op, Trace
 
-BATCH = 1_000_003  # stands for N while shapes are computed: a prime that no size of a network is a multiple of
+BATCH, TOKENS = 1_000_003, 1_000_033  # stand for N and T while shapes are computed: primes that no size is a multiple of
+STANDING = {"N": BATCH, "T": TOKENS}
 
 Size = int | tuple[int, int]
 Edges = int | tuple[int, int] | tuple[int, int, int, int]
@@ -40,26 +41,30 @@ def edges(pad: Edges) -> tuple[int, ...]:
 
 
 class Builder:
-    """A network under construction, with the batch `N` as its only symbol.
+    """A network under construction, with the batch `N` as a symbol, and the tokens `T` of a sequence if `tokens` sizes them.
 
     An op is called `name`, or after its input: the ReLU of `conv1` is `conv1.relu`.
     """
 
-    def __init__(self, name: str, source: str, inputs: Mapping[str, Sequence[Dim]], notes: str = "") -> None:
-        self.name, self.source, self.notes = name, source, notes
+    def __init__(
+        self, name: str, source: str, inputs: Mapping[str, Sequence[Dim]], notes: str = "", tokens: Extent | None = None
+    ) -> None:
+        self.name, self.source, self.notes, self.tokens = name, source, notes, tokens
         self.inputs = {key: tuple(dims) for key, dims in inputs.items()}
-        self._shapes: dict[str, Shape] = {key: bind_dims(dims, {"N": BATCH}) for key, dims in self.inputs.items()}
+        self._shapes: dict[str, Shape] = {key: bind_dims(dims, STANDING) for key, dims in self.inputs.items()}
         self._ops: list[Op] = []
 
     def trace(self, aliases: Sequence[str] = (), outputs: Sequence[str] = ()) -> Trace:
         """What was built. Its output is the last op, if none is named."""
+        symbols = {"N": "samples in a batch"} | ({"T": "tokens of a sequence"} if self.tokens else {})
         return Trace(
             name=self.name, inputs=self.inputs, source=self.source, ops=tuple(self._ops), aliases=tuple(aliases),
-            outputs=tuple(outputs) or (self._ops[-1].name,), symbols={"N": "samples in a batch"}, notes=self.notes,
+            outputs=tuple(outputs) or (self._ops[-1].name,), symbols=symbols, notes=self.notes,
+            sizes={"T": self.tokens} if self.tokens else {},
         )  # fmt: skip
 
     def shape(self, tensor: str) -> Shape:
-        """Shape of a tensor, with `BATCH` for N."""
+        """Shape of a tensor, with `BATCH` for N and `TOKENS` for T."""
         return self._shapes[tensor]
 
     def channels(self, tensor: str) -> int:
@@ -100,10 +105,10 @@ class Builder:
         """Convolution, batch normalisation and rectifier."""
         return self.relu(self.conv_bn(x, channels, kernel, stride, pad, bias=bias, name=name), name=f"{name}.relu")
 
-    def linear(self, x: str, features: int, *, bias: bool = True, name: str) -> str:
-        """Fully connected layer; an image is flattened first."""
+    def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
+        """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
         flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
-        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,))
+        return self.add(Linear(bias=bias, tied=tied), flat, name=name, recorded=(features,))
 
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
@@ -173,16 +178,18 @@ class Builder:
 
     def reshape(self, x: str, shape: Sequence[Dim], *, name: str) -> str:
         """The same values under another shape."""
-        return self.add(Reshape(), x, name=name, recorded=bind_dims(shape, {"N": BATCH}))
+        return self.add(Reshape(), x, name=name, recorded=bind_dims(shape, STANDING))
 
 
 def _symbolic(size: int) -> Dim:
-    """A size with `N` back in place.
+    """A size with the symbols back in place.
 
-    >>> _symbolic(224), _symbolic(BATCH), _symbolic(32 * BATCH)
-    (224, 'N', '32*N')
+    >>> _symbolic(224), _symbolic(BATCH), _symbolic(32 * BATCH), _symbolic(BATCH * TOKENS)
+    (224, 'N', '32*N', 'N*T')
     """
-    times, rest = divmod(size, BATCH)
-    if rest or not times:
-        return size
-    return "N" if times == 1 else f"{times}*N"
+    found = []
+    for symbol, value in STANDING.items():
+        if size % value == 0:
+            found.append(symbol)
+            size //= value
+    return "*".join([str(size)] * (size > 1) + found) if found else size

@@ -6,9 +6,10 @@ A name with `@` is the graph that a framework or a published script really runs,
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from archsim.trace.trace import Trace
-from archsim.trace.zoo import alexnet, dense, densenet, inception, language, mobilenet, resnet, squeezenet, vgg
+from archsim.trace.zoo import alexnet, dense, densenet, inception, language, mobilenet, resnet, squeezenet, transformer, vgg
 from archsim.trace.zoo.inception_v3 import inception_v3
 
 NETWORKS: dict[str, Callable[[], Trace]] = {
@@ -52,4 +53,5 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "densenet_169": densenet.densenet_169,
     "densenet_201": densenet.densenet_201,
     "mobilenet_v2": mobilenet.mobilenet_v2,
+    **{name: partial(transformer.build, name) for name in transformer.MODELS},
 }
