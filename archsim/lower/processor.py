@@ -38,7 +38,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         kernel = replace(kernel, m=kernel.n, n=kernel.m)
     return replace(
-        kernel, packed=operands if blas else 0.0, clocks=context.stack.gather_clocks * operands,
+        kernel, packed=context.stack.packing * operands if blas else 0.0, clocks=context.stack.gather_clocks * operands,
         pipe=context.stack.multiply_adds, grain=context.stack.grain if blas else 0.0,
         threaded=0.0 if small and blas else kernel.threaded,
     )  # fmt: skip

@@ -22,6 +22,7 @@ BOUNDS = {
     "compute": Look(colour="#0072b2", symbol="circle", meaning="the arithmetic units are busy"),
     "dram": Look(colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
     "l2": Look(colour="#e69f00", symbol="diamond", meaning="the cache's bandwidth is used up"),
+    "l1": Look(colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
     "link": Look(colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
     "latency": Look(colour="#cc79a7", symbol="triangle-up", meaning="too few loads in flight to hide latency"),
     "launch": Look(colour="#009e73", symbol="cross", meaning="starting kernels or threads"),

@@ -70,7 +70,7 @@ class Conv:
     workspace_limit: float = float("inf")
     grouped: str = "sequential"
     bias: str = "separate"
-    layout_copies: str = "none"  # "none", "tensor" (those on tensor cores), "all"
+    layout_copies: str = "none"  # "none", "tensor" (those on tensor cores), "all", "blocked"
     unfold_threads: str = "all"  # CPU: "all" or "one"
     unfold_flop: float = 0.0
     unfold_pointwise: bool = False
@@ -117,6 +117,7 @@ class Stack:
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
     threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
     loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
+    packing: float = 1.0  # CPU: effort of copying an operand of a product into panels, relative to scalar code
     gather_clocks: float = 0.0  # CPU: to fetch each value of an operand of a product by its index
     grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
     waiting: str = "spin"  # CPU: what threads without work do: "spin" or "sleep"

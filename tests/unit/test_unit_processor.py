@@ -10,6 +10,8 @@ import pytest
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.lower.processor import THREADED_PRODUCT
+from archsim.query import ask
+from archsim.run import run
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, load, task_trace
@@ -62,6 +64,21 @@ def test_a_small_product_stays_on_one_thread() -> None:
 def test_instructions_of_the_binary_limit_its_products() -> None:
     assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").pipe == 8
     assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").pipe == float("inf")
+
+
+def test_a_library_may_have_winograd_transforms() -> None:
+    library = stack("onnxruntime-cpu")
+    both = {"direct": "cpu.mkldnn", "winograd_nonfused": "cpu.mkldnn"}
+    quick = replace(library, digest="winograd", conv=replace(library.conv, algorithms={**library.conv.algorithms, "forward": both}))
+    query = ask("vgg_16", "i7_6700k", stack="onnxruntime-cpu")
+    direct, transformed = (float(run(replace(query, stack=chosen)).latency_s[0]) for chosen in (library, quick))
+    assert transformed < 0.8 * direct
+
+
+def test_convolutions_in_channel_blocks_copy_every_operand() -> None:
+    names = [kernel.name for kernel in kernels(stack("pytorch-cpu"), "conv2", "backward_data")]
+    assert sorted(names) == ["direct", *["transpose"] * 3]
+    assert [kernel.name for kernel in kernels(stack("onnxruntime-cpu"), "conv2")] == ["direct"]
 
 
 def test_operands_that_are_fetched_by_index_cost_clocks() -> None:
