@@ -92,14 +92,15 @@ def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibr
     """Clocks of the arithmetic of one launch, summed over cores, [D, V].
 
     A product issues whole register blocks, and k grows by the ramp of one block. A stream runs the framework's loop, or, where
-    nothing is known of it, barely vectorised arithmetic.
+    nothing is known of it, arithmetic that is vectorised or barely so.
     """
     rows, columns = micro_tile(device)
     family = constants.gather(kernels.constants)[kernels.efficiency]
     pipe = np.minimum(device.pipe(precision), kernels.pipe)
     macs = register_blocks(kernels, device) * rows * columns * (kernels.k + constants["cpu.ramp"]) * kernels.work
     product = macs / (pipe * family) + kernels.clocks
-    per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, constants["cpu.pointwise_flop"])
+    loop = np.where(kernels.vector > 0, constants["cpu.vector_flop"], constants["cpu.pointwise_flop"])
+    per_clock = np.where(kernels.dense > 0, 2.0 * pipe * family, loop)
     streamed = np.maximum(kernels.clocks, kernels.flop / per_clock)
     return np.asarray(np.where(kernels.matrix > 0, product, streamed))
 

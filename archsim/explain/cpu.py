@@ -48,6 +48,8 @@ DENSE = Equation(name="arithmetic", unit="clk", text="flop / (2 * pipe * family)
                  meaning="clocks at the rate of a product, summed over cores")  # fmt: skip
 STREAM = Equation(name="arithmetic", unit="clk", text="flop / cpu.pointwise_flop",
                   meaning="clocks of loops that are barely vectorised, summed over cores")  # fmt: skip
+VECTOR = Equation(name="arithmetic", unit="clk", text="flop / cpu.vector_flop",
+                  meaning="clocks of vectorised loops, summed over cores")  # fmt: skip
 STRIP = Equation(name="strip", unit="1",
                  text="ceil(ceil(n / threads_asked) / lanes) * lanes * max(threads_asked / core.count, 1)",
                  meaning="columns of one core: a strip for each thread, in whole registers")  # fmt: skip
@@ -71,7 +73,8 @@ def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
         "narrow": product and not serial and min(kernels.m[v], kernels.n[v]) < grain * threads, "cut": grain and workers > 1,
         "parts": kernels.parts[v], "packed": kernels.packed[v], "limited": np.isfinite(kernels.pipe[v]),
         "sibling": kernels.spin[v] and threads > count and np.ravel(unoccupied(kernels, device, np.asarray(workers)))[v],
-        "spin": kernels.spin[v], "gathered": product and kernels.clocks[v], "local": kernels.local[v],
+        "spin": kernels.spin[v], "gathered": product and kernels.clocks[v],
+        "vector": kernels.vector[v] and not product and not kernels.dense[v], "local": kernels.local[v],
         "sockets": float(device.core.sockets) > 1, "crosses": crosses, "l3": device.l3 is not None,
     }  # fmt: skip
     return frozenset(name for name, value in own.items() if value)
@@ -113,7 +116,7 @@ def _clocks(of: frozenset[str]) -> tuple[Equation, ...]:
         *before, last = body
         body = (*before, replace(last, text=f"{last.text} + clocks", meaning=f"{last.meaning}, and of fetching its operands"))
     if "product" not in of:
-        body = (pipe, DENSE) if "dense" in of else (STREAM,)
+        body = (pipe, DENSE) if "dense" in of else (VECTOR if "vector" in of else STREAM,)
     if "scalar" in of:
         *before, last = body
         loop = Equation(name="arithmetic", unit="clk", text=f"max(clocks, {last.text})",

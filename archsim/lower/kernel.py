@@ -62,6 +62,7 @@ class Kernel:
     parts: float = 0  # CPU: pieces that threads take whole, such as images; 0 where the work divides freely
     grain: float = 0  # CPU: rows and columns of a product that each thread must get, or one thread does it all
     local: float = 1  # CPU: 1 where threads of every socket touched the tensors first, 0 where one thread did
+    vector: float = 0  # CPU: 1 where the loop of a stream is vectorised
     spin: float = 1  # CPU: 1 where threads that wait for this kernel spin, 0 where they sleep
     pipe: float = inf  # CPU: multiply-adds per clock that the library's instructions can start
 
@@ -92,7 +93,7 @@ _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
     "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "clocks", "packed", "parts", "grain", "local",
-    "spin", "pipe",
+    "vector", "spin", "pipe",
 )  # fmt: skip
 
 
@@ -129,6 +130,7 @@ class Kernels:
     parts: Array
     grain: Array
     local: Array
+    vector: Array
     spin: Array
     pipe: Array
     matrix: Array  # 1 for matrix kernels, 0 for streams

@@ -23,7 +23,8 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
     if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
         kernels = _images_at_once(kernels, op, context)
     local, spin = float(context.stack.elementwise_threads == "all"), float(context.stack.waiting == "spin")
-    return replace(option, kernels=tuple([replace(kernel, local=local, spin=spin) for kernel in kernels]))
+    vector = float(context.stack.vectorised)
+    return replace(option, kernels=tuple([replace(kernel, local=local, spin=spin, vector=vector) for kernel in kernels]))
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:

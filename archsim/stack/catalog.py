@@ -97,7 +97,7 @@ def _build(place: Path | Traversable) -> Stack:
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
         variants=form.variants, conv=conv, threaded_ops=tuple(form.threaded_ops), loops=form.loops, waiting=form.waiting,
-        packing=form.packing, gather_clocks=form.gather_clocks, grain=form.grain, default_threads=form.default_threads,
+        vectorised=form.vectorised, packing=form.packing, gather_clocks=form.gather_clocks, grain=form.grain, default_threads=form.default_threads,
         multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds,
         menus={name: _menu(menu) for name, menu in form.menus.items()},
         passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},

@@ -100,6 +100,7 @@ class StackForm(Form):
     loops: dict[Word, Positive] = {}
     multiply_adds: Positive | None = None
     grain: Annotated[float, Field(ge=0)] = 0.0
+    vectorised: bool = False
     packing: Annotated[float, Field(gt=0)] = 1.0
     gather_clocks: Annotated[float, Field(ge=0)] = 0.0
     waiting: Literal["spin", "sleep"] = "spin"

@@ -117,6 +117,7 @@ class Stack:
     vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
     threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
     loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
+    vectorised: bool = False  # CPU: its loops over elements and windows use SIMD instructions
     packing: float = 1.0  # CPU: effort of copying an operand of a product into panels, relative to scalar code
     gather_clocks: float = 0.0  # CPU: to fetch each value of an operand of a product by its index
     grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all

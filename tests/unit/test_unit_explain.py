@@ -106,7 +106,8 @@ def test_equations_hold_for_cpu_kernels_of_every_kind():
              ("alexnet", "xeon_e5_2630_v3_2s", {"stack": "caffe-openblas", "threads": 8}),
              ("alexnet", "xeon_e5_2650_v3_2s", {**training, "stack": "caffe-openblas", "precision": "fp64"}),
              ("resnet_18", "xeon_e5_2666_v3", {**training, "stack": "tensorflow-eigen"}),
-             ("resnet_18", "xeon_platinum_8124m", {"stack": "cntk-cpu"}), ("alexnet", "i7_6700k", {"stack": "ideal"}),
+             ("resnet_18", "xeon_platinum_8124m", {"stack": "cntk-cpu"}),
+             ("resnet_18", "xeon_platinum_8124m", {"stack": "onnxruntime-cpu"}), ("alexnet", "i7_6700k", {"stack": "ideal"}),
              ("alexnet", "i7_6700k", {**training, "stack": "torch7-cpu", "clock": 5e9}),
              ("alexnet", "tegra_x1_cpu", {"stack": "caffe-openblas"})]  # fmt: skip
     kinds = set()
@@ -121,7 +122,7 @@ def test_equations_hold_for_cpu_kernels_of_every_kind():
             for step in steps:
                 assert step.right == pytest.approx(step.value, rel=1e-9), f"{sorted(kind)}: {step.name} = {step.text}"
     assert kinds == {"product", "dense", "scalar", "serial", "alone", "grain", "narrow", "cut", "parts", "packed", "limited",
-                     "sibling", "spin", "gathered", "local", "sockets", "crosses", "l3"}  # fmt: skip
+                     "sibling", "spin", "gathered", "vector", "local", "sockets", "crosses", "l3"}  # fmt: skip
 
 
 def test_only_what_applies_on_a_cpu_is_written():
