@@ -78,7 +78,8 @@ class Protocol:
     builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says.
     `stacks`: "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
-    of sequences. `waits`: the frameworks whose timer waits for each layer.
+    of sequences. `waits`: the frameworks whose timer waits for each layer. `boundary`: what its powers cover.
+    `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s].
     """
 
     forward: bool | tuple[str, ...] = ()
@@ -90,6 +91,8 @@ class Protocol:
     versions: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
     waits: tuple[str, ...] = ()
+    boundary: str = ""
+    metered_from_s: float = 0.0
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -132,7 +135,8 @@ def protocol(source: str) -> Protocol:
         updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
         stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
-        waits=tuple(entry.get("waits", ())),
+        waits=tuple(entry.get("waits", ())), boundary=entry.get("boundary", ""),
+        metered_from_s=float(entry.get("metered_from_s", 0.0)),
     )  # fmt: skip
 
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Relu, Shape, Softmax, Tanh
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
 from archsim.validate.kernel_ops import conv, forward
 from archsim.validate.resolve import Refused, setting
@@ -18,6 +19,7 @@ from archsim.validate.software import stack_of
 Cells = Mapping[str, str]
 Build = Callable[[Cells, Mapping[str, Any]], BoundOp]
 
+UNSEEN = "its repeats end before the power meter's window is full, so the power is of what ran before"
 DOUBTFUL = "SUSPECT"  # in the notes of a row whose rate is above the device's peak
 WITH_HOST = ("pytorch-",)  # software that launches each timed kernel from the host; the others replay a graph
 
@@ -29,8 +31,8 @@ STREAMS: dict[str, tuple[Kind, int]] = {
 }  # fmt: skip
 
 
-def read(row: Row, file: str) -> list[Case]:
-    """The case of its time, and of its power where the file measures both."""
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The case of its time, and of its power where the file measures both and the meter had time to see it."""
     cells = row.cells
     if DOUBTFUL in cells.get("notes", ""):
         raise Refused("marked as faster than the device's peak")
@@ -49,10 +51,13 @@ def read(row: Row, file: str) -> list[Case]:
             host=software.startswith(WITH_HOST), file=file,
         )  # fmt: skip
 
-    cases = [case("latency_s", float(cells["latency_us"]) * 1e-6)]
-    if "energy_uj" in cells and cells.get("power_w"):
-        cases.append(case("power_w", float(cells["power_w"])))
-    return cases
+    latency_s = float(cells["latency_us"]) * 1e-6
+    timed = case("latency_s", latency_s)
+    if "energy_uj" not in cells or not cells.get("power_w"):
+        return [timed]
+    if latency_s < protocol(cells["source_id"]).metered_from_s:
+        return [timed, Skip(line=row.line, file=file, fields=cells, reason=UNSEEN)]
+    return [timed, case("power_w", float(cells["power_w"]))]
 
 
 def parameters(cells: Cells) -> Mapping[str, Any]:
