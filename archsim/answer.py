@@ -11,6 +11,7 @@ import numpy as np
 import archsim
 from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
+from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.query import SEQUENCE, Query, ask
@@ -27,11 +28,15 @@ class KernelEstimate:
     algorithm: str
     time_s: float
     bound: str
+    clock_hz: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpEstimate:
-    """One op. `time_s` is what it adds to the latency, waiting for the host included; `bound` is what limits it."""
+    """One op. `time_s` is what it adds to the latency, waiting for the host included; `bound` is what limits it.
+
+    `energy_breakdown_j` has the components of `archsim.cost.power`; `energy_j` is their sum.
+    """
 
     name: str
     kind: str
@@ -41,6 +46,7 @@ class OpEstimate:
     flop: float
     dram_bytes: float
     energy_j: float
+    energy_breakdown_j: Mapping[str, float]
     kernels: tuple[KernelEstimate, ...]
 
 
@@ -55,11 +61,16 @@ class Reference:
     source: str
     stack: str
     clock_hz: float
+    boundary: str = ""  # what the source's power covers, where it measured one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The answer to one query; attributes bear the names of the JSON keys."""
+    """The answer to one query; attributes bear the names of the JSON keys.
+
+    `clock_hz` is the mean over the time of all kernels. Power and energy are those of what `power_boundary` names; no op draws
+    more than `power_limit_w`.
+    """
 
     network: str
     hardware: str
@@ -80,8 +91,13 @@ class Estimate:
     held_out: Spread
     throughput_per_s: float
     power_w: float
+    power_interval_w: tuple[float, float]
     energy_j: float
+    energy_interval_j: tuple[float, float]
     throughput_per_w: float
+    energy_breakdown_j: Mapping[str, float]
+    power_limit_w: float
+    power_boundary: str
     memory: Footprint
     memory_capacity_bytes: float
     max_batch: int | None  # the largest that fits; None where the network fixes its batch
@@ -128,7 +144,8 @@ def answer(query: Query, references: bool = True) -> Estimate:
     latency = float(result.latency_s[0])
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
     latency = math.fsum(op.time_s for op in ops) if ops else latency
-    energy = math.fsum(op.energy_j for op in ops)
+    split = {name: math.fsum(op.energy_breakdown_j[name] for op in ops) for name in COMPONENTS}
+    energy = math.fsum(split.values())
     kind, spread = class_of(query)
     memory = footprint_of(query, result)
     device = query.spec.device
@@ -138,11 +155,14 @@ def answer(query: Query, references: bool = True) -> Estimate:
         seq_len=query.trace.symbols.get(SEQUENCE),
         precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
         graph=query.graph,
-        clock_hz=float(np.ravel(query.clock)[0]), latency_s=latency,
+        clock_hz=mean_clock(query, result), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
-        throughput_per_s=query.batch / latency, power_w=power, energy_j=power * latency,
-        throughput_per_w=query.batch / latency / power, memory=memory,
+        throughput_per_s=query.batch / latency, power_w=power, power_interval_w=power_interval(query, power),
+        energy_j=power * latency, energy_interval_j=energy_interval(query, power * latency),
+        throughput_per_w=query.batch / latency / power, energy_breakdown_j=split,
+        power_limit_w=float(np.ravel(device.power.tdp if query.limit is None else query.limit)[0]),
+        power_boundary=device.power.boundary, memory=memory,
         memory_capacity_bytes=float(device.memory.capacity), max_batch=largest_batch(query, result), flop=float(query.trace.flop),
         dram_bytes=math.fsum(op.dram_bytes for op in ops), breakdown_s=_breakdown(result), ops=ops,
         references=_references(query) if references else (), warnings=_warnings(query, memory),
@@ -166,7 +186,9 @@ def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
             OpEstimate(
                 name=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]),
                 bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
-                dram_bytes=float(result.dram_bytes[0, i]), energy_j=float(result.energy_j[0, i]),
+                dram_bytes=float(result.dram_bytes[0, i]),
+                energy_j=math.fsum(float(result.energy[name][0, i]) for name in COMPONENTS),
+                energy_breakdown_j={name: float(result.energy[name][0, i]) for name in COMPONENTS},
                 kernels=_kernels(result, plan),
             )
         )
@@ -180,12 +202,22 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
     chosen = int(cost.option[0, plan])
     first = int(columns.option_start[chosen])
     option = columns.options[chosen]
-    times, limits = cost.kernel_time_s[0, first:], cost.kernel_bound[0, first:]
+    times, limits, clocks = (values[0, first:] for values in (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock))
     return tuple(
-        KernelEstimate(name=kernel.name, algorithm=option.algorithm, time_s=float(time), bound=cost.bound_names[int(limit)])
-        for kernel, time, limit in zip(option.kernels, times, limits, strict=False)
+        KernelEstimate(name=kernel.name, algorithm=option.algorithm, time_s=float(time), bound=cost.bound_names[int(limit)],
+                       clock_hz=float(clock))
+        for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
         if time > 0
     )
+
+
+def mean_clock(query: Query, result: Run) -> float:
+    """The clock [Hz] of a run: the one asked for, or under a power limit the mean over the time of all kernels."""
+    asked = float(np.ravel(query.clock)[0])
+    index = result.lowered.plan_of
+    live = index[index >= 0]
+    time = float(result.cost.time_s[0, live].sum())
+    return float(result.cost.clocks[0, live].sum()) / time if query.limit is not None and time > 0 else asked
 
 
 def _breakdown(result: Run) -> dict[str, float]:
@@ -201,6 +233,24 @@ def class_of(query: Query) -> tuple[str, Spread]:
     modelled = query.fidelity.name == "analytical" and not query.graph
     what = "inference" if query.task == "inference" else "training"
     return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
+
+
+def power_interval(query: Query, power: float) -> tuple[float, float]:
+    """Where the mean power lies [W] at the calibration's level, never below idle or above the limit."""
+    device, spread = query.spec.device, _power_spread(query)
+    idle, limit = (float(np.ravel(p)[0]) for p in (device.power.idle, device.power.tdp if query.limit is None else query.limit))
+    return max(min(idle, power), power * math.exp(-spread.high)), min(max(limit, power), power * math.exp(-spread.low))
+
+
+def energy_interval(query: Query, energy: float) -> tuple[float, float]:
+    """Where the energy lies [J]: errors of power and of time are taken to be independent, so their logs add in quadrature."""
+    (_, time), power = class_of(query), _power_spread(query)
+    return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
+
+
+def _power_spread(query: Query) -> Spread:
+    modelled = query.fidelity.name == "analytical"
+    return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
 
 
 def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
@@ -252,5 +302,6 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     predicted = values[row.metric]
     return Reference(
         metric=row.metric, measured=row.value, predicted=predicted, error=predicted / row.value - 1,
-        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(np.ravel(query.clock)[0]),
+        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=mean_clock(query, result),
+        boundary=script.boundary if row.metric in ("power_w", "energy_j") else "",
     )  # fmt: skip

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from archsim.cost.constants import Calibration
-from archsim.cost.cost import Array
+from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import cpu_cost
 from archsim.cost.gpu import gpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
+from archsim.cost.power import spent, sustained_share
 from archsim.cost.roofline import roofline_cost
 from archsim.device.device import Device, Gpu
 from archsim.errors import UnknownName
 from archsim.lower.kernel import Kernels
 
-CostModel = Callable[[Kernels, Device, str, "Array | float", "Array | float", Calibration, frozenset[str]], PlanCost]
+
+class CostModel(Protocol):
+    """A cost function of a fidelity."""
+
+    def __call__(
+        self, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
+        constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+    ) -> PlanCost:  # fmt: skip
+        """What each plan costs; under a `limit` [W] each kernel runs at the highest clock up to `clock` that stays below it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +40,29 @@ class Fidelity:
 
 def _analytical(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str],
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
 ) -> PlanCost:  # fmt: skip
+    def at(share: Array | float) -> Cost:
+        return _cost_at(share, kernels, device, precision, clock, threads, constants, without)
+
+    cost = at(1.0)
+    if limit is not None:
+        share = sustained_share(cost, device, precision, cost.clock, limit, constants)
+        cost = cost if (share == 1.0).all() else at(share)
+    cap = device.power.tdp if limit is None else limit
+    energy = spent(cost, device, precision, cost.clock, cap, constants)
+    return plan_cost(replace(cost, energy=energy), kernels)
+
+
+def _cost_at(
+    share: Array | float, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
+    constants: Calibration, without: frozenset[str],
+) -> Cost:  # fmt: skip
+    """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
-        return plan_cost(gpu_cost(kernels, device, precision, clock, constants, without), kernels)
-    return plan_cost(cpu_cost(kernels, device, precision, clock, threads, constants, without), kernels)
+        return gpu_cost(kernels, device, precision, clock * share, constants, without)
+    slower = replace(device, clock=replace(device.clock, boost=device.clock.boost * share))
+    return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without)
 
 
 FIDELITIES = {

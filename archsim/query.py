@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from archsim.cost.constants import Calibration
 from archsim.cost.constants import default as default_calibration
 from archsim.cost.cost import Array
@@ -25,6 +27,7 @@ from archsim.trace.unfused import unfused
 LARGEST_BATCH = 1 << 20
 Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
 BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
+MOST_POWER = 1e5  # W; no board or package takes as much
 
 
 class ArgumentError(ArchsimError, ValueError):
@@ -33,7 +36,11 @@ class ArgumentError(ArchsimError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One question: this network as this task on this device with this stack. `clock` [Hz] is a float or [D, 1]."""
+    """One question: this network as this task on this device with this stack. `clock` [Hz] is a float or [D, 1].
+
+    With a `limit` [W] (a float or [D, 1]) each kernel runs at the highest clock up to `clock` at which it draws no more;
+    without one, at `clock`.
+    """
 
     network: str
     trace_digest: str
@@ -49,6 +56,7 @@ class Query:
     fidelity: Fidelity
     calibration: Calibration
     graph: bool = False  # the run is replayed as one CUDA graph
+    limit: float | Array | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -56,11 +64,14 @@ def ask(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
-    graph: bool = False, seq_len: int | None = None,
+    graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
 
-    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one.
+    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. Under a
+    `power_limit` [W] clocks are what the power model finds, up to `clock` or to the highest of the device;
+    `power_mode` sets the clock that a module has in that mode (maxn, maxp, maxq).
+
     `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
     replayed as one CUDA graph, where the stack can do that.
 
@@ -68,6 +79,8 @@ def ask(
     """
     spec = find_device(hw, settings)
     _check(batch, precision, task, threads, devices, clock)
+    if power_mode is not None:
+        clock = mode_clock(spec, power_mode, clock)
     chosen = stacks.find(stack or spec.identity.default_stack)
     variant = chosen.variants.get(net, net)
     notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
@@ -75,12 +88,15 @@ def ask(
     if isinstance(device, Gpu):
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
-        if clock is None:
-            notes.append(f"clock {_megahertz(device)} MHz: the sustained clock of the spec; --clock sets another")
+        if clock is None and power_limit is None:
+            notes.append(_clock_note(spec, device))
     else:
         threads = threads or chosen.usual_threads(int(device.core.count), int(device.core.threads))
-        if clock is None:
+        if clock is None and power_limit is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
+    if power_limit is not None:
+        _check_limit(device, power_limit)
+        notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
     notes += _precision_notes(device, precision, chosen)
     if graph:
         _check_graph(device, chosen, fidelity)
@@ -89,9 +105,43 @@ def ask(
     return Query(
         network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
         stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
-        clock=device.default_clock if clock is None else clock,
+        clock=clock_of(spec, clock, power_limit), limit=limit_of(spec, clock, power_limit),
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, notes=tuple(notes),
     )  # fmt: skip
+
+
+def clock_of(spec: Spec, clock: float | None, power_limit: float | None) -> float | Array:
+    """The highest clock that kernels may take [Hz]: the one asked for, under a power limit the highest, else the usual one."""
+    device = spec.device
+    if clock is not None:
+        return clock
+    return highest_clock_of(device) if power_limit is not None else device.default_clock
+
+
+def limit_of(spec: Spec, clock: float | None, power_limit: float | None) -> float | Array | None:
+    """The power that clocks keep to [W]: the one asked for, that of a GPU whose sustained clock nobody measured, else none."""
+    if power_limit is not None:
+        return power_limit
+    guessed = isinstance(spec.device, Gpu) and spec.entries["clock.sustained"].kind == "assumed"
+    return spec.device.power.tdp if guessed and clock is None else None
+
+
+def highest_clock_of(device: Gpu | Cpu) -> float | Array:
+    """The highest clock that the power management of a device chooses under load [Hz]."""
+    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.default_clock
+
+
+def mode_clock(spec: Spec, mode: str, clock: float | None) -> float:
+    """The core clock [Hz] of a power mode of a module. Raises Unsupported for a device without modes, UnknownName for others."""
+    modes = {key.removeprefix("mode."): float(entry.value) for key, entry in spec.entries.items() if key.startswith("mode.")}
+    if not modes:
+        raise Unsupported(f"power mode {mode}: {spec.identity.id} has none; --clock and --power-limit set what a mode does")
+    found = mode.lower().replace("-", "").replace("_", "")
+    if found not in modes:
+        raise UnknownName("power mode", mode, list(modes), hint=f"one of {', '.join(modes)}")
+    if clock is not None:
+        raise ArgumentError("a power mode sets the clock: give one of the two")
+    return modes[found]
 
 
 def with_batch(query: Query, batch: int) -> Query:
@@ -163,6 +213,19 @@ def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
     if not find_fidelity(fidelity).overheads:
         raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
+
+
+def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+    idle = float(np.ravel(device.power.idle)[0])
+    if not idle < power_limit <= MOST_POWER:
+        raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
+
+
+def _clock_note(spec: Spec, device: Gpu) -> str:
+    if limit_of(spec, None, None) is None:
+        return f"clock {_megahertz(device)} MHz: the sustained clock of the spec; --clock sets another"
+    return (f"clock up to {_megahertz(device)} MHz, less for kernels that would draw more than "
+            f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
 
 
 def _megahertz(device: Gpu | Cpu) -> str:

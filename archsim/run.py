@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.energy import kernel_energy
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Index, Kernels
@@ -37,14 +36,19 @@ class HostTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A network on D variants of a device. Arrays are [D, N], N ops in execution order."""
+    """A network on D variants of a device. Arrays are [D, N], N ops in execution order; `energy` is by component."""
 
     lowered: Lowered
     cost: PlanCost
     timeline: Timeline
     dram_bytes: Array
-    energy_j: Array
+    energy: Mapping[str, Array]
     host_s: Array  # what the host spends on each op
+
+    @property
+    def energy_j(self) -> Array:
+        """Energy of each op [J], [D, N]: the sum of its components."""
+        return np.asarray(np.sum(np.broadcast_arrays(*self.energy.values()), axis=0))
 
     @property
     def latency_s(self) -> Array:
@@ -60,7 +64,7 @@ def run(query: Query) -> Run:
                     architecture=device.identity.architecture)  # fmt: skip
     multiplied = arithmetic(query.stack, device, query.precision)
     cost = query.fidelity.cost(
-        lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset()
+        lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset(), query.limit
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
@@ -70,10 +74,16 @@ def run(query: Query) -> Run:
         host = host.scaled(0.0)
     timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
     dram = spread(cost.dram_bytes, lowered.plan_of)
-    flop = spread(cost.flop, lowered.plan_of)
-    energy = kernel_energy(flop, dram, timeline.op_time_s, device, query.precision, query.clock, constants)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy_j=energy,
+    energy = op_energy(cost, lowered.plan_of, timeline, device)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy=energy,
                host_s=spread(host.issue_s + host.stall_s, lowered.plan_of))  # fmt: skip
+
+
+def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device) -> dict[str, Array]:
+    """Energy of each op by component [J], [D, N]: that of its kernels, and the idle power while the host is waited for."""
+    energy = {name: spread(part, plan_of) for name, part in cost.energy_j.items()}
+    idle = np.maximum(timeline.op_time_s - spread(cost.time_s, plan_of), 0.0)
+    return {**energy, "base": energy["base"] + device.power.idle * idle}
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:

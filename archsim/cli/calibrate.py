@@ -23,8 +23,9 @@ def command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. A constant that ends at a bound is reported, and the exit code is 1: something in the
-    model is missing there.
+    Rows of split test are never used. The constants of energy (--fit energy.) are fitted to rows of power, energy, clocks and
+    power limits, with all other constants as they are; the others to times, with those of energy as they are. A constant that
+    ends at a bound is reported, and the exit code is 1: something in the model is missing there.
 
     \b
     Examples:
@@ -37,21 +38,26 @@ def command(
 
     import numpy as np
 
-    from archsim.cost.constants import default, dump, load
+    from archsim.cost.constants import ENERGY, default, dump, load
     from archsim.files import write_text
     from archsim.validate.calibrate import fit, recorded
+    from archsim.validate.case import with_power
     from archsim.validate.crossvalidate import cross_validate, thinned, with_times
     from archsim.validate.interval import spreads
     from archsim.validate.predict import predict
     from archsim.validate.readers import read_files
 
-    start = (load(calibration) if calibration else default()).before_fit()
+    given = load(calibration) if calibration else default()
+    of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
+    start = given.before_energy_fit() if of_energy else given.before_fit()
     cases, skips = read_files(measured, specs_by_id(specs))
-    every = thinned(with_times(cases))
+    every = thinned(with_power(cases) if of_energy else with_times(cases))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     answer = fit(rows, start, prefixes)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
+    if of_energy:
+        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes,
@@ -61,7 +67,7 @@ def command(
         measured_by = [*rows, *others]
         found = spreads(measured_by, predicted, start.level, intervals)
         stacks = tuple(sorted({case.stack_id for case in measured_by}))
-        result = replace(result, spreads={**start.spreads, **found}, stacks=stacks)
+        result = replace(result, spreads={**start.spreads, **found}, stacks=start.stacks if of_energy else stacks)
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
     if out:
         write_text(out, dump(result))

@@ -14,7 +14,7 @@ from archsim.trace.training import TASKS
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, --clock, --fidelity, --graph, --set, ..."""
+    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, clock and power, --fidelity, --graph, ..."""
     for option in reversed(
         [
             click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
@@ -26,6 +26,9 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--threads", type=int, default=None, help="CPU threads; what the stack takes by default if not given."),
             click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
             click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
+            click.option("--power-limit", default=None, metavar="W",
+                         help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
+            click.option("--power-mode", default=None, metavar="MODE", help="Power mode of a module: maxn, maxp or maxq."),
             click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),
             click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
@@ -39,12 +42,13 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
-    clock, settings, calibration = given.pop("clock"), given.pop("settings"), given.pop("calibration")
-    if clock is not None:
+    settings, calibration = given.pop("settings"), given.pop("calibration")
+    for name, unit in (("clock", "Hz"), ("power_limit", "W")):
+        text = given.pop(name)
         try:
-            given["clock"] = parse(clock, "Hz")
+            given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--clock") from None
+            raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
     given["settings"] = dict(_pair(text) for text in settings)
     if calibration is not None:
         from archsim.cost.constants import load

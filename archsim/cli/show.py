@@ -22,9 +22,10 @@ def command(what: str, name: str | None, as_json: bool) -> None:
       archsim show net alexnet
       archsim show stack caffe-cudnn4
       archsim show calibration
+      archsim show calibration energy.
     """
     if what == "calibration":
-        click.echo(_calibration())
+        click.echo(_calibration(name or ""))
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
@@ -114,13 +115,20 @@ def _stack(name: str) -> str:
     return "\n\n".join(lines)
 
 
-def _calibration() -> str:
+def _calibration(prefix: str) -> str:
+    """The constants whose names begin so, with the interval of those that were fitted."""
     from archsim.cost.constants import default
     from archsim.report.text import table
 
     calibration = default()
-    rows = [
-        (name, f"{c.value:.4g}", f"{c.low:g} to {c.high:g}", "fitted" if c.fitted else "prior", c.origin)
-        for name, c in calibration.constants.items()
-    ]
-    return f"calibration {calibration.version}\n\n" + table(("constant", "value", "range", "kind", "origin"), rows, left=5)
+    spreads = calibration.uncertainties()
+    rows = []
+    for name, c in calibration.constants.items():
+        if name.startswith(prefix):
+            factor = spreads.get(name)
+            near = "" if factor is None else f"{c.value / factor:.3g} to {c.value * factor:.3g}"
+            rows.append((name, f"{c.value:.4g}", near, f"{c.low:g} to {c.high:g}", "fitted" if c.fitted else "prior", c.origin))
+    if not rows:
+        raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
+    head = f"calibration {calibration.version}; {len(rows)} constants, {sum(row[4] == 'fitted' for row in rows)} of them fitted"
+    return f"{head}\n\n" + table(("constant", "value", "80 % interval", "range", "kind", "origin"), rows, left=6)

@@ -79,7 +79,8 @@ class Protocol:
     `stacks`: "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
     of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
-    begins -> the threads that really ran.
+    begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `boundary`: what its powers cover.
+    `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s].
     """
 
     forward: bool | tuple[str, ...] = ()
@@ -92,6 +93,9 @@ class Protocol:
     tokens: Mapping[str, int] = field(default_factory=dict)
     waits: tuple[str, ...] = ()
     threads: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    boundary: str = ""
+    metered_from_s: float = 0.0
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -143,6 +147,8 @@ def protocol(source: str) -> Protocol:
         stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
+        lengths=entry.get("lengths", {}), boundary=entry.get("boundary", ""),
+        metered_from_s=float(entry.get("metered_from_s", 0.0)),
     )  # fmt: skip
 
 

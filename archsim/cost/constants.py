@@ -22,6 +22,8 @@ from archsim.form import Form, Word, problems_of
 
 SIZE_LIMIT = 1 << 20
 EXTRAPOLATED = "extrapolated"
+NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
+ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
 WIDER = 1.5  # how much wider an interval is where no measured row is like the cell. A choice, not a fit.
 
 
@@ -77,6 +79,7 @@ class CalibrationForm(Form):
     constants: dict[Word, ConstantForm]
     interval: IntervalForm
     fit: FitForm | None = None
+    energy_fit: FitForm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,7 @@ class Calibration:
     stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
     spreads: Mapping[str, Spread]
     fit: FitRecord | None
+    energy_fit: FitRecord | None = None  # that of the constants of energy, which are fitted to powers, after the times
 
     @property
     def digest(self) -> str:
@@ -167,10 +171,28 @@ class Calibration:
         changed = {name: replace(self.constants[name], value=value) for name, value in values.items()}
         return replace(self, constants={**self.constants, **changed})
 
+    def uncertainties(self) -> dict[str, float]:
+        """For each fitted constant the factor by which its 80 % interval reaches either way, from the covariance of the logs."""
+        found = {}
+        for record in filter(None, (self.fit, self.energy_fit)):
+            for i, name in enumerate(record.names):
+                found[name] = float(np.exp(NORMAL_80 * np.sqrt(record.covariance[i][i])))
+        return found
+
     def before_fit(self) -> Calibration:
-        """The same calibration with every constant at its prior, so that a fit starts from what no row has told."""
-        constants = {name: replace(c, value=c.prior, fitted=False) for name, c in self.constants.items()}
-        return replace(self, constants=constants, fit=None)
+        """The same calibration with the constants of times at their priors, so that a fit starts from what no row has told.
+
+        Those of energy are fitted to powers, after the times.
+        """
+        return replace(self, constants=self._at_priors(energy=False), fit=None)
+
+    def before_energy_fit(self) -> Calibration:
+        """The same calibration with the constants of energy at their priors, all others as they are."""
+        return replace(self, constants=self._at_priors(energy=True), energy_fit=None)
+
+    def _at_priors(self, energy: bool) -> dict[str, Constant]:
+        return {name: replace(c, value=c.prior, fitted=False) if name.startswith(ENERGY) == energy else c
+                for name, c in self.constants.items()}  # fmt: skip
 
 
 @cache
@@ -200,10 +222,10 @@ def load(place: str | Path | Traversable) -> Calibration:
         for name, c in form.constants.items()
     }
     spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
-    fit = None if form.fit is None else _fit_record(form.fit)
+    fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
     return Calibration(
         version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
-        spreads=spreads, fit=fit,
+        spreads=spreads, fit=fit, energy_fit=energy_fit,
     )  # fmt: skip
 
 
@@ -237,15 +259,18 @@ def dump(calibration: Calibration) -> str:
             f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "
             f"p90 = {_real(s.p90)}, origin = {json.dumps(s.origin)} }}"
         )
-    if calibration.fit is not None:
-        f = calibration.fit
-        lines += ["", "[fit]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
-                  f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
-                  f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}",
-                  f"at_bound = {json.dumps(f.at_bound)}", "covariance = ["]  # fmt: skip
-        lines += [f"  [{', '.join(map(_real, row))}]," for row in f.covariance]
-        lines.append("]")
+    for table, record in (("fit", calibration.fit), ("energy_fit", calibration.energy_fit)):
+        lines += [] if record is None else _record_lines(table, record)
     return "\n".join(lines) + "\n"
+
+
+def _record_lines(table: str, f: FitRecord) -> list[str]:
+    return [
+        "", f"[{table}]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
+        f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
+        f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}", f"at_bound = {json.dumps(f.at_bound)}",
+        "covariance = [", *[f"  [{', '.join(map(_real, row))}]," for row in f.covariance], "]",
+    ]  # fmt: skip
 
 
 def _real(value: float) -> str:

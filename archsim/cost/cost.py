@@ -21,8 +21,9 @@ class Cost:
     """Costs of the variants of some kernels, each array [D, V]: D devices, V variants.
 
     `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth
-    maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `terms` are the quantities on the way to the
-    bounds, for whoever wants to see them.
+    maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work` is what takes energy besides it:
+    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `energy` is what
+    one launch takes, by component [J]. `terms` are the quantities on the way to the bounds, for whoever wants to see them.
     """
 
     bounds: Mapping[str, Array]
@@ -30,6 +31,9 @@ class Cost:
     overhead_s: Array
     dram_bytes: Array
     cache_bytes: Array
+    work: Mapping[str, Array] = field(default_factory=dict)
+    energy: Mapping[str, Array] = field(default_factory=dict)
+    clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
     terms: Mapping[str, Array] = field(default_factory=dict)
 
 

@@ -50,7 +50,21 @@ def gpu_cost(
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "rate": rate, "cta_work": work, "fill": fill,
              "stored": stored, "smooth": smooth}  # fmt: skip
     busy = np.where(runnable(kernels, device), smooth_maximum(bounds, smooth), np.inf)
-    return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms)
+    return Cost(bounds=bounds, busy_s=busy, overhead_s=overhead, dram_bytes=moved, cache_bytes=cached, terms=terms,
+                work=work_done(kernels, device, ctas), clock=clock)  # fmt: skip
+
+
+def work_done(kernels: Kernels, device: Gpu, ctas: Array) -> dict[str, Array]:
+    """Operations of one launch that take energy, [V], and the mean number of SMs at work, [D, V]: CTAs over whole rounds.
+
+    A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score.
+    """
+    product = (kernels.matrix > 0) | (kernels.dense > 0)
+    half = 0.5 * kernels.flop
+    scores = kernels.m * kernels.k * kernels.count * kernels.exps
+    issues = np.where(product, scores * (SOFTMAX_ISSUES + 1.0), np.maximum(half, kernels.slots))
+    units = ctas / np.ceil(ctas / device.sm.count)
+    return {"macs": np.where(product, half, 0.0), "issues": issues, "units": units}
 
 
 def cta_work(

@@ -15,20 +15,23 @@ from archsim.lower.kernel import Index, Kernels
 class PlanCost:
     """Costs per plan, [D, O], and of the kernels that run, [D, K] (0 where the kernel's option was not chosen).
 
-    `bound_s` splits `time_s` by what limits: each kernel counts for its largest bound, launches for `launch`. `choice` is what
-    was chosen among the `variants`; a fidelity without variants has neither.
+    `bound_s` splits `time_s` by what limits: each kernel counts for its largest bound, launches for `launch`. `energy_j` has
+    the components of `cost.power`. `choice` is what was chosen among the `variants`; a fidelity without variants has neither.
     """
 
     time_s: Array
     bound_s: Mapping[str, Array]
     flop: Array
     dram_bytes: Array
+    energy_j: Mapping[str, Array]
+    clocks: Array  # core clocks that pass meanwhile
     launches: Array
     workspace: Array
     option: Index
     kernel_time_s: Array
     kernel_bound: Index  # [D, K], position in `bound_names`
     bound_names: tuple[str, ...]
+    kernel_clock: Array  # [D, K], of the chosen variants [Hz]
     variants: Cost | None = None
     choice: Choice | None = None
 
@@ -41,13 +44,16 @@ def plan_cost(cost: Cost, kernels: Kernels) -> PlanCost:
     running = _running(kernels, choice.option, shape)
 
     def at_variant(values: Array) -> Array:
-        full = np.broadcast_to(values, (shape[0], kernels.repeat.size))
-        return np.take_along_axis(full, choice.variant, axis=-1) * kernels.launches
+        rows = max(shape[0], np.atleast_2d(values).shape[0])  # energy may differ between devices whose times do not
+        full = np.broadcast_to(values, (rows, kernels.repeat.size))
+        index = np.broadcast_to(choice.variant, (rows, shape[1]))
+        return np.take_along_axis(full, index, axis=-1) * kernels.launches
 
     limits = np.stack([at_variant(bound) for bound in cost.bounds.values()])
     largest = limits.argmax(axis=0)
     launch_s = at_variant(cost.overhead_s) * running
     busy_s = at_variant(cost.busy_s) * running
+    clock = at_variant(np.asarray(cost.clock)) / kernels.launches
     split = {name: _per_plan(np.where(largest == i, busy_s, 0.0), kernels) for i, name in enumerate(cost.bounds)}
     split["launch"] = _per_plan(launch_s, kernels)
     flop = np.array([kernel.flop * kernel.repeat for kernel in kernels.kernels])
@@ -57,12 +63,15 @@ def plan_cost(cost: Cost, kernels: Kernels) -> PlanCost:
         bound_s=split,
         flop=_per_plan(flop * running, kernels),
         dram_bytes=_per_plan(at_variant(cost.dram_bytes) * running, kernels),
+        energy_j={name: _per_plan(at_variant(part) * running, kernels) for name, part in cost.energy.items()},
+        clocks=_per_plan((busy_s + launch_s) * clock, kernels),
         launches=_per_plan(kernels.launches * running, kernels),
         workspace=workspace[choice.option],
         option=choice.option,
         kernel_time_s=busy_s + launch_s,
         kernel_bound=largest,
         bound_names=names,
+        kernel_clock=clock,
         variants=cost,
         choice=choice,
     )

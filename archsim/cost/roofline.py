@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.constants import Calibration
-from archsim.cost.cost import Array
+from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import active_clock, last_level
 from archsim.cost.plan import PlanCost
+from archsim.cost.power import spent
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 
@@ -19,11 +20,12 @@ def units(device: Device, threads: Array | float) -> Array | float:
 
 def roofline_cost(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
 ) -> PlanCost:  # fmt: skip
     """max(FLOP / peak, bytes / peak bandwidth) for each plan, by its algorithm of the fewest multiplications.
 
-    A cache-full of inputs may be there already and a cache-full of results may stay, so that much of either is free.
+    A cache-full of inputs may be there already and a cache-full of results may stay, so that much of either is free. No power
+    limit slows it: it is the lower bound.
     """
     option, least, compute, dram, moved = roofline_parts(kernels, device, precision, clock, threads)
     time = np.maximum(compute, dram)
@@ -34,17 +36,25 @@ def roofline_cost(
     bound = np.zeros(wide.shape, dtype=np.intp)
     bound[:, first] = dram > compute
     nothing = np.zeros_like(time)
+    speed = clock if isinstance(device, Gpu) else active_clock(device, units(device, threads), clock)
+    cap = device.power.tdp if limit is None else limit
+    cost = Cost(bounds={"compute": compute, "dram": dram}, busy_s=time, overhead_s=nothing,
+                dram_bytes=np.broadcast_to(np.atleast_2d(moved), time.shape), cache_bytes=nothing,
+                work={"macs": 0.5 * least, "issues": nothing, "units": np.asarray(units(device, threads))})  # fmt: skip
     return PlanCost(
         time_s=time,
         bound_s={"compute": np.where(compute >= dram, time, 0.0), "dram": np.where(dram > compute, time, 0.0)},
         flop=np.broadcast_to(least, time.shape),
-        dram_bytes=np.broadcast_to(np.atleast_2d(moved), time.shape),
+        dram_bytes=cost.dram_bytes,
+        energy_j=spent(cost, device, precision, speed, cap, constants),
+        clocks=time * speed,
         launches=nothing,
         workspace=nothing,
         option=full,
         kernel_time_s=wide,
         kernel_bound=bound,
         bound_names=("compute", "dram"),
+        kernel_clock=np.broadcast_to(np.asarray(speed, dtype=float), wide.shape),
     )
 
 

@@ -16,6 +16,7 @@ from archsim.device.part import (
     Link,
     Market,
     Memory,
+    Mode,
     Power,
     Rate,
     Sm,
@@ -57,6 +58,7 @@ class Gpu:
     power: Power
     chip: Chip
     link: Link | None = None
+    mode: Mode | None = None
     market: Market | None = None
 
     @property
@@ -151,14 +153,14 @@ def _fastest(rates: list[Number], device: str, precision: str) -> Number:
 PARTS: dict[str, dict[str, type]] = {
     "gpu": {
         "sm": Sm, "rate": Rate, "clock": GpuClock, "l1": GpuCache, "l2": GpuCache, "memory": Memory, "launch": Launch,
-        "power": Power, "chip": Chip, "link": Link, "market": Market,
+        "power": Power, "chip": Chip, "link": Link, "mode": Mode, "market": Market,
     },
     "cpu": {
         "core": Core, "clock": CpuClock, "l1": CpuCache, "l2": CpuCache, "l3": CpuCache, "memory": Memory, "power": Power,
         "chip": Chip, "market": Market,
     },
 }  # fmt: skip
-OPTIONAL_PARTS = {"link", "market", "l3"}
+OPTIONAL_PARTS = {"link", "mode", "market", "l3"}
 CLASSES: dict[str, type[Gpu] | type[Cpu]] = {"gpu": Gpu, "cpu": Cpu}
 
 

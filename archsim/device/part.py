@@ -100,6 +100,15 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """Power modes of a module: the highest core clock in each."""
+
+    maxn: Number | None = spec("Hz", "core clock in mode Max-N, without a power budget", optional=True)
+    maxp: Number | None = spec("Hz", "core clock in mode Max-P, for performance within a budget", optional=True)
+    maxq: Number | None = spec("Hz", "core clock in mode Max-Q, for efficiency", optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
     """The silicon."""
 
@@ -167,6 +176,7 @@ class GpuClock:
     base: Number = spec("Hz", "guaranteed core clock")
     boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
     sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate")
+    silicon: Number | None = spec("Hz", "highest clock of any card with this chip, where higher than the boost", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,14 @@ from archsim.cost.cost import SMOOTH, Array, Choice, Cost
 from archsim.cost.plan import PlanCost
 from archsim.device.device import PARTS
 from archsim.device.part import declared
-from archsim.explain import cpu, gpu
+from archsim.explain import cpu, energy, gpu
 from archsim.explain.equation import Equation, Quantities, Step, solve
 from archsim.lower.kernel import Kernels
 from archsim.query import Query
 from archsim.run import Run, arithmetic
 
 COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array"])
+CUT = 1e-9  # relative difference from which on a power limit has cut the energy, and not a rounding error
 BEST = 5  # tiles that are listed beside the one that runs
 # Columns and terms that are no plain numbers.
 UNITS = {"flop": "FLOP", "shared": "B", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B", "c_bytes": "B",
@@ -54,6 +55,8 @@ class KernelStory:
     work: Mapping[str, float]
     variants: tuple[Variant, ...]
     steps: tuple[Step, ...]
+    energy_j: float
+    energy: tuple[Step, ...]
     stands_for: Mapping[str, str]  # name in the equations -> spec key or constant
 
 
@@ -107,7 +110,8 @@ class Teller:
     def _costed(self, kernels: Kernels) -> PlanCost:
         query, device = self.query, self.query.spec.device
         multiplied = arithmetic(query.stack, device, query.precision)
-        return query.fidelity.cost(kernels, device, multiplied, query.clock, query.threads or 1, query.calibration, frozenset())
+        return query.fidelity.cost(kernels, device, multiplied, query.clock, query.threads or 1, query.calibration, frozenset(),
+                                   query.limit)  # fmt: skip
 
 
 def story(teller: Teller, position: int) -> KernelStory:
@@ -116,12 +120,14 @@ def story(teller: Teller, position: int) -> KernelStory:
     chosen = int(teller.choice.variant[0, position])
     kernel = kernels.kernels[position]
     steps, stands_for = steps_of(teller, chosen)
+    spent = energy_steps(teller, chosen)
     parts = {step.name: step.value for step in steps if step.name in (*teller.cost.bounds, "launch")}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
         time_s=float(cost.kernel_time_s[0, position]), bound=max(parts, key=lambda name: parts[name]),
         work={name: getattr(kernel, name) for name in ("m", "n", "k", "count", "a_bytes", "b_bytes", "c_bytes", "flop", "items")},
-        variants=_variants(teller, position, chosen), steps=tuple(steps), stands_for=stands_for,
+        variants=_variants(teller, position, chosen), steps=tuple(steps), stands_for=stands_for, energy=spent,
+        energy_j=spent[-1].value,
     )  # fmt: skip
 
 
@@ -160,6 +166,7 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     columns = {name: values for name in COLUMNS if (values := getattr(kernels, name)).size == kernels.m.size}
     own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **cost.terms}.items()}
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
+    own |= {"clock": (_at(np.asarray(cost.clock), v), "Hz")} if query.spec.kind == "gpu" else {}
     if query.spec.kind == "gpu":
         traffic, moves = _traffic(teller, v)
         traits = gpu.traits(query, kernels, v)
@@ -175,6 +182,23 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     known = {**teller.known, **own, **named}  # the pipe of a GPU is not the column of that name
     steps = solve([*table, *_ending(cost, table)], known, values)
     return [_limited(step) for step in steps], {**stands_for, "family": family}
+
+
+def energy_steps(teller: Teller, v: int) -> tuple[Step, ...]:
+    """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
+    query, cost = teller.query, teller.cost
+    launches = float(teller.kernels.repeat[v])
+    parts = {name: _at(part, v) for name, part in cost.energy.items()}
+    work = {name: _at(value, v) for name, value in cost.work.items()}
+    named = energy.quantities(query, _at(np.asarray(cost.clock), v), _at(cost.busy_s, v), _at(cost.overhead_s, v), work)
+    traffic = {"dram_bytes": (_at(cost.dram_bytes, v), "B"), "l2_bytes": (_at(cost.cache_bytes, v), "B")}
+    known = {**teller.known, **named, **traffic, "launches": (launches, "1")}
+    table = energy.equations(query, capped=False)
+    free = {step.name: step.value for step in solve(table, known, {})}
+    total = launches * sum(parts.values())
+    if free["energy"] > total * (1 + CUT):
+        return tuple(solve(energy.equations(query, capped=True), known, {"e_base": parts["base"], "energy": total}))
+    return tuple(solve(table, known, {**{f"e_{name}": part for name, part in parts.items()}, "energy": total}))
 
 
 def _limited(step: Step) -> Step:
@@ -210,6 +234,8 @@ def unit_of(constant: str) -> str:
     """The unit of a constant, which its name tells."""
     if constant.endswith("_Bps"):
         return "B/s"
+    if constant.startswith(("energy.node.", "energy.byte.")):
+        return "J"
     if constant.startswith("host.") or constant.endswith("_s"):
         return "s"
     return "clk" if constant.endswith("_clk") else "1"

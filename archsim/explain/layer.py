@@ -60,6 +60,8 @@ class Explanation:
     device_s: float
     wait_s: float
     latency_s: float
+    energy_j: float
+    energy_breakdown_j: Mapping[str, float]
     algorithms: tuple[Candidate, ...]
     kernels: tuple[KernelStory, ...]
     host: tuple[Step, ...]
@@ -98,6 +100,8 @@ def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
     """
     if query.fidelity.name != "analytical":
         raise ArgumentError(f"fidelity {query.fidelity.name}: only the analytical model has equations to explain")
+    if query.spec.kind == "cpu" and query.limit is not None:
+        raise ArgumentError("a CPU under a power limit is not explained; give the --clock that the estimate says instead")
     index = _position(query, layer, phase)
     op, result = query.trace.ops[index], run(query)
     plan = int(result.lowered.plan_of[index])
@@ -111,15 +115,24 @@ def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
     return Explanation(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.threads,
-        clock_hz=teller.known["clock"][0], layer=op.name, kind=op.kind.op, phase=op.phase,
+        clock_hz=_clock(query, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,
         attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
         least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         roofline_s=float(least.time_s[0, plan]) if least else 0.0,
         roofline_bound=max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
         time_s=total, device_s=float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0, wait_s=wait,
-        latency_s=float(result.latency_s[0]), algorithms=candidates(query, result, index), kernels=stories, host=host,
+        latency_s=float(result.latency_s[0]), energy_j=float(result.energy_j[0, index]),
+        energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
+        algorithms=candidates(query, result, index), kernels=stories, host=host,
         spec=_spec(query, stories), constants=_constants(query, stories, host), notes=query.notes,
     )  # fmt: skip
+
+
+def _clock(query: Query, result: Run, plan: int) -> float:
+    """The clock of the op's kernels [Hz]: under a power limit the mean over their time."""
+    if plan < 0 or query.limit is None:
+        return float(np.ravel(query.clock)[0])
+    return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 
 def _position(query: Query, layer: str, phase: str | None) -> int:
@@ -176,14 +189,16 @@ def host_constants(stack: Stack) -> dict[str, str]:
 
 def _behind(stories: Iterable[KernelStory], host: Iterable[Step], of_host: Mapping[str, str]) -> list[str]:
     """Spec keys and constants that the equations name, each once, in order."""
-    names = [story.stands_for.get(name, name) for story in stories for step in story.steps for name in step.names]
+    names = [story.stands_for.get(name, name) for story in stories for step in (*story.steps, *story.energy)
+             for name in step.names]  # fmt: skip
     names += [of_host.get(name, name) for step in host for name in step.names]
     return list(dict.fromkeys(names))
 
 
 def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
     entries = query.spec.entries
-    units = {name: unit for story in stories for step in story.steps for name, (_, unit) in step.names.items()}
+    units = {name: unit for story in stories for step in (*story.steps, *story.energy)
+             for name, (_, unit) in step.names.items()}  # fmt: skip
     units |= {key: units[name] for story in stories for name, key in story.stands_for.items() if name in units}
     return tuple([
         Origin(name=name, value=float(entries[name].value), unit=units[name], kind=entries[name].kind,

@@ -12,8 +12,9 @@ from archsim.answer import SCHEMA, Estimate
 
 SCALARS = (
     "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "fidelity", "graph",
-    "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w", "energy_j",
-    "throughput_per_w", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
+    "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w",
+    "power_interval_w", "energy_j", "energy_interval_j",
+    "throughput_per_w", "power_limit_w", "power_boundary", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", "energy_j")
 
@@ -21,13 +22,14 @@ OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", 
 def record(estimate: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
     scalars = {name: getattr(estimate, name) for name in SCALARS}
-    scalars["latency_interval_s"] = list(estimate.latency_interval_s)
+    scalars = {name: list(value) if isinstance(value, tuple) else value for name, value in scalars.items()}
     return {
         "schema": SCHEMA,
         **scalars,
         "held_out": asdict(estimate.held_out),
         "memory": asdict(estimate.memory),
         "breakdown_s": dict(estimate.breakdown_s),
+        "energy_breakdown_j": dict(estimate.energy_breakdown_j),
         "ops": [asdict(op) for op in estimate.ops],
         "references": [asdict(reference) for reference in estimate.references],
         "assumptions": list(estimate.assumptions),

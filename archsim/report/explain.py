@@ -117,6 +117,8 @@ def _kernel(story: KernelStory, e: Explanation) -> str:
     if story.variants:
         parts.append(_tiles(story.variants))
     parts.append("\n".join(line for step in story.steps for line in _step(step, story.stands_for)))
+    parts.append(f"Its energy, {show(story.energy_j, 'J')} (one launch, the last line all)\n"
+                 + "\n".join(line for step in story.energy for line in _step(step, story.stands_for)))  # fmt: skip
     return "\n\n".join(parts)
 
 
@@ -176,7 +178,9 @@ def _sum(e: Explanation) -> str:
     wait = e.wait_s if e.wait_s > NOISE * e.time_s else 0.0
     device, waiting, total = (show(time, "s") for time in (e.device_s, wait, e.time_s))
     text = f"together     = {device} on the device + {waiting} of waiting for the host = {total}"
-    return "\n".join([*[line for step in e.host for line in _step(step, {})], text])
+    spent = " + ".join(f"{name} {show(part, 'J')}" for name, part in e.energy_breakdown_j.items() if part)
+    energy = f"its energy   = {spent} = {show(e.energy_j, 'J')}, {show(e.energy_j / e.time_s, 'W', 3)} on average"
+    return "\n".join([*[line for step in e.host for line in _step(step, {})], text, energy])
 
 
 def _origins(title: str, rows: tuple[Origin, ...]) -> str:

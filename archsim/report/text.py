@@ -9,7 +9,7 @@ from archsim.quantity import show, show_capacity
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
-METRIC_UNITS = {"latency_s": "s", "throughput_per_s": "img/s", "power_w": "W", "energy_j": "J"}
+METRIC_UNITS = {"latency_s": "s", "throughput_per_s": "img/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz"}
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 
 
@@ -83,8 +83,10 @@ def totals(e: Estimate) -> str:
         ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
         ("throughput", f"{e.throughput_per_s:.4g} img/s"),
-        ("power", show(e.power_w, "W", 3)),
-        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W"),
+        ("power", f"{show(e.power_w, 'W', 3)} ({show(e.power_interval_w[0], 'W', 3)} to "
+                  f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary})"),
+        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W: "
+                   + ", ".join(f"{name} {100 * part / e.energy_j:.0f} %" for name, part in e.energy_breakdown_j.items() if part)),
         ("limited by", ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in split)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
@@ -104,9 +106,10 @@ def measured(e: Estimate) -> str:
 
 def _reference(r: Reference) -> str:
     unit = METRIC_UNITS[r.metric]
+    covers = f"; it covers: {r.boundary}" if r.boundary else ""
     return (
         f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)} ({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}), "
-        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %"
+        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %{covers}"
     )
 
 

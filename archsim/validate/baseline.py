@@ -53,7 +53,7 @@ def baseline_constants(cases: Sequence[Case]) -> tuple[Array, Constants | None]:
 
 def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array, Constants | None]:
     """The same for cases that are prepared already."""
-    timed = np.array([case.metric in TIMES for case in cases])
+    timed = np.array([case.metric in TIMES and case.anchor is None for case in cases])
     usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
     if not usable.size:
         return np.full(len(cases), np.nan), None

@@ -10,16 +10,19 @@ import numpy as np
 
 from archsim.cost.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
-from archsim.device.device import Gpu
+from archsim.cost.power import memory_family
+from archsim.device.device import Device, Gpu
 from archsim.errors import ArchsimError, MissingExtra
-from archsim.validate.case import Case
+from archsim.validate.case import Case, with_power
 from archsim.validate.predict import Group, evaluate, prepare
 
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
 NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what users ask for
+CARD = 4.0  # the same of the clock that a card holds: one row stands for the whole card
 CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "pointwise_flop", "prefetch", "sibling")  # of every CPU kernel
+NEAR = 0.6  # log of the ratio of two process nodes, above which one says nothing of the other
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 
@@ -219,7 +222,7 @@ def _influences(name: str, group: Group) -> bool:
         named = name in (case.stack.host, case.stack.update_host) or (rest == "launch" and device.kind == "gpu")
         return named and any(c.host for c in group.cases)
     if family == "energy":
-        return any(c.metric in ("power_w", "energy_j") for c in group.cases)
+        return bool(with_power(group.cases)) and _has_energy(rest, device)
     if name in group.lowered.kernels.constants:
         return True
     if rest.startswith("cublas"):
@@ -236,13 +239,30 @@ def _influences(name: str, group: Group) -> bool:
     return family in ("gemm", "stream", "l2") and device.kind == "gpu" and name not in case.stack.efficiency.values()
 
 
+def _has_energy(name: str, device: Device) -> bool:
+    """Whether an energy constant is one of this kind of device, its memory and its process node, or of a node beside it."""
+    if name.startswith("byte."):
+        return memory_family(device) == name.removeprefix("byte.")
+    if name.startswith("node."):
+        return bool(abs(np.log(float(np.ravel(device.chip.node)[0]) * 1e9 / float(name.removeprefix("node.")[:-2]))) < NEAR)
+    only = {"core_clock": "cpu", "core_mac": "cpu", "clock": "gpu", "tensor": "gpu"}
+    return only.get(name, device.kind) == device.kind
+
+
 def _weights(cases: Sequence[Case]) -> Array:
     """Each source counts by the square root of its rows, so that a file of thousands does not drown one of a hundred."""
     keys = [(case.source, case.spec.kind) for case in cases]
     count = {key: keys.count(key) for key in set(keys)}
-    weight = np.array([count[key] ** -0.25 * (NETWORK if case.host and len(case.ops) > 1 else 1.0)
+    weight = np.array([count[key] ** -0.25 * _worth(case)
                        for key, case in zip(keys, cases, strict=True)])  # fmt: skip
     return np.asarray(weight / weight.mean())
+
+
+def _worth(case: Case) -> float:
+    """How much a row counts beside one of a single kernel."""
+    if case.metric == "clock_hz":
+        return CARD
+    return NETWORK if case.host and len(case.ops) > 1 else 1.0
 
 
 def _covariance(jacobian: Array, residuals: Array) -> Array:

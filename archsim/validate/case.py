@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
-METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")
+METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")  # of whole networks; a kernel may have a clock_hz
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """Another run of the same work, under the power limit `limit` [W], with its `measured` value."""
+
+    limit: float
+    measured: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +25,9 @@ class Case:
     """One row of a measurement file, ready to be predicted.
 
     `label` is the network, or the op of a kernel row. `clock` [Hz] is the measured one, None where the row gives none.
-    `host` says whether the framework's host time belongs to the measurement (a kernel timed alone has none). `line` and
-    `file` say where the row stands, `fields` hold all its columns.
+    `limit` [W] is the power limit that was set, None for the device's own. With an `anchor`, only the ratio to another run
+    is predicted. `host` says whether the framework's host time belongs to the measurement (a kernel timed alone has none).
+    `line` and `file` say where the row stands, `fields` hold all its columns.
     """
 
     line: int
@@ -38,6 +47,8 @@ class Case:
     batch: int
     threads: int | None = None
     clock: float | None = None
+    limit: float | None = None
+    anchor: Anchor | None = None
     host: bool = True
     file: str = ""
 
@@ -55,3 +66,8 @@ class Skip:
     reason: str
     file: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_power(cases: Sequence[Case]) -> list[Case]:
+    """The cases that the constants of energy are fitted to: power, energy, ratios and clocks under a power limit."""
+    return [case for case in cases if case.metric in ("power_w", "energy_j", "clock_hz") or case.anchor is not None]

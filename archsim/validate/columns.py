@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from archsim.validate.case import Case, Skip
 
-QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy"}
+QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy", "clock_hz": "clock"}
 
 # name -> value; these stand for a row whatever its file calls them
 OWN: dict[str, Callable[[Case], str | int | None]] = {

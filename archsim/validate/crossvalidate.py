@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.cost.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.validate.calibrate import CannotFit, fit
-from archsim.validate.case import Case
+from archsim.validate.case import Case, with_power
 from archsim.validate.predict import predict
 
 FOLDS: dict[str, Callable[[Case], str]] = {
@@ -32,6 +32,7 @@ def cross_validate(
     """
     key = FOLDS[fold]
     names = tuple(prefixes if prefixes is not None else [n for n, c in calibration.constants.items() if c.fitted])
+    of_times = tuple(n for n in names if not n.startswith(ENERGY))
     result = np.full(len(cases), np.nan)
     folds = sorted({(case.spec.kind, key(case)) for case in cases})
     learnt: dict[str, Calibration] = {}
@@ -47,9 +48,12 @@ def cross_validate(
         if everything and kind in learnt:
             constants = learnt[kind]
         else:
-            constants = _fitted(rows, calibration, names)
+            constants = _fitted(rows, calibration, of_times) if of_times or not names else calibration
             if everything:
                 learnt[kind] = constants
+        if with_power([cases[i] for i in inside]):
+            powers = [case for case in with_power(training) if case.spec.kind == kind and key(case) != name]
+            constants = _refitted(thinned(powers, most), constants, [n for n in names if n.startswith(ENERGY)])
         result[inside] = predict([cases[i] for i in inside], constants)
     return result
 
@@ -61,9 +65,20 @@ def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]
         return calibration.before_fit()
 
 
+def _refitted(rows: Sequence[Case], calibration: Calibration, prefixes: Sequence[str]) -> Calibration:
+    """The calibration with the constants of energy that begin so fitted to these rows alone, the others as they are."""
+    names = [name for name in calibration.constants if prefixes and name.startswith(tuple(prefixes))]
+    start = calibration.before_energy_fit()
+    start = calibration.with_values({name: start[name] for name in names})
+    try:
+        return fit(rows, start, names, begin=calibration).calibration if names else calibration
+    except CannotFit:
+        return start
+
+
 def with_times(cases: Sequence[Case]) -> list[Case]:
-    """The cases that measure a time or a rate; power and energy have constants of their own, which are priors."""
-    return [case for case in cases if case.metric in ("latency_s", "throughput_per_s")]
+    """The cases that measure a time or a rate. Power and energy have constants of their own, and so have ratios under a limit."""
+    return [case for case in cases if case.metric in ("latency_s", "throughput_per_s") and case.anchor is None]
 
 
 def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:

@@ -163,17 +163,18 @@ def _is_calibrated(request: Request) -> bool:
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
-    """Where the calibration expects the measured values, by the class of each case; NaN for power and energy.
+    """Where the calibration expects the measured values, by the class of each case; NaN for ratios, clocks and unknown classes.
 
-    Spreads are quantiles of log(predicted / measured) of a time, so a measured time lies between predicted exp(-high) and
-    predicted exp(-low), a rate the other way round.
+    Spreads are quantiles of log(predicted / measured) of a time or power, so a measured time lies between predicted
+    exp(-high) and predicted exp(-low), a rate the other way round.
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
     for i, case in enumerate(cases):
-        if quantity(case) == "time":
-            kind, _, what = class_of(case).partition(" ")
+        name = class_of(case)
+        if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
+            kind, _, what = name.partition(" ")
             _, spread = calibration.spread_of(kind, what, case.stack.id, trusted)
-            a, b = (-spread.high, -spread.low) if case.metric == "latency_s" else (spread.low, spread.high)
+            a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
             low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high
 

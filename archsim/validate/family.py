@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from archsim.corpus.table import MOST_COUNTED, Row, Table, number, positive, whole
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Skip
 from archsim.validate.resolve import Refused
 
-Reader = Callable[[Row, str], list[Case]]
+Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values may have some that cannot be predicted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,14 @@ class Family:
     whole: tuple[str, ...] = ()
     offsets: tuple[str, ...] = ()
     measured: tuple[str, ...]
-    read: Reader
+    read: Reader | None = None
+    reader: Callable[[Table], Reader] | None = None  # in place of `read` where a row is read beside others of its table
+
+    def reading(self, table: Table) -> Reader:
+        """What reads the rows of a table."""
+        found = self.reader(table) if self.reader is not None else self.read
+        assert found is not None
+        return found
 
 
 def malformed(table: Table, family: Family) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.validate.calibrate import model_hash, rows_hash
-from archsim.validate.case import Case, Skip
+from archsim.validate.case import Case, Skip, with_power
 from archsim.validate.columns import quantity
 from archsim.validate.crossvalidate import cross_validate, thinned, with_times
 from archsim.validate.evaluation import Request, Tell, Validation, intervals, validate
@@ -36,20 +36,18 @@ def model_digest(cases: Sequence[Case], calibration: Calibration) -> str:
 
 def stale(calibration: Calibration, cases: Sequence[Case]) -> tuple[str, ...]:
     """In what a fitted calibration differs from one that these rows and this model would give; empty for priors."""
-    if calibration.fit is None:
-        return ()
-    rows = [case for case in thinned(with_times(cases)) if case.spec.kind in calibration.fit.kinds]
     found = []
-    if calibration.fit.rows_hash != rows_hash(rows):
-        found.append("rows")
-    if calibration.fit.model_hash != model_hash(rows, calibration):
-        found.append("model")
+    for record, fitted_to, what in ((calibration.fit, with_times, ""), (calibration.energy_fit, with_power, " of power")):
+        if record is not None:
+            rows = [case for case in thinned(fitted_to(cases)) if case.spec.kind in record.kinds]
+            found += [f"rows{what}"] if record.rows_hash != rows_hash(rows) else []
+            found += [f"model{what}"] if record.model_hash != model_hash(rows, calibration) else []
     return tuple(found)
 
 
 def is_network(case: Case) -> bool:
-    """Whether a row times a whole network, not a layer or a kernel."""
-    return quantity(case) == "time" and not class_of(case).endswith("kernel")
+    """Whether a row times a whole network, not a layer or a kernel, and not one run relative to another."""
+    return quantity(case) == "time" and case.anchor is None and not class_of(case).endswith("kernel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

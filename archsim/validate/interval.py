@@ -16,7 +16,11 @@ FEWEST = 25  # rows that a class needs for quantiles of its own
 
 
 def class_of(case: Case) -> str:
-    """The class of a measured network row; kernels timed alone form their own."""
+    """The class of a measured network row; kernels timed alone form their own, and so do powers and energies."""
+    if case.anchor is not None or case.metric == "clock_hz":
+        return f"{case.spec.kind} power limit"
+    if case.metric in ("power_w", "energy_j"):
+        return f"{case.spec.kind} power"
     if not case.host or len(case.ops) <= FEW_OPS:
         return f"{case.spec.kind} kernel"
     return f"{case.spec.kind} {'training' if case.training else 'inference'}"
@@ -34,12 +38,12 @@ def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) ->
     Quantiles sit at ranks ceil((n + 1) (1 +- level) / 2), so that a new row of the class falls between them with at least
     the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2).
     """
-    timed = np.array([case.metric in ("latency_s", "throughput_per_s") for case in cases])
+    absolute = np.array([case.anchor is None and case.metric != "clock_hz" for case in cases])
     errors = log_errors(cases, predicted)
     names = np.array([class_of(case) for case in cases])
     found = {}
-    for name in sorted(set(names[timed])):
-        own = errors[timed & (names == name)]
+    for name in sorted(set(names[absolute])):
+        own = errors[absolute & (names == name)]
         if own.size >= FEWEST:
             found[str(name)] = _spread(own, level, f"held-out {fold}, {own.size} rows")
     return found

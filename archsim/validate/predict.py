@@ -14,17 +14,17 @@ import numpy as np
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.energy import kernel_energy
 from archsim.device.device import Cpu, Gpu
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
-from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, spread
+from archsim.query import clock_of, highest_clock_of, limit_of
+from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, op_energy, spread
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.validate.case import Case
 
-PARTS = ("waves", "l2", "latency", "algorithms", "clock", "launch", "host", "passes")
+PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class Group:
     fed: tuple[float, ...]
     clock: float
     threads: int
+    limit: float | None
 
 
 def predict(
@@ -51,7 +52,7 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
     """Group and lower the cases."""
     grouped: dict[object, list[int]] = {}
     for position, case in enumerate(cases):
-        key = (case.spec.digest, case.stack.digest, case.precision, case.clock, case.threads, case.training)
+        key = (case.spec.digest, case.stack.digest, case.precision, case.clock, case.limit, case.threads, case.training)
         grouped.setdefault(key, []).append(position)
     return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
 
@@ -69,15 +70,31 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
         plans[key] = lowered.plan_of[begin : begin + len(network)]
         begin += len(network)
     fed = {key: input_bytes(network) for key, network in networks.items()}
-    clock = first.clock or float(device.clock.boost if "clock" in without else device.default_clock)
+    clock, limit = _clock(first, without)
     threads = first.threads or 1
     if first.threads is None and isinstance(device, Cpu):
         threads = first.stack.usual_threads(int(device.core.count), int(device.core.threads))
     return Group(
         cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
         plans=tuple(plans[id(case.ops)] for case in cases), fed=tuple(fed[id(case.ops)] for case in cases), clock=clock,
-        threads=threads,
+        threads=threads, limit=limit,
     )  # fmt: skip
+
+
+def _clock(case: Case, without: frozenset[str]) -> tuple[float, float | None]:
+    """The highest clock [Hz] of a case and the power that it keeps to [W], None where the clock is known.
+
+    Without `clock` kernels run at the rated boost; without `sustained` all clocks are those that the power model finds.
+    """
+    device = case.spec.device
+    if case.clock is not None:
+        return case.clock, case.limit
+    if "clock" in without:
+        return float(device.clock.boost), None
+    if "sustained" in without:
+        return float(highest_clock_of(device)), case.limit or float(device.power.tdp)
+    limit = limit_of(case.spec, None, case.limit)
+    return float(clock_of(case.spec, None, case.limit)), None if limit is None else float(limit)
 
 
 def _reduced(stack: Stack, without: frozenset[str]) -> Stack:
@@ -102,10 +119,24 @@ def evaluate(
 
 
 def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: frozenset[str]) -> list[float]:
+    values = _values(group, calibration, fidelity, without, group.limit)
+    anchors = sorted({case.anchor.limit for case in group.cases if case.anchor is not None})
+    for limit in anchors:
+        there = _values(group, calibration, fidelity, without, limit)
+        for i, case in enumerate(group.cases):
+            if case.anchor is not None and case.anchor.limit == limit:
+                values[i] *= case.anchor.measured / there[i]
+    return values
+
+
+def _values(
+    group: Group, calibration: Calibration, fidelity: str, without: frozenset[str], limit: float | None
+) -> list[float]:
+    """What each case of a group gives in its own metric under a power limit."""
     model, first = find(fidelity), group.cases[0]
     device, kernels = first.spec.device, group.lowered.kernels
     multiplied = arithmetic(first.stack, device, first.precision)
-    cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without)
+    cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without, limit)
     host = host_time(kernels, cost, first.stack, device, calibration)
     values = []
     for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
@@ -114,10 +145,10 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: fr
         timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
         latency = float(timeline.latency_s[0])
         if case.metric in ("power_w", "energy_j"):
-            flop, dram = spread(cost.flop, plan_of), spread(cost.dram_bytes, plan_of)
-            spent = kernel_energy(flop, dram, timeline.op_time_s, device, case.precision, group.clock, calibration)
-            energy = float(spent.sum())
+            energy = float(sum(part.sum() for part in op_energy(cost, plan_of, timeline, device).values()))
             values.append(energy / latency if case.metric == "power_w" else energy)
+        elif case.metric == "clock_hz":
+            values.append(float(spread(cost.clocks, plan_of).sum() / spread(cost.time_s, plan_of).sum()))
         else:
             values.append(latency if case.metric == "latency_s" else case.batch / latency)
     return values

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from archsim.corpus.shipped import shipped_files
 from archsim.corpus.table import Table, read_table, refuse
 from archsim.errors import InputError
-from archsim.validate import readers_deepbench, readers_kernel, readers_layer, readers_network, readers_power
+from archsim.validate import readers_clock, readers_deepbench, readers_kernel, readers_layer, readers_network, readers_power
 from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, malformed
 from archsim.validate.resolve import Refused
 
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
-    readers_power.FAMILY,
+    readers_power.FAMILY, readers_clock.FAMILY,
 )  # fmt: skip
 
 
@@ -72,11 +72,15 @@ def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table whose form has been checked."""
     cases: list[Case] = []
     skips: list[Skip] = []
+    read_row = family.reading(table)
     for row in table.rows:
         try:
-            cases += family.read(row, table.name)
+            found = read_row(row, table.name)
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
+            continue
+        cases += [case for case in found if isinstance(case, Case)]
+        skips += [skip for skip in found if isinstance(skip, Skip)]
     return cases, skips
 
 

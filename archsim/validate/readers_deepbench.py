@@ -8,7 +8,7 @@ from archsim.corpus.table import Row
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import Linear, Lstm
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
 from archsim.validate.kernel_ops import conv, op
 from archsim.validate.resolve import Refused, as_library, device, setting
@@ -21,7 +21,7 @@ DIRECTIONS = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER)
 LAYOUTS = {"NN": BACKWARD_DATA, "NT": BACKWARD_FILTER}  # of A and B; forward has the weights transposed
 
 
-def read(row: Row, file: str) -> list[Case]:
+def read(row: Row, file: str) -> list[Case | Skip]:
     """The case of a row's time."""
     cells = row.cells
     what, phase = cells["op"], cells["direction"]

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
 from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Relu, Shape, Softmax, Tanh
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
 from archsim.validate.kernel_ops import conv, forward
 from archsim.validate.resolve import Refused, setting
@@ -29,7 +30,7 @@ STREAMS: dict[str, tuple[Kind, int]] = {
 }  # fmt: skip
 
 
-def read(row: Row, file: str) -> list[Case]:
+def read(row: Row, file: str) -> list[Case | Skip]:
     """The case of its time, and of its power where the file measures both."""
     cells = row.cells
     if DOUBTFUL in cells.get("notes", ""):
@@ -41,18 +42,22 @@ def read(row: Row, file: str) -> list[Case]:
     built = BUILDERS[op](cells, parameters(cells))
     fields = {**cells, "source": cells["source_id"]}
 
-    def case(metric: str, measured: float) -> Case:
+    def case(metric: str, measured: float, split: str) -> Case:
         return Case(
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
-            stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=cells.get("split", ""),
+            stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             ops=(built,), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
             host=software.startswith(WITH_HOST), file=file,
         )  # fmt: skip
 
-    cases = [case("latency_s", float(cells["latency_us"]) * 1e-6)]
-    if "energy_uj" in cells and cells.get("power_w"):
-        cases.append(case("power_w", float(cells["power_w"])))
-    return cases
+    latency_s = float(cells["latency_us"]) * 1e-6
+    split = cells.get("split", "")
+    timed = case("latency_s", latency_s, split)
+    if "energy_uj" not in cells or not cells.get("power_w"):
+        return [timed]
+    if latency_s < protocol(cells["source_id"]).metered_from_s:
+        split = "test"  # scored, but nothing is fitted to what the meter averages over other kernels
+    return [timed, case("power_w", float(cells["power_w"]), split)]
 
 
 def parameters(cells: Cells) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from archsim.corpus.table import Row
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import AvgPool, Concat, Dropout, GlobalAvgPool, Linear, Lrn, MaxPool, Relu, Shape, Softmax
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
 from archsim.validate.kernel_ops import conv, forward, op
 from archsim.validate.resolve import Refused, setting
@@ -25,7 +25,7 @@ PHASES: dict[str, tuple[str, ...]] = {
 }
 
 
-def read(row: Row, file: str) -> list[Case]:
+def read(row: Row, file: str) -> list[Case | Skip]:
     """One case for each time; the sum of the gradients only where they were not timed apart."""
     cells = row.cells
     kind = cells["layer_type"]
@@ -33,7 +33,7 @@ def read(row: Row, file: str) -> list[Case]:
         raise Refused(f"layer type {kind!r} is not modelled" if kind else "layers without a type, such as data, are not modelled")
     found = setting(cells["hardware"], stack_of("layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
     apart = bool(cells.get("bwd_data_ms") or cells.get("bwd_filter_ms"))
-    cases = []
+    cases: list[Case | Skip] = []
     for column, phases in PHASES.items():
         text = cells.get(column, "")
         if not text or (column == "bwd_total_ms" and apart) or (phases != (FORWARD,) and kind not in WITH_GRADIENTS):

@@ -9,7 +9,7 @@ from archsim.corpus.measurement import Protocol, protocol
 from archsim.corpus.table import Row
 from archsim.device.spec import Spec
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import METRICS, Case
+from archsim.validate.case import METRICS, Case, Skip
 from archsim.validate.family import Family, integer
 from archsim.validate.resolve import Refused, as_timed, network, setting
 
@@ -18,7 +18,7 @@ _PER_CORE = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
 
 
-def read(row: Row, file: str) -> list[Case]:
+def read(row: Row, file: str) -> list[Case | Skip]:
     """The one case of a row."""
     cells = row.cells
     metric = cells["metric"]

@@ -50,9 +50,11 @@ def setting(hardware: str, stack: str, precision: str) -> Setting:
     return found
 
 
-def network(graph: str, task: str, batch: int, stack: Stack, input_gradient: bool) -> tuple[BoundOp, ...]:
-    """The ops of a task of a network; equal arguments give the same tuple."""
-    found = _network((graph, task, stack.optimiser, input_gradient, stack.attention.fused), batch)
+def network(
+    graph: str, task: str, batch: int, stack: Stack, input_gradient: bool, tokens: int | None = None
+) -> tuple[BoundOp, ...]:  # fmt: skip
+    """The ops of a task of a network, with sequences of `tokens`, or the usual ones; equal arguments give the same tuple."""
+    found = _network((graph, task, stack.optimiser, input_gradient, stack.attention.fused), batch, tokens)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -129,7 +131,7 @@ def _stack(name: str) -> Stack | str:
 
 
 @lru_cache(maxsize=4096)
-def _network(work: Work, batch: int) -> tuple[BoundOp, ...] | str:
+def _network(work: Work, batch: int, tokens: int | None) -> tuple[BoundOp, ...] | str:
     graph, task = work[:2]
     if task not in TASKS:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
@@ -138,6 +140,7 @@ def _network(work: Work, batch: int) -> tuple[BoundOp, ...] | str:
         others = [symbol for symbol in trace.unsized if symbol != "N"]
         if others:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
-        return trace.bind(**({"N": batch} if "N" in trace.free_symbols else {})).ops
+        sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
+        return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols}).ops
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

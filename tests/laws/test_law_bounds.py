@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.answer import Estimate, answer
+from archsim.cost.constants import default
+from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, voltage
 from archsim.device import catalog as devices
 from archsim.query import ask
 from archsim.run import run
@@ -40,7 +42,14 @@ def cells(draw: st.DrawFn, kind: str = "") -> dict[str, Any]:
         "precision": draw(st.sampled_from(("fp32", "fp16"))),
         "task": draw(st.sampled_from(tasks(stack))),
         "fidelity": draw(st.sampled_from(("analytical", "roofline"))),
+        "power_limit": draw(st.sampled_from((None, None, *[limit_of(hw, share) for share in (0.01, 0.3, 1.0)]))),
     }  # fmt: skip
+
+
+def limit_of(hw: str, share: float) -> float:
+    """A power limit that lies between the idle power and that of the spec."""
+    power = devices.find(hw).device.power
+    return float(power.idle + share * (power.tdp - power.idle))
 
 
 def predicted(cell: dict[str, Any]) -> Estimate:
@@ -111,14 +120,50 @@ def test_energy_is_power_times_time(cell: dict[str, Any]) -> None:
 
 @given(cells())
 def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
-    power, device = predicted(cell).power_w, ask(**cell).spec.device
-    assert device.power.idle * (1 - LAST_BITS) <= power <= device.power.tdp * (1 + LAST_BITS)
+    estimate, device = predicted(cell), ask(**cell).spec.device
+    limit = cell["power_limit"] or device.power.tdp
+    assert estimate.power_limit_w == limit
+    assert device.power.idle * (1 - LAST_BITS) <= estimate.power_w <= limit * (1 + LAST_BITS)
+    low, high = estimate.power_interval_w
+    assert device.power.idle * (1 - LAST_BITS) <= low <= estimate.power_w <= high <= limit * (1 + LAST_BITS)
 
 
 @given(cells())
 def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
-    limit = ask(**cell).spec.device.power.tdp
-    assert all(op.energy_j <= limit * op.time_s * (1 + LAST_BITS) + 1e-15 for op in predicted(cell).ops)
+    device = ask(**cell).spec.device
+    limit = cell["power_limit"] or device.power.tdp
+    for op in predicted(cell).ops:
+        assert op.energy_j <= limit * op.time_s * (1 + LAST_BITS) + 1e-15
+        assert op.energy_j >= device.power.idle * op.time_s * (1 - LAST_BITS) - 1e-15
+
+
+@given(cells())
+def test_components_of_the_energy_add_up(cell: dict[str, Any]) -> None:
+    estimate = predicted(cell)
+    assert tuple(estimate.energy_breakdown_j) == COMPONENTS
+    for found in (estimate, *estimate.ops):
+        assert min(found.energy_breakdown_j.values()) >= 0
+        assert math.isclose(math.fsum(found.energy_breakdown_j.values()), found.energy_j, rel_tol=1e-12)
+    for name in COMPONENTS:
+        parts = math.fsum(op.energy_breakdown_j[name] for op in estimate.ops)
+        assert math.isclose(parts, estimate.energy_breakdown_j[name], rel_tol=1e-12, abs_tol=1e-30)
+
+
+@given(cells(), st.tuples(st.floats(0.01, 1.0), st.floats(0.01, 1.0)))
+def test_a_lower_power_limit_is_never_faster(cell: dict[str, Any], shares: tuple[float, float]) -> None:
+    low, high = (run(ask(**cell | {"power_limit": limit_of(cell["hw"], share)})) for share in sorted(shares))
+    assert np.all(low.cost.time_s >= high.cost.time_s * (1 - LAST_BITS))
+    assert low.latency_s[0] >= high.latency_s[0] * (1 - LAST_BITS) or np.any(low.cost.launches != high.cost.launches)
+
+
+@given(st.sampled_from(sorted(KIND)), st.tuples(st.floats(0.05, 1.2), st.floats(0.05, 1.2)))
+def test_more_voltage_never_takes_less_energy_per_operation(hw: str, shares: tuple[float, float]) -> None:
+    device, constants = devices.find(hw).device, default()
+    volts = [voltage(share * device.clock.boost, device, constants) for share in sorted(shares)]
+    assert volts[0] <= volts[1]
+    for energy in (clock_energy, cache_energy, leakage_power):
+        assert energy(device, volts[0], constants) <= energy(device, volts[1], constants)
+    assert mac_energy(device, "fp32", volts[0], constants) <= mac_energy(device, "fp32", volts[1], constants)
 
 
 @given(cells())

@@ -74,7 +74,8 @@ def with_value(spec: Spec, key: str, value: float) -> Spec:
 
 
 def numeric(kind: str) -> list[str]:
-    return [key for key, unit, _ in keys(kind) if unit.unit != "text" and not unit.informational and key != "memory.capacity"]
+    return [key for key, unit, _ in keys(kind) if unit.unit != "text" and not unit.informational
+            and key != "memory.capacity" and not key.startswith("mode.")]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
@@ -82,6 +83,12 @@ def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
     still = {key for key in numeric(kind) if not moves(kind, key)}
     assert still - UNREAD[kind] == set(), "change nothing: let a model read them, or mark them informational"
     assert UNREAD[kind] - still == set(), "are read now: take them off the list"
+
+
+def test_a_power_mode_decides_the_clock() -> None:
+    for mode in ("maxn", "Max-P", "max_q"):
+        key = "mode." + mode.lower().replace("-", "").replace("_", "")
+        assert ask("alexnet", "tegra_x2", power_mode=mode).clock == devices.find("tegra_x2").entries[key].value
 
 
 def test_capacity_decides_whether_a_network_fits() -> None:

@@ -32,9 +32,19 @@ from archsim.cost.cpu import (
     undisturbed,
     unoccupied,
 )
-from archsim.cost.energy import byte_energy, kernel_energy, mac_energy, voltage_share
 from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
+from archsim.cost.power import (
+    COMPONENTS,
+    SLOWEST,
+    byte_energy,
+    mac_energy,
+    node_energy,
+    power_at,
+    spent,
+    sustained_share,
+    voltage,
+)
 from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
@@ -466,24 +476,90 @@ def test_the_last_cache_level_is_that_of_all_sockets() -> None:
 # ---------------------------------------------------------------------------------------------- energy
 
 
-def test_voltage_falls_with_the_clock() -> None:
-    assert voltage_share(1e9, 1e9) == 1.0
-    assert voltage_share(2e9, 1e9) == 1.0
-    assert 0.5 < voltage_share(0.5e9, 1e9) < 1.0
+def test_voltage_falls_with_the_clock_to_a_floor() -> None:
+    device, constants = catalog.find("tegra_x1").device, default()
+    clocks = np.array([1e6, 998.4e6 / 2, 900e6, 998.4e6])
+    volts = voltage(clocks, device, constants)
+    assert volts[-1] == 1.0
+    assert volts[0] == constants["energy.voltage_floor"]
+    assert np.all(np.diff(volts) >= 0)
+
+
+def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> None:
+    device, constants = catalog.find("tesla_p4").device, default()
+    assert voltage(1063e6, device, constants) < 1.0
+    alone = replace(device, clock=replace(device.clock, silicon=None))
+    assert voltage(1063e6, alone, constants) == 1.0
+
+
+def test_the_energy_of_a_node_lies_on_the_line_between_its_neighbours() -> None:
+    constants = default()
+    device = catalog.find("gtx_1080").device
+    assert node_energy(device, constants) == pytest.approx(constants["energy.node.16nm"])
+    nodes = np.array([[40e-9], [28e-9], [20e-9], [16e-9], [5e-9]])
+    values = node_energy(replace(device, chip=replace(device.chip, node=nodes)), constants)
+    assert values.shape == (5, 1)
+    assert np.all(np.diff(values[:, 0]) < 0)
+    low, high = constants["energy.node.16nm"], constants["energy.node.28nm"]
+    share = np.log(20 / 16) / np.log(28 / 16)
+    assert values[2, 0] == pytest.approx(low * (high / low) ** share)
+
+
+def launched(flop: float, dram: float) -> Cost:
+    """One launch of a second on all SMs, three-quarters of it arithmetic."""
+    one = np.ones((1, 1))
+    return Cost(bounds={"compute": 0.75 * one, "dram": 0.25 * one}, busy_s=one, overhead_s=0 * one, dram_bytes=dram * one,
+                cache_bytes=dram * one, work={"macs": 0.5 * flop * one, "issues": 0 * one, "units": 20 * one})  # fmt: skip
 
 
 def test_energy_grows_with_work_and_stops_at_the_limit() -> None:
     device, constants = catalog.find("gtx_1080").device, default()
-    time = np.array([[1.0, 1.0, 1.0]])
-    energy = kernel_energy(np.array([[0.0, 1e12, 1e15]]), np.array([[0.0, 1e9, 1e12]]), time, device, "fp32", 1.6e9, constants)[0]
-    assert device.power.idle < energy[0] < energy[1] < energy[2]
-    assert energy[2] == device.power.tdp
+    found = [spent(launched(flop, dram), device, "fp32", 1.6e9, device.power.tdp, constants)
+             for flop, dram in ((0.0, 0.0), (1e12, 1e9), (1e15, 1e12))]  # fmt: skip
+    assert all(tuple(parts) == COMPONENTS for parts in found)
+    idle, some, most = (sum(part.item() for part in parts.values()) for parts in found)
+    assert device.power.idle <= idle < some < most
+    assert most == pytest.approx(device.power.tdp)
+
+
+def test_a_limit_lowers_the_clock_until_the_power_is_met() -> None:
+    device, constants = catalog.find("gtx_1080").device, default()
+    cost = launched(8e12, 1e10)
+    free = power_at(np.ones((1, 1)), cost, device, "fp32", 1.733e9, constants).item()
+    for limit in (0.9 * free, 0.7 * free):
+        share = sustained_share(cost, device, "fp32", 1.733e9, limit, constants)
+        assert SLOWEST < share.item() < 1.0
+        assert power_at(share, cost, device, "fp32", 1.733e9, constants).item() == pytest.approx(limit, rel=1e-9)
+    assert sustained_share(cost, device, "fp32", 1.733e9, 1.1 * free, constants).item() == 1.0
+    assert sustained_share(cost, device, "fp32", 1.733e9, 1.0, constants).item() == SLOWEST
+
+
+def test_every_kernel_and_device_finds_its_own_clock() -> None:
+    """The search runs over all of them at once and gives what it gives for one alone."""
+    device, constants = catalog.find("gtx_1080").device, default()
+    one = launched(8e12, 1e10)
+    both = Cost(bounds={"compute": np.array([[0.75, 0.1]]), "dram": np.array([[0.25, 1.0]])}, busy_s=np.ones((1, 2)),
+                overhead_s=np.zeros((1, 2)), dram_bytes=np.array([[1e10, 3e11]]), cache_bytes=np.array([[1e10, 3e11]]),
+                work={"macs": np.array([[4e12, 1e10]]), "issues": np.zeros((1, 2)), "units": np.full((1, 2), 20.0)})  # fmt: skip
+    limits = np.array([[90.0], [120.0]])
+    shares = sustained_share(both, device, "fp32", 1.733e9, limits, constants)
+    assert shares.shape == (2, 2)
+    assert shares[1, 0] == sustained_share(one, device, "fp32", 1.733e9, 120.0, constants).item()
+    assert np.all(shares[0] <= shares[1])
+    assert shares[1, 1] > shares[1, 0]  # what waits for memory draws less at the same clock
 
 
 def test_a_narrow_pipe_spends_half_per_operation() -> None:
     device, constants = catalog.find("tegra_x1").device, default()
-    wide, narrow = (mac_energy(device, precision, 690e6, constants) for precision in ("fp32", "fp16"))
+    volt = voltage(690e6, device, constants)
+    wide, narrow = (mac_energy(device, precision, volt, constants) for precision in ("fp32", "fp16"))
     assert wide == pytest.approx(2 * narrow)
+
+
+def test_tensor_cores_spend_less_per_operation_and_more_per_clock() -> None:
+    device, constants = catalog.find("h100_sxm5_80gb").device, default()
+    wide, tensor = (mac_energy(device, precision, np.ones(1), constants) for precision in ("fp32", "bf16"))
+    assert tensor < wide < tensor * device.rate.tensor_bf16 / device.rate.fp32
 
 
 def test_a_memory_without_an_energy_per_byte_is_refused() -> None:
@@ -495,9 +571,8 @@ def test_a_memory_without_an_energy_per_byte_is_refused() -> None:
 def test_the_right_family_of_memory_is_taken() -> None:
     constants = default()
     device = catalog.find("tegra_x1").device
-    for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6X"), ("HBM2e", "HBM2e"),
-                            ("HBM2", "HBM2"),
-                            ("DDR4-2133", "DDR4"), ("lpddr4 (shared)", "LPDDR4")):  # fmt: skip
+    for written, family in (("GDDR5X 8 GB", "GDDR5"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR6"),
+                            ("HBM2e", "HBM"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
         assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written
 

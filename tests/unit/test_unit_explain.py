@@ -40,6 +40,9 @@ CELLS = [
     ("alexnet", "xeon_e5_2630_v3_2s", {"stack": "caffe-openblas", "threads": 8}),
     ("googlenet", "xeon_e5_2666_v3", {"batch": 16, "stack": "caffe-openblas"}),
     ("resnet_18", "xeon_platinum_8124m", {"batch": 2, "stack": "pytorch-cpu"}),
+    ("vgg_16", "tesla_v100_pcie_32gb", {"batch": 8, "power_limit": 120.0}),
+    ("alexnet", "tegra_x2", {"batch": 8, "precision": "fp16", "power_mode": "maxq"}),
+    ("resnet_18", "h100_sxm5_80gb", {"batch": 64, "precision": "bf16", "stack": "pytorch-2"}),
     ("attention", "gtx_1080", {"batch": 2}),
     ("attention", "i7_6700k", {"batch": 2}),
 ]
@@ -77,6 +80,35 @@ def test_every_equation_gives_the_value_that_the_model_has(cell):
         for step in [step for story in found.kernels for step in story.steps] + list(found.host):
             assert step.text, f"{found.layer}: no equation for {step.name}"
             assert step.right == pytest.approx(step.value, rel=1e-9), f"{found.layer}: {step.name} = {step.text}"
+
+
+def test_every_equation_of_energy_gives_the_value_that_the_model_has(cell):
+    for _, found in cell[1]:
+        for step in [step for story in found.kernels for step in story.energy]:
+            assert step.right == pytest.approx(step.value, rel=1e-9, abs=1e-18), f"{found.layer}: {step.name} = {step.text}"
+
+
+def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
+    query, explained = cell
+    spent = {op.name: op for op in answer(query, references=False).ops}
+    for time, found in explained:
+        op = spent[found.layer]
+        waiting = float(query.spec.device.power.idle) * max(0.0, time - found.device_s)
+        assert sum(story.energy_j for story in found.kernels) + waiting == pytest.approx(op.energy_j, rel=1e-8)
+        assert found.energy_j == pytest.approx(op.energy_j, rel=1e-12)
+        assert found.energy_breakdown_j == pytest.approx(op.energy_breakdown_j)
+
+
+def test_what_a_limit_cuts_is_said():
+    """Nothing binds the clock that a user sets but the limit of the board, which then cuts the energy."""
+    query = ask("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
+    kernel = max(explain(query, "conv3_1").kernels, key=lambda story: story.time_s)
+    steps = {step.name: step for step in kernel.energy}
+    assert 0 < steps["kept"].value < 1
+    assert steps["energy"].right == pytest.approx(steps["energy"].value, rel=1e-9)
+    assert kernel.energy_j / kernel.time_s == pytest.approx(100.0)
+    free = explain(ask("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "1000 W"}, clock=1.2e9), "conv3_1")
+    assert all("kept" not in {step.name for step in story.energy} for story in free.kernels)
 
 
 def test_equations_hold_for_kernels_of_every_kind(trace):

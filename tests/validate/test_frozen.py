@@ -15,7 +15,7 @@ import archsim.validate.readers
 from archsim.cost.constants import Constant, FitRecord, default
 from archsim.validate import frozen
 from archsim.validate.calibrate import model_hash, rows_hash
-from archsim.validate.case import Case
+from archsim.validate.case import Case, with_power
 from archsim.validate.crossvalidate import thinned, with_times
 from archsim.validate.predict import PARTS, predict
 from archsim.validate.readers import data_hash, read, read_files
@@ -60,7 +60,8 @@ def test_a_perfect_model_has_no_error(cases: list[Case]) -> None:
     assert (time["n"], time["mape"], time["bias"], time["ci"], time["coverage"]) == (4, 0.0, 0.0, [0.0, 0.0], 1.0)
     assert time["baselines"]["roofline"]["median"] > 0.1
     assert s["overall"]["power"]["n"] == 2
-    assert s["by_source"]["me"] == s["by_kind"]["gpu"] == s["by_class"]["gpu inference"] == s["overall"]
+    assert s["by_source"]["me"] == s["by_kind"]["gpu"] == s["overall"]
+    assert s["by_class"] == {"gpu inference": {"time": time}, "gpu power": {"power": s["overall"]["power"]}}
     assert s["networks"] == {"all": time, "gpu": time}
     assert s["devices"] == {"gtx_1080": 4, "gtx_980": 2}
     assert s["cross_validation"] == {}
@@ -195,12 +196,26 @@ def test_a_doctored_row_or_constant_makes_a_calibration_stale(cases: list[Case])
         rows=len(rows), rows_hash=rows_hash(rows), model_hash=model_hash(rows, default()), median_before=0.0, median_after=0.0,
         names=(), at_bound=(), covariance=(), kinds=("gpu",),
     )  # fmt: skip
-    fitted = replace(default(), fit=record)
+    fitted = replace(default(), fit=record, energy_fit=None)
     assert frozen.stale(fitted, cases) == ()
     assert frozen.stale(fitted, doctored(cases)) == ("rows",)
     name = cases[0].stack.host
     assert frozen.stale(fitted.with_values({name: 3 * fitted[name] + 1e-3}), cases) == ("model",)
-    assert frozen.stale(default().before_fit(), doctored(cases)) == ()
+    assert frozen.stale(default().before_fit().before_energy_fit(), doctored(cases)) == ()
+
+
+def test_a_doctored_power_or_energy_constant_makes_a_calibration_stale(cases: list[Case]) -> None:
+    rows = thinned(with_power(cases))
+    assert len(rows) == 2
+    record = FitRecord(
+        rows=len(rows), rows_hash=rows_hash(rows), model_hash=model_hash(rows, default()), median_before=0.0, median_after=0.0,
+        names=(), at_bound=(), covariance=(), kinds=("gpu",),
+    )  # fmt: skip
+    fitted = replace(default(), fit=None, energy_fit=record)
+    assert frozen.stale(fitted, cases) == ()
+    powers = [replace(case, measured=2 * case.measured) if case.metric == "power_w" else case for case in cases]
+    assert frozen.stale(fitted, powers) == ("rows of power",)
+    assert frozen.stale(fitted.with_values({"energy.node.16nm": 2 * fitted["energy.node.16nm"]}), cases) == ("model of power",)
 
 
 def outside(constants: dict[str, Constant]) -> list[str]:

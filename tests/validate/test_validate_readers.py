@@ -10,10 +10,12 @@ import pytest
 
 from archsim.corpus.shipped import shipped_files
 from archsim.corpus.table import read_table
+from archsim.cost.constants import default
 from archsim.device.device import Gpu
 from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Linear, Lstm, Matmul, MaxPool
 from archsim.validate.case import Case, Skip
+from archsim.validate.predict import predict
 from archsim.validate.readers import data_hash, family_of, read, read_files
 from archsim.validate.software import stack_of
 
@@ -329,6 +331,84 @@ def test_a_convolution_that_does_not_fit_is_skipped(write: Write) -> None:
     assert "groups" in skip.reason
 
 
+# epochs under power limits, and clocks
+
+CAPS = "source_id,model,task,phase,batch,precision,n_devices,software,metric,value,params,hardware,split"
+
+
+def epoch(limit: float, metric: str, value: float, **more: str) -> dict[str, str]:
+    """One value of an epoch of ResNet-50 under a limit [W]."""
+    return {
+        "source_id": "zeus_nsdi23", "model": "resnet50/imagenet", "task": "training", "phase": "epoch", "batch": "64",
+        "precision": "fp32(default)", "n_devices": "1", "software": "PyTorch", "metric": metric, "value": str(value),
+        "params": f'{{"power_limit_w":{limit:g},"optimizer":"adadelta"}}', "hardware": "tesla_v100_pcie_32gb",
+        "split": "calibrate", **more,
+    }  # fmt: skip
+
+
+def curve(*points: tuple[float, float, float]) -> list[dict[str, str]]:
+    """The rows of limits [W], mean powers [W] and energies [J]."""
+    return [epoch(limit, metric, value) for limit, power, energy in points
+            for metric, value in (("power_w", power), ("energy_j", energy))]  # fmt: skip
+
+
+def test_an_epoch_under_a_limit_is_compared_with_the_one_under_the_highest(write: Write) -> None:
+    cases, (skip,) = rows(write, CAPS, *curve((250, 200, 8e5), (150, 140, 7e5)))
+    assert "compared" in skip.reason
+    assert [case.metric for case in cases] == ["power_w", "power_w", "energy_j", "latency_s"]
+    assert [case.limit for case in cases] == [250, 150, 150, 150]
+    energy, time = cases[2:]
+    assert (energy.anchor and energy.anchor.measured, time.anchor and time.anchor.measured) == (8e5, 4e3)
+    assert (energy.measured, time.measured) == (7e5, 5e3)
+    assert (time.task, time.batch, time.label) == ("training_step", 64, "resnet_50")
+    power, _, _, slower = predict(cases, default())
+    assert power <= 250
+    assert slower > 4e3
+
+
+def test_a_limit_that_binds_nothing_changes_nothing(write: Write) -> None:
+    cases, _ = rows(write, CAPS, *curve((2500, 200, 8e5), (2400, 200, 8e5)))
+    assert predict(cases[2:], default()) == pytest.approx([8e5, 4e3])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"model": "ncf/movielens-1m"}, "not described"), ({"n_devices": "4"}, "several devices"),
+     ({"params": "{}"}, "no power limit"), ({"metric": "latency_s"}, "metric")],
+)  # fmt: skip
+def test_epochs_that_cannot_be_predicted_are_skipped(write: Write, change: dict[str, str], reason: str) -> None:
+    cases, (skip,) = rows(write, CAPS, epoch(150, "power_w", 140) | change)
+    assert cases == []
+    assert reason in skip.reason
+
+
+def test_the_power_of_a_call_that_ends_before_the_meter_sees_it_is_scored_and_not_fitted(write: Write) -> None:
+    head = KERNELS.replace(",kernel,", ",params,power_w,energy_uj,")
+    short, long = (
+        kernel(op="gemm", m="1024", n="1024", k="1024", dtype="bf16", software="vllm-0.22.0", hardware="h200_sxm_141gb",
+               latency_us=time, power_w="300", energy_uj="1") | {"source_id": "aiconfigurator"}
+        for time in ("12", "120")
+    )  # fmt: skip
+    short["split"] = long["split"] = "calibrate"
+    cases, skips = rows(write, head, short, long)
+    assert not skips
+    assert [(case.metric, case.split) for case in cases] == [
+        ("latency_s", "calibrate"), ("power_w", "test"), ("latency_s", "calibrate"), ("power_w", "calibrate"),
+    ]  # fmt: skip
+
+
+CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"
+
+
+def test_a_clock_is_that_of_the_power_model(write: Write) -> None:
+    row = {"source_id": "me", "op": "gemm", "m": "4096", "n": "4096", "k": "4096", "dtype": "fp32", "software": "pytorch-2",
+           "clock_mhz": "1000", "hardware": "tesla_t4", "split": "test"}  # fmt: skip
+    (case,), skips = rows(write, CLOCKS, row)
+    assert skips == []
+    assert (case.metric, case.measured, case.limit) == ("clock_hz", 1e9, 70.0)
+    assert 585e6 < predict([case], default())[0] < 1590e6
+
+
 # all of them
 
 
@@ -351,7 +431,7 @@ def test_families_are_told_by_their_headers() -> None:
     names = {read_table(file).name: family_of(read_table(file)).name for file in shipped_files() if file.name.endswith(".csv")}
     assert names == {
         "networks": "networks", "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
-        "kernel_power": "kernels with power", "power_caps": "power limits",
+        "kernel_power": "kernels with power", "power_caps": "power limits", "dense_clocks": "clocks",
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from archsim.cost.constants import default
 from archsim.report.validation import provenance_of, record, validation_text
 from archsim.validate.baseline import baseline_constants
-from archsim.validate.case import Case
+from archsim.validate.case import Anchor, Case
 from archsim.validate.evaluation import Request, intervals, validate
 from archsim.validate.predict import predict
 from archsim.validate.readers import read
@@ -91,7 +91,10 @@ def test_intervals_hold_times_and_rates_alike(measured: list[Case]) -> None:
     low, high = intervals(pair, np.array([time, 16 / time]), default())
     assert low[1] == pytest.approx(16 / high[0])
     assert high[1] == pytest.approx(16 / low[0])
-    low, _ = intervals([replace(measured[0], metric="power_w")], np.array([5.0]), default())
+    low, high = intervals([replace(measured[0], metric="power_w")], np.array([5.0]), default())
+    spread = default().spreads["gpu power"]
+    assert (low[0], high[0]) == pytest.approx((5.0 * np.exp(-spread.high), 5.0 * np.exp(-spread.low)))
+    low, _ = intervals([replace(measured[0], anchor=Anchor(limit=200.0, measured=1.0))], np.array([5.0]), default())
     assert np.isnan(low).all()
 
 
@@ -193,7 +196,7 @@ def test_csv_has_one_line_per_row(file: str, run: Run) -> None:
     listed = list(csv.DictReader(io.StringIO(out)))
     assert len(listed) == 4
     assert float(listed[0]["predicted"]) > 0
-    assert listed[3]["lo"] == ""
+    assert float(listed[3]["lo"]) < float(listed[3]["predicted"]) < float(listed[3]["hi"])
 
 
 def test_text_shows_scores_and_skips(file: str, run: Run) -> None:

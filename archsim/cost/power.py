@@ -1,0 +1,172 @@
+"""Power of kernels: what flows while time passes, what each operation switches, and the clock that a limit leaves.
+
+    P = idle + leakage(V) + units at work x E_clock f V^2 + (operations x E_op + cache bytes x E_cache) V^2 / t
+        + DRAM bytes x E_DRAM / t
+
+This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
+multiply-accumulate of a GPU that does nothing else, registers, shared memory, control and clock tree included, and what other
+things take is a multiple of it. V is a share of the voltage at the highest clock of the chip. Only DRAM has energies of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from archsim.cost.constants import Calibration
+from archsim.cost.cost import SMOOTH, Array, Cost, smooth_maximum
+from archsim.device.device import Cpu, Device, Gpu
+from archsim.errors import Unsupported
+
+COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
+CLOCKED = ("compute", "l2")  # bounds that grow as the core clock falls; memory, links and launches have clocks of their own
+STEPS = 40  # halvings of the range of clocks: the last bits of a float
+SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
+MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
+    "GDDR7": "GDDR6", "GDDR6": "GDDR6", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
+}  # fmt: skip
+
+
+def node_energy(device: Device, constants: Calibration) -> Array:
+    """Energy of one fp32 multiply-accumulate of a GPU at its highest voltage, clock tree included [J].
+
+    A straight line through the logarithms of the process nodes that have a constant, continued beyond the last ones.
+    """
+    known = sorted((float(name.removeprefix("energy.node.")[:-2]) * 1e-9, name) for name in constants.constants
+                   if name.startswith("energy.node."))  # fmt: skip
+    nodes, values = np.log([node for node, _ in known]), np.log([constants[name] for _, name in known])
+    at = np.log(np.asarray(device.chip.node, dtype=float))
+    right = np.clip(np.searchsorted(nodes, at), 1, nodes.size - 1)
+    slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
+    return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
+
+
+def highest_clock(device: Device) -> Array | float:
+    """Clock [Hz] at which the chip needs its highest voltage: that of its own boost, or of its sibling with the higher one."""
+    if isinstance(device, Cpu) or device.clock.silicon is None:
+        return device.clock.boost if isinstance(device, Cpu) else np.maximum(device.clock.boost, device.clock.sustained)
+    return device.clock.silicon
+
+
+def voltage(clock: Array | float, device: Device, constants: Calibration) -> Array:
+    """V / V(highest clock): a straight line that ends at the least voltage at which the chip works."""
+    line = 1.0 - constants["energy.voltage_slope"] * (1.0 - clock / highest_clock(device))
+    return np.asarray(np.maximum(constants["energy.voltage_floor"], line))
+
+
+def mac_energy(device: Device, precision: str, volt: Array, constants: Calibration) -> Array:
+    """Energy of one multiply-accumulate beyond the clocks of its unit [J].
+
+    A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times what the fp32 pipe of the
+    same SM does in the same clock. A CPU spends `energy.core_mac` nodes' worth on a lane of fp32.
+    """
+    node = node_energy(device, constants)
+    if isinstance(device, Gpu):
+        share = (1.0 - constants["energy.clock"]) * device.rate.fp32 / device.pipe(precision)
+        tensor = device.has_tensor("fp16" if precision == "half" else precision)
+        return np.asarray(node * share * (constants["energy.tensor"] if tensor else 1.0) * volt**2)
+    return np.asarray(node * constants["energy.core_mac"] * device.pipe("fp32") / device.pipe(precision) * volt**2)
+
+
+def clock_energy(device: Device, volt: Array, constants: Calibration) -> Array:
+    """Energy of one clock of an SM or core at work: clock tree and front end [J]."""
+    node = node_energy(device, constants)
+    if isinstance(device, Gpu):
+        return np.asarray(node * constants["energy.clock"] * device.rate.fp32 * volt**2)
+    return np.asarray(node * constants["energy.core_clock"] * volt**2)
+
+
+def cache_energy(device: Device, volt: Array, constants: Calibration) -> Array:
+    """Energy of one byte between the shared cache and an SM or core, wires included [J]."""
+    return np.asarray(node_energy(device, constants) * constants["energy.cache"] * volt**2)
+
+
+def byte_energy(device: Device, constants: Calibration) -> float:
+    """Energy of one byte from memory to the chip, both ends included [J]; the memory's voltage is its own."""
+    return constants[f"energy.byte.{memory_family(device)}"]
+
+
+def memory_family(device: Device) -> str:
+    """The family of a device's memory; Unsupported where it has no energy per byte."""
+    for begins, family in MEMORY_FAMILIES.items():
+        if device.memory.type.lower().startswith(begins.lower()):
+            return family
+    raise Unsupported(f"{device.identity.id}: no energy per byte for memory type {device.memory.type!r}")
+
+
+def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
+    """Leakage beyond that in the idle power, which is at the least voltage [W]; grows with V^3.
+
+    It is a share of what all units would switch at the highest clock, as both grow with the transistors that there are.
+    """
+    node = node_energy(device, constants)
+    units = device.sm.count * device.rate.fp32 if isinstance(device, Gpu) else device.core.count * constants["energy.core_clock"]
+    rise = volt**3 - constants["energy.voltage_floor"] ** 3
+    return np.asarray(constants["energy.leakage"] * node * units * highest_clock(device) * rise)
+
+
+def idle_saving(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
+    """What a lower clock takes off the idle power, which is stated with clocks up [W]: a share of it goes with f V^2."""
+    top = np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
+    share = clock / top * (volt / voltage(top, device, constants)) ** 2
+    return np.asarray(device.power.idle * constants["energy.idle_clock"] * np.maximum(0.0, 1.0 - share))
+
+
+def spent(
+    cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
+) -> dict[str, Array]:
+    """Energy of one launch of every variant by component [J], [D, V]; the idle power for as long as it takes is `base`.
+
+    Where the clock is higher than the limit allows, the parts that a lower clock would save are cut to what is left: the
+    chip lowers its clock, whatever the spec says of it.
+    """
+    volt = voltage(clock, device, constants)
+    time = cost.busy_s + cost.overhead_s
+    with np.errstate(invalid="ignore"):
+        parts = {
+            "leakage": leakage_power(device, volt, constants) * time,
+            "clock": clock_energy(device, volt, constants) * cost.work["units"] * clock * cost.busy_s,
+            "compute": cost.work["macs"] * mac_energy(device, precision, volt, constants)
+            + cost.work["issues"] * mac_energy(device, "fp32", volt, constants),
+            "cache": cost.cache_bytes * cache_energy(device, volt, constants),
+            "dram": cost.dram_bytes * byte_energy(device, constants),
+        }
+        dynamic = np.sum(np.broadcast_arrays(*parts.values()), axis=0)
+        base = device.power.idle * time - np.minimum(idle_saving(device, clock, volt, constants) * time, dynamic)
+        left = np.maximum(limit * time - base, 0.0)
+        kept = np.where(dynamic > left, left / np.maximum(dynamic, np.finfo(float).tiny), 1.0)
+    return {"base": base, **{name: part * kept for name, part in parts.items()}}
+
+
+def power_at(
+    ratio: Array, cost: Cost, device: Device, precision: str, clock: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Power of every variant [W], [D, V], at `ratio` of the core clock `clock` at which it was costed."""
+    slower = {name: bound / ratio if name in CLOCKED else bound for name, bound in cost.bounds.items()}
+    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.terms.get("smooth", SMOOTH)), cost.busy_s)
+    at = replace(cost, bounds=slower, busy_s=busy)
+    energy = spent(at, device, precision, clock * ratio, np.inf, constants)
+    with np.errstate(invalid="ignore"):
+        power = np.sum(np.broadcast_arrays(*energy.values()), axis=0) / (busy + cost.overhead_s)
+    return np.where(np.isfinite(power), power, 0.0)
+
+
+def sustained_share(
+    cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
+) -> Array:
+    """The highest share of `clock` at which each variant alone draws no more than `limit` [W], [D, V].
+
+    Power grows with the clock, so halving the range finds it. A kernel that would draw more even at the lowest clock runs there.
+    """
+    high = np.ones(np.broadcast_shapes(cost.busy_s.shape, np.shape(clock)))
+    if np.all(power_at(high, cost, device, precision, clock, constants) <= limit):
+        return high
+    low, top = np.full_like(high, SLOWEST), high
+    fits = power_at(top, cost, device, precision, clock, constants) <= limit
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        under = power_at(middle, cost, device, precision, clock, constants) <= limit
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return np.where(fits, top, low)
+

@@ -1,0 +1,73 @@
+"""What a power limit and a power mode mean for a query, and which clocks an estimate then says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import archsim
+from archsim.errors import UnknownName, Unsupported
+from archsim.explain.layer import explain
+from archsim.query import ArgumentError, ask
+
+
+def test_a_card_with_a_measured_clock_runs_at_it_without_a_limit() -> None:
+    query = ask("alexnet", "tesla_t4")
+    assert query.limit is None
+    assert query.clock == query.spec.device.clock.sustained
+
+
+def test_a_card_with_an_assumed_clock_keeps_to_its_own_limit() -> None:
+    query = ask("alexnet", "rtx_3090")
+    assert query.spec.entries["clock.sustained"].kind == "assumed"
+    assert query.limit == query.spec.device.power.tdp
+    assert any("nobody has measured" in note for note in query.notes)
+    assert ask("alexnet", "rtx_3090", clock=1.4e9).limit is None
+    assert ask("alexnet", "rtx_3090", settings={"clock.sustained": "1500 MHz"}).limit is None
+
+
+def test_a_limit_takes_the_clock_from_the_highest_of_the_card() -> None:
+    query = ask("alexnet", "tesla_t4", power_limit=60.0)
+    assert (query.limit, query.clock) == (60.0, query.spec.device.clock.boost)
+    assert ask("alexnet", "tesla_t4", power_limit=60.0, clock=7e8).clock == 7e8
+
+
+def test_every_kernel_has_its_own_clock() -> None:
+    found = archsim.estimate("vgg_16", "tesla_v100_pcie_32gb", batch=32, power_limit=130.0)
+    clocks = [kernel.clock_hz for op in found.ops for kernel in op.kernels]
+    assert min(clocks) < 0.8 * found.clock_hz < found.clock_hz < max(clocks)
+    assert found.power_limit_w == 130.0
+    assert found.power_boundary == "board"
+
+
+def test_energy_against_the_limit_has_a_knee() -> None:
+    """Less power takes longer and, until the voltage is at its floor, less energy."""
+    found = [archsim.estimate("resnet_50", "tesla_v100_pcie_32gb", batch=64, power_limit=limit) for limit in range(100, 251, 25)]
+    times, energies = [e.latency_s for e in found], [e.energy_j for e in found]
+    assert np.all(np.diff(times) <= 0)
+    best = int(np.argmin(energies))
+    assert 0 < best < len(energies) - 1
+    assert energies[best] < 0.9 * energies[-1]
+
+
+@pytest.mark.parametrize(
+    ("hw", "words", "error", "said"),
+    [
+        ("tesla_t4", {"power_limit": 10.0}, ArgumentError, "idle power, 27 W"),
+        ("tesla_t4", {"power_limit": 1e9}, ArgumentError, "power limit"),
+        ("tesla_t4", {"power_mode": "maxq"}, Unsupported, "has none"),
+        ("tegra_x2", {"power_mode": "turbo"}, UnknownName, "maxn, maxp, maxq"),
+        ("tegra_x2", {"power_mode": "maxq", "clock": 1e9}, ArgumentError, "one of the two"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(hw: str, words: dict[str, float | str], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        ask("alexnet", hw, **words)  # type: ignore[arg-type]
+
+
+def test_a_processor_under_a_limit_is_predicted_and_not_explained() -> None:
+    free, capped = (archsim.estimate("alexnet", "i7_6700k", batch=16, **words) for words in ({}, {"power_limit": 30.0}))
+    assert capped.latency_s > free.latency_s
+    assert capped.power_w <= 30.0
+    with pytest.raises(ArgumentError, match="not explained"):
+        explain(ask("alexnet", "i7_6700k", power_limit=30.0), "conv1")
