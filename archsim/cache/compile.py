@@ -11,7 +11,7 @@ from typing import Any
 from archsim.cache import kernel
 from archsim.errors import MissingExtra
 
-CALLEES_FIRST = ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk")
+CALLEES_FIRST = ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk", "find", "remember", "follow")
 
 
 def available() -> bool:
