@@ -11,7 +11,10 @@ from typing import Any
 from archsim.cache import kernel
 from archsim.errors import MissingExtra
 
-CALLEES_FIRST = ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk", "find", "remember", "follow")
+CALLEES_FIRST = (
+    "bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk", "find", "remember",
+    "follow",
+)  # fmt: skip
 
 
 def available() -> bool:

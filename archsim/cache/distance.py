@@ -101,7 +101,7 @@ class Curve:
         return self.cold + int(self.again[lines:].sum())
 
     def misses_in_sets(self, sets: int, ways: int) -> float:
-        """Expected misses of `sets` sets of `ways` ways, if lines fall into sets at random (Smith 1978; Hill and Smith 1989, eq. 2).
+        """Expected misses of `sets` sets of `ways` ways, if lines fall into sets at random (Smith 1978; Hill and Smith 1989).
 
         A use of distance d hits if fewer than `ways` of the d other lines share its set: the lower tail of a binomial
         distribution with chance 1 / sets.
@@ -110,7 +110,7 @@ class Curve:
         return self.cold + float(np.sum(self.again[distance] * (1.0 - hit_chance(distance, sets, ways))))
 
     def points(self, count: int = 64) -> list[tuple[int, int]]:
-        """(lines, misses) at capacities of which each is a little more than the one before, up to where only cold misses are left."""
+        """(lines, misses) at ever larger capacities, up to where only cold misses are left."""
         largest = max(1, len(self.again))
         sizes = np.unique(np.geomspace(1, largest, count).round().astype(int))
         beyond = np.concatenate([np.cumsum(self.again[::-1])[::-1], [0]])
@@ -132,4 +132,4 @@ def hit_chance(distance: Index, sets: int, ways: int) -> Array:
         for k in range(1, ways):
             log_term = log_term + np.log(np.maximum(d - k + 1, 0.0)) - np.log(k) - np.log(sets - 1.0)
             total += np.exp(log_term)
-    return np.minimum(total, 1.0)
+    return np.asarray(np.minimum(total, 1.0))

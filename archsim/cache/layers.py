@@ -26,7 +26,7 @@ from archsim.cache.tiles import (
 )
 from archsim.errors import Unsupported
 from archsim.lower.kernel import Kernel
-from archsim.lower.layer import Layer, layer_of
+from archsim.lower.layer import layer_of
 from archsim.trace.trace import BoundOp
 
 WINOGRAD_SIDE = {"winograd_2x2": 2, "winograd_4x4": 4}

@@ -121,10 +121,10 @@ def patches(base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int,
     return runs
 
 
-def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, side: int = 1, tiles: int = 0) -> Callable[[int, int, int], Runs]:
+def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, tiles: int = 0) -> Callable[[int, int, int], Runs]:
     """The tile of [images, channels, pixels] that a CTA writes: for each channel the pixels of each image.
 
-    With `tiles`, tile_n counts squares of `side` x `side` pixels, taken here as so many pixels in a row.
+    With `tiles`, tile_n counts so many squares of pixels, taken here as their pixels in a row.
     """
     pixels = layer.ho * layer.wo
     squares = tiles or layer.batch * pixels

@@ -23,7 +23,8 @@ from archsim.cache.access import Accesses
 from archsim.errors import InputError, MissingFile
 
 PIECE = 1 << 20  # bytes read at once
-GZIP_RATIO = 250  # a trace deflates to a thirtieth, that of a tight loop to a hundredth; what inflates further is taken for a bomb
+# A trace deflates to a thirtieth, that of a tight loop to a hundredth; what inflates further is taken for a bomb.
+GZIP_RATIO = 250
 LONGEST_LINE = 256
 LARGEST = 4096  # bytes of one access; Valgrind writes a few hundred at most, for the saved registers of a processor
 MOST_SHOWN = 40  # characters of a line that an error quotes

@@ -1,8 +1,8 @@
 """A real program: its lackey trace through our caches beside what cachegrind counted on the same program and geometry.
 
-Cachegrind's own rules are built from two of our levels here: every access is a read, a modification one access; what straddles two
-lines is one access that misses if either line does, and then asks the last level for both; instructions and data share the last
-level; nothing is written back.
+Cachegrind's own rules are built from two of our levels here: every access is a read, a modification one access; what straddles
+two lines is one access that misses if either line does, and then asks the last level for both; instructions and data share the
+last level; nothing is written back.
 """
 
 from __future__ import annotations
