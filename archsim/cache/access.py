@@ -69,7 +69,7 @@ def requests(accesses: Accesses, line: int, sector: int) -> Requests:
         raise ValueError("an access of less than one byte")
     shift = line.bit_length() - 1
     first = _line(begin, shift)
-    source = _counting(len(begin))
+    source = np.arange(len(begin))
     last = first if isinstance(size, int) and size == 1 else _line(begin + (size - 1), shift)
     number = first
     if last is not first and (first != last).any():
@@ -114,22 +114,16 @@ def _collapsed(line: Index, mask: Index | int, kind: Index | int, core: Index | 
 
 
 def _column(value: Index | int, length: int) -> Index:
-    """A column as it is, or one number as a column; of small numbers and usual lengths always the same one."""
+    """A column as it is, or one number as a column."""
     if not isinstance(value, int):
         return value
-    return _constant(value, length) if length <= CHUNK else np.full(length, value)
+    return _constant(value)[:length] if length <= CHUNK else np.full(length, value)
 
 
 @lru_cache(maxsize=64)
-def _whole(value: int) -> Index:
-    column = np.full(CHUNK, value)
-    column.flags.writeable = False
-    return column
+def _constant(value: int) -> Index:
+    """A column of one number, which many chunks share and nobody writes to.
 
-
-def _constant(value: int, length: int) -> Index:
-    return _whole(value)[:length]
-
-
-def _counting(length: int) -> Index:
-    return np.arange(length)
+    It is not marked so: compiled functions would exist once for each mix of columns that are and are not.
+    """
+    return np.full(CHUNK, value)

@@ -139,7 +139,8 @@ def _plot(rows: Sequence[Row], name: str, title: str, i: int) -> str:
         cx, cy = at(x, y)
         tip = text(f"{row.hardware} {row.network} {row.layer}: {100 * (y / x - 1):+.0f} %")
         colour = COLOURS.get(row.hardware, "#999999")
-        parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="4" fill="{colour}" fill-opacity="0.7"><title>{tip}</title></circle>')
+        look = f'r="4" fill="{colour}" fill-opacity="0.7"'
+        parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" {look}><title>{tip}</title></circle>')
     for power in range(low, high + 1):
         x0, y0 = at(10.0**power, 10.0**power)
         shown = show(10.0**power, "B", 1)
