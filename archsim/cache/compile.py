@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from archsim.cache import kernel
+from archsim.cache import follow, kernel
 from archsim.errors import MissingExtra
 
-CALLEES_FIRST = (
-    "bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk", "find", "remember",
-    "follow",
-)  # fmt: skip
+CALLEES_FIRST = {
+    kernel: ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk"),
+    follow: ("find", "remember", "follow"),
+}
 
 
 def available() -> bool:
@@ -24,7 +24,7 @@ def available() -> bool:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The functions of `archsim.cache.kernel` as machine code, kept on disk between processes. Raises MissingExtra.
+    """The functions of `kernel` and `follow` as machine code, kept on disk between processes. Raises MissingExtra.
 
     Numba takes the functions that a function calls from its globals, so each is compiled in a copy of the module's globals
     where its callees are compiled already; the module itself stays as it is.
@@ -33,10 +33,17 @@ def compiled() -> dict[str, Callable[..., Any]]:
         raise MissingExtra("a compiled cache simulation", "fast")
     import numba
 
-    names: dict[str, Any] = dict(vars(kernel))
-    for name in CALLEES_FIRST:
-        plain = getattr(kernel, name)
-        copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
-        copy.__module__ = kernel.__name__
-        names[name] = numba.njit(copy, cache=True)
-    return {name: names[name] for name in CALLEES_FIRST}
+    found: dict[str, Callable[..., Any]] = {}
+    for module, functions in CALLEES_FIRST.items():
+        names: dict[str, Any] = dict(vars(module))
+        for name in functions:
+            plain = getattr(module, name)
+            copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
+            copy.__module__ = module.__name__
+            found[name] = names[name] = numba.njit(copy, cache=True)
+    return found
+
+
+def functions_of(module: ModuleType, fast: bool) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a module as they are, or compiled."""
+    return compiled() if fast else vars(module)

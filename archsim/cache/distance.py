@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.cache import kernel
-from archsim.cache.compile import available, compiled
+from archsim.cache import follow
+from archsim.cache.compile import available, functions_of
 
 Index = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ class Distances:
 
     def __init__(self, fast: bool | None = None) -> None:
         self.fast = available() if fast is None else fast
-        functions = compiled() if self.fast else vars(kernel)
+        functions = functions_of(follow, self.fast)
         self._follow, self._remember = functions["follow"], functions["remember"]
         self.cold, self.lines = 0, 0
         self._again = np.zeros(0, dtype=np.int64)  # [distance]: uses

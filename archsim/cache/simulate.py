@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from archsim.cache import kernel
 from archsim.cache.access import Accesses, Requests, Stream, chunks, requests
-from archsim.cache.compile import available, compiled
+from archsim.cache.compile import available, functions_of
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 
@@ -59,7 +58,7 @@ class Simulation:
     def __init__(self, hierarchy: Hierarchy, fast: bool | None = None, watched: bool = False) -> None:
         self.hierarchy, self.accesses = hierarchy, 0
         self.fast = available() if fast is None else fast
-        functions: dict[str, Callable[..., Any]] = compiled() if self.fast else vars(kernel)
+        functions = functions_of(kernel, self.fast)
         self._serve, self._walk = functions["serve"], functions["walk"]
         self._places = _places(hierarchy)
         last = len(hierarchy.levels) - 1

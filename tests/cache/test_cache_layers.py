@@ -14,7 +14,7 @@ from archsim.cache.blocked import Blocks, blocked_product, blocks_of
 from archsim.cache.compile import available
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import moved, product_of
-from archsim.cache.tiles import A, B, C, REGION, Product, by_columns, by_rows, gathered, matrix_result, waves
+from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves
 from archsim.device import catalog
 from archsim.errors import Unsupported
 from archsim.lower.kernel import Kernel
@@ -128,7 +128,7 @@ def test_known_gaps_are_still_open() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="numba (extra fast) is not installed")
 def test_memory_stays_flat() -> None:
-    """A hundred million accesses take no more than the caches and a chunk: under 200 MB above what is imported."""
+    """A hundred million accesses in under 200 MB, nearly all of it numba."""
     code = (
         "import resource, numpy as np\n"
         "from archsim.cache.access import Accesses\n"
@@ -145,4 +145,5 @@ def test_memory_stays_flat() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = map(int, done.stdout.split())
-    assert after - before < 20_000  # KiB
+    assert after < 200_000  # KiB
+    assert after - before < 20_000
