@@ -272,7 +272,7 @@ def place_of(line: Any, core: Any, place: Any) -> Any:
     if hashed:
         line = line ^ (line // sets) ^ (line // (sets * sets))
     chosen = line & (sets - 1) if sets & (sets - 1) == 0 else line % sets
-    return offset + ((core // cores) * sets + chosen) * (3 * ways)
+    return chosen * (3 * ways) + (offset + (core // cores) * (3 * ways * sets))
 
 
 def drop(cells: Ints, line: int, first: int, ways: int, policy: int) -> int:

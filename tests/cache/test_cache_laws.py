@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.cache.access import Accesses
-from archsim.cache.compile import available
+from archsim.cache.compile import available, compiled
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.simulate import Simulation, simulate
+from archsim.errors import MissingExtra
 
 LINES = st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=250)
 
@@ -173,3 +174,22 @@ def test_pieces_make_no_difference(fast: bool) -> None:
     whole = simulate(two(), [accesses], fast)
     pieces = simulate(two(), [accesses.part(begin, begin + 7) for begin in range(0, 3000, 7)], fast)
     assert whole.counts == pieces.counts
+
+
+def test_without_numba_the_compiled_speed_is_named_and_the_plain_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.cache.compile.find_spec", lambda name: None)
+    compiled.cache_clear()
+    with pytest.raises(MissingExtra, match=r"archsim\[fast\]"):
+        Simulation(two(), fast=True)
+    assert not Simulation(two()).fast
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("options", KINDS.values(), ids=list(KINDS))
+def test_repeats_taken_together_are_repeats_one_by_one(options: dict[str, Any], policy: str) -> None:
+    draw = np.random.RandomState(7)
+    lines = np.repeat(draw.randint(0, 40, 200), draw.randint(1, 4, 200))
+    accesses = Accesses(address=64 * lines, store=np.repeat(draw.randint(0, 2, 200), 5)[: len(lines)])
+    together = simulate(two(policy, **options), [accesses], fast=False)
+    singly = simulate(two(policy, **options), [accesses.part(i, i + 1) for i in range(len(lines))], fast=False)
+    assert together.counts == singly.counts
