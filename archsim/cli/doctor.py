@@ -10,7 +10,7 @@ import click
 from archsim.errors import EXIT
 
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
-EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime"}
+EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime", "fast": "numba"}
 
 
 @click.command("doctor")

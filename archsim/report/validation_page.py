@@ -25,10 +25,11 @@ SCORES = ("rows", "MAPE", "95 % interval", "median", "p90", "bias", "covered")
 def validation_page(v: Validation, provenance: Mapping[str, str]) -> str:
     """The whole page of a validation."""
     sections = [_heading(v), _cards(v), *(_charts(v, kind) for kind in QUANTITIES), _groups(v), _skipped(v), _origin(provenance)]
-    return _document("Measured beside predicted", sections, figures.library())
+    return document("Measured beside predicted", sections, figures.library())
 
 
-def _document(title: str, sections: Iterable[str], library: str = "") -> str:
+def document(title: str, sections: Iterable[str], library: str = "") -> str:
+    """A page of these sections with the styles and scripts of all pages; `library` draws charts, if there are any."""
     script = f"<script>{library}</script>\n" if library else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -175,7 +176,7 @@ def summary_page(summary: Mapping[str, Any]) -> str:
         _section("By source", "source", _flat(s["by_source"])), _devices(s["devices"]), _skips(s["skipped"]),
         _origin(dict(sorted(s["provenance"].items()))),
     ]  # fmt: skip
-    return _document("Validation of the shipped corpus", sections)
+    return document("Validation of the shipped corpus", sections)
 
 
 def _flat(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -30,8 +30,9 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 EXCEPTIONS = {("answer", "archsim.report.notebook")}
 HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml"}
 LONGEST = 400
-MODEL = ("lower", "cost", "schedule")
-READS_A_FILE = {"cost/constants.py"}  # the calibration file is read here, and nowhere else in the model
+MODEL = ("lower", "cost", "cache", "schedule")
+# The calibration file, the trace of a program, and whether numba is there: read here, and nowhere else in the model.
+READS_A_FILE = {"cost/constants.py", "cache/trace_file.py"}
 FORBIDDEN_CALLS = {"print", "open", "input", "exit", "quit", "breakpoint"}
 FORBIDDEN_METHODS = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "unlink", "mkdir"}
 FORBIDDEN_IMPORTS = {"sys", "os", "io", "pathlib", "click", "argparse", "logging", "subprocess", "warnings", "archsim.files"}

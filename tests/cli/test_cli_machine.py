@@ -100,7 +100,7 @@ def test_constants_are_fitted_to_rows_of_a_machine_of_one_s_own(cli: Any, tmp_pa
     assert cli("detect", "--id", "my_machine", "--out", spec).code == 0
     nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
     assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
-    result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mkldnn", "--out", out)
+    result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mlas", "--out", out)
     assert "fitting to 6 of 6 rows" in result.err
     assert Path(out).exists()
 

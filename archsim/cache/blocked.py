@@ -1,0 +1,75 @@
+"""The addresses of a matrix product on one core of a CPU: blocked for its caches, operands copied into panels.
+
+The five loops around a micro-kernel of Goto and van de Geijn (2008), with block sizes that fill half of each level (Low et al.
+2016). All of A, B and C are row-major; a panel is read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from archsim.cache.access import Accesses
+from archsim.cost.cpu import last_level, micro_tile
+from archsim.device.device import Cpu
+
+REGION = 1 << 36  # B between the tensors and panels
+A, B, C, PACKED_A, PACKED_B = (i * REGION for i in range(5))
+FILLED = 0.5  # of each cache, by the block that is to stay in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Block sizes: `rows` x `columns` in registers, `k` x columns in L1, `m` x k in L2, k x `n` in the last level."""
+
+    rows: int
+    columns: int
+    m: int
+    n: int
+    k: int
+
+
+def blocks_of(device: Cpu, element: int) -> Blocks:
+    """The blocks that fit the caches of a device."""
+    rows, columns = (int(side) for side in micro_tile(device))
+    k = max(1, int(FILLED * device.l1.size / (columns * element)))
+    m = max(rows, int(FILLED * device.l2.size / (k * element)) // rows * rows)
+    n = max(columns, int(FILLED * float(last_level(device)) / (k * element)) // columns * columns)
+    return Blocks(rows=rows, columns=columns, m=m, n=n, k=k)
+
+
+def blocked_product(m: int, n: int, k: int, blocks: Blocks, element: int) -> Iterator[Accesses]:
+    """C[m, n] += A[m, k] B[k, n], panel by panel; a step yields what one block of A takes."""
+    for jc in range(0, n, blocks.n):
+        nb = min(blocks.n, n - jc)
+        for pc in range(0, k, blocks.k):
+            kb = min(blocks.k, k - pc)
+            row = np.arange(pc, pc + kb)
+            yield _copied(B + (row * n + jc) * element, nb * element, PACKED_B)
+            for ic in range(0, m, blocks.m):
+                mb = min(blocks.m, m - ic)
+                yield _copied(A + (np.arange(ic, ic + mb) * k + pc) * element, kb * element, PACKED_A)
+                for jr in range(0, nb, blocks.columns):
+                    yield _strip(ic, jc + jr, jr, mb, min(blocks.columns, nb - jr), kb, n, blocks, element)
+
+
+def _copied(begin: np.ndarray, size: int, target: int) -> Accesses:
+    """Rows read one after the other, each written behind the one before."""
+    address = np.stack([begin, target + np.arange(len(begin)) * size], axis=1).ravel()
+    return Accesses(address=address, size=np.full(len(address), size), store=np.tile([0, 1], len(begin)))
+
+
+def _strip(
+    ic: int, column: int, jr: int, mb: int, wide: int, kb: int, n: int, blocks: Blocks, element: int
+) -> Accesses:
+    """One panel of B times all panels of A of a block: for each, both panels, then the tile of C read and written."""
+    address, size, store = [], [], []
+    for ir in range(0, mb, blocks.rows):
+        rows = np.arange(ic + ir, ic + min(ir + blocks.rows, mb))
+        tile = C + (rows * n + column) * element
+        address += [PACKED_A + ir * kb * element, PACKED_B + jr * kb * element, *np.tile(tile, 2).tolist()]
+        size += [len(rows) * kb * element, wide * kb * element, *[wide * element] * (2 * len(rows))]
+        store += [0, 0, *[0] * len(rows), *[1] * len(rows)]
+    return Accesses(address=np.array(address), size=np.array(size), store=np.array(store))

@@ -1,0 +1,357 @@
+"""What one level of a cache does with a run of requests, in a subset of Python that numba compiles as it stands.
+
+The functions work on anything that is indexed by integers: lists when they run as they are, which is faster than numpy for
+single elements, and numpy arrays when they are compiled (`archsim.cache.compile`). They use integers below 2^63 only, so that
+both give the same result to the bit.
+
+A request names a line by its number and the sectors of it as bits of a mask. The sets of all levels stand one after the other in
+one array, `cells`: of each set first the tags of its ways (-1 for an empty one), then their ages, by which the policies choose,
+then the sectors that they hold, in the low bits, and have written, from bit `DIRTY` on. A slot is the position of a tag.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# A request. BACK is a write that comes from a victim, PLACE a clean victim for a level that holds what the one above drops.
+READ, WRITE, PLACE, BACK = 0, 1, 2, 3
+LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(6)
+# What each level counts, [COUNTERS]; sectors are in the smallest unit of the hierarchy.
+READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, EVICTIONS, DIRTY_EVICTIONS = range(6)
+SECTORS_READ, SECTORS_WRITTEN, INVALIDATIONS, CLOCK, SEED, TAKEN = range(6, 12)
+COUNTERS = 12
+DIRTY = 31
+SECTORS = (1 << DIRTY) - 1
+# Times of last use (LRU) or of arrival (FIFO) are multiples of TICK plus the slot itself, so that the least of a set names its
+# slot, and an empty slot, whose time is 0, comes first.
+TICK = 1 << 26
+FARTHEST = 3  # a re-reference prediction of two bits (Jaleel et al. 2010, SRRIP-HP with M = 2)
+MOST_PER_REQUEST = 3  # requests that one request makes below: a fetch, a victim, a write that goes through
+
+Ints = Any  # a list of int, or an array of int64
+
+
+def bits(mask: int) -> int:
+    """Sectors in a mask."""
+    count = 0
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+def widened(mask: int, grain: int) -> int:
+    """The mask with every group of `grain` sectors whole of which it has one: a level that moves larger sectors."""
+    whole, group, result = (1 << grain) - 1, 0, 0
+    while mask >> group:
+        if (mask >> group) & whole:
+            result |= whole << group
+        group += grain
+    return result
+
+
+def touch(cells: Ints, slot: int, first: int, ways: int, policy: int) -> None:
+    """Note a use of a slot, for policies that keep more than the time of last use. Ages begin at `first` + `ways`."""
+    begin = first + ways
+    if policy == TREE:  # every node on the way down points to the other half
+        node, low, size, tree = 0, first, ways, cells[begin]
+        while size > 1:
+            size >>= 1
+            if slot < low + size:
+                tree |= 1 << node
+                node = 2 * node + 1
+            else:
+                tree &= ~(1 << node)
+                low += size
+                node = 2 * node + 2
+        cells[begin] = tree
+    elif policy == BITS:  # the last bit to be set clears all others
+        cells[slot + ways] = 1
+        for other in range(begin, begin + ways):
+            if cells[other] == 0:
+                return
+        for other in range(begin, begin + ways):
+            cells[other] = 0
+        cells[slot + ways] = 1
+    elif policy == SRRIP:
+        cells[slot + ways] = 0
+
+
+def victim(cells: Ints, first: int, ways: int, policy: int, tally: Ints) -> int:
+    """The slot to be filled next by policies without times: an empty one if there is one."""
+    begin = first + ways
+    for slot in range(first, begin):
+        if cells[slot] < 0:
+            return slot
+    if policy == RANDOM:  # the generator of C's example, of which the high bits are good enough
+        tally[SEED] = (tally[SEED] * 1103515245 + 12345) & 0x7FFFFFFF
+        return int(first + (tally[SEED] >> 8) % ways)
+    if policy == TREE:
+        node, slot, size, tree = 0, first, ways, cells[begin]
+        while size > 1:
+            size >>= 1
+            if (tree >> node) & 1:
+                slot += size
+                node = 2 * node + 2
+            else:
+                node = 2 * node + 1
+        return slot
+    if policy == BITS:
+        for slot in range(first, begin):
+            if cells[slot + ways] == 0:
+                return slot
+        return first
+    slot = first  # SRRIP: the first that is predicted farthest, after all have aged as much as it takes
+    for other in range(first + 1, begin):
+        if cells[other + ways] > cells[slot + ways]:
+            slot = other
+    older = FARTHEST - cells[slot + ways]
+    for other in range(begin, begin + ways):
+        cells[other] += older
+    return slot
+
+
+def serve(
+    begin: int, end: int, slots: Ints, lines: Ints, masks: Ints, kinds: Ints, counts: Ints, cells: Ints, shape: Any,
+    out_source: Ints, out_line: Ints, out_mask: Ints, out_kind: Ints, out_count: Ints, made: int, tally: Ints,
+) -> int:  # fmt: skip
+    """Requests `begin` to `end` at one level, in order; what they ask of the level below goes to `out`, from `made` on.
+
+    `slots` are the first of each request's set. `counts` says how often a request is repeated: all but the first find what the
+    first brought. On a miss the line is fetched before its victim leaves. `out_source` is the position of the request that made
+    each request below. `shape` is (ways, policy, write back, allocate on writes, fetch on writes, writes count as uses,
+    exclusive, drop clean victims below, sectors moved together, step); a step of 0 keeps no requests below, of which only the
+    bytes count then. Returns the end of what was made.
+
+    This is the inner loop of everything, so nothing in it is a function that a hit or a miss under LRU would call.
+    """
+    ways, policy, back, allocate, fetch, touches, exclusive, clean, grain, step = shape
+    read_hits, read_misses, write_hits, write_misses, fetched = 0, 0, 0, 0, 0
+    now = tally[CLOCK]
+    for i in range(begin, end):
+        line, mask, kind, count, first = lines[i], masks[i], kinds[i], counts[i], slots[i]
+        if grain > 1 and kind == READ:
+            mask = widened(mask, grain)
+        slot = -1
+        for place in range(first, first + ways):
+            if cells[place] == line:
+                slot = place
+                break
+        if slot >= 0:
+            held = slot + ways + ways
+            missing = mask & ~cells[held]
+            if kind == READ:
+                if missing:
+                    read_misses += 1
+                    read_hits += count - 1
+                    out_source[made], out_line[made], out_mask[made] = i, line, missing
+                    out_kind[made], out_count[made] = READ, 1
+                    made += step
+                    fetched += bits(missing)
+                    cells[held] |= mask
+                else:
+                    read_hits += count
+                if exclusive:  # it moves up, and takes along that it is dirty
+                    tally[TAKEN] = cells[held] >> DIRTY
+                    cells[slot], cells[held] = -1, 0
+                    if policy <= FIFO:
+                        cells[slot + ways] = slot
+                    continue
+            elif kind == PLACE:
+                cells[held] |= mask
+            else:
+                if missing and fetch:
+                    if grain > 1:
+                        missing = widened(missing, grain) & ~cells[held]
+                    write_misses += 1
+                    write_hits += count - 1
+                    out_source[made], out_line[made], out_mask[made] = i, line, missing
+                    out_kind[made], out_count[made] = READ, 1
+                    made += step
+                    fetched += bits(missing)
+                    cells[held] |= missing
+                else:
+                    write_hits += count
+                    missing = 0
+                if back:
+                    cells[held] |= mask | mask << DIRTY
+                else:
+                    cells[held] |= mask
+                    out_source[made], out_line[made], out_mask[made] = i, line, mask
+                    out_kind[made], out_count[made] = WRITE, count
+                    made += step
+                    tally[SECTORS_WRITTEN] += bits(mask) * count
+                if not touches and not missing:
+                    continue
+            if policy == LRU:
+                now += TICK
+                cells[slot + ways] = now + slot
+            elif policy > RANDOM:
+                touch(cells, slot, first, ways, policy)
+            continue
+        written = False
+        if kind == READ:
+            read_misses += 1
+            read_hits += count - 1
+        elif kind != PLACE:
+            if not allocate:
+                write_misses += count
+                out_source[made], out_line[made], out_mask[made] = i, line, mask
+                out_kind[made], out_count[made] = WRITE, count
+                made += step
+                tally[SECTORS_WRITTEN] += bits(mask) * count
+                continue
+            written = True
+            write_misses += 1
+            write_hits += count - 1
+        wanted = mask
+        if kind == READ or (written and fetch):
+            if written and grain > 1:
+                wanted = widened(mask, grain)
+            if step:
+                out_source[made], out_line[made], out_mask[made] = i, line, wanted
+                out_kind[made], out_count[made] = READ, 1
+                made += 1
+            fetched += 1 if wanted == 1 else bits(wanted)
+        if exclusive and kind == READ:
+            continue
+        if policy <= FIFO:
+            oldest = cells[first + ways]
+            for place in range(first + ways + 1, first + ways + ways):
+                if cells[place] < oldest:
+                    oldest = cells[place]
+            slot = oldest & (TICK - 1)
+        else:
+            slot = victim(cells, first, ways, policy, tally)
+        held = slot + ways + ways
+        if cells[slot] >= 0:
+            tally[EVICTIONS] += 1
+            dirty = cells[held] >> DIRTY
+            if dirty:
+                tally[DIRTY_EVICTIONS] += 1
+                tally[SECTORS_WRITTEN] += bits(dirty)
+                out_source[made], out_line[made], out_mask[made] = i, cells[slot], dirty
+                out_kind[made], out_count[made] = BACK, 1
+                made += step
+            elif clean:
+                out_source[made], out_line[made], out_mask[made] = i, cells[slot], cells[held]
+                out_kind[made], out_count[made] = PLACE, 1
+                made += step
+        cells[slot], cells[held] = line, wanted
+        if written and back:
+            cells[held] |= mask << DIRTY
+        if policy <= FIFO:
+            now += TICK
+            cells[slot + ways] = now + slot
+        elif policy == SRRIP:
+            used = count > 1 and (touches or not written)
+            cells[slot + ways] = 0 if used else FARTHEST - 1
+        elif policy != RANDOM:
+            touch(cells, slot, first, ways, policy)
+        if written and not back:
+            out_source[made], out_line[made], out_mask[made] = i, line, mask
+            out_kind[made], out_count[made] = WRITE, count
+            made += step
+            tally[SECTORS_WRITTEN] += bits(mask) * count
+    tally[CLOCK] = now
+    tally[SECTORS_READ] += fetched
+    tally[READ_HITS] += read_hits
+    tally[READ_MISSES] += read_misses
+    tally[WRITE_HITS] += write_hits
+    tally[WRITE_MISSES] += write_misses
+    return made
+
+
+def place_of(line: Any, core: Any, place: Any) -> Any:
+    """The first slot of the set of a line, for a core; `place` is (first slot, sets, ways, hashed, cores that share).
+
+    A level that hashes folds higher bits into the set. This stands for the undisclosed hashes of GPUs and of sliced caches,
+    which keep regular strides from meeting in few sets.
+    """
+    offset, sets, ways, hashed, cores = place
+    if hashed:
+        line = line ^ (line // sets) ^ (line // (sets * sets))
+    chosen = line & (sets - 1) if sets & (sets - 1) == 0 else line % sets
+    return chosen * (3 * ways) + (offset + (core // cores) * (3 * ways * sets))
+
+
+def drop(cells: Ints, line: int, first: int, ways: int, policy: int) -> int:
+    """Take a line out of a set; returns its dirty sectors, -1 if it is not there."""
+    for slot in range(first, first + ways):
+        if cells[slot] == line:
+            held = slot + ways + ways
+            dirty: int = cells[held] >> DIRTY
+            cells[slot], cells[held] = -1, 0
+            if policy <= FIFO:
+                cells[slot + ways] = slot
+            return dirty
+    return -1
+
+
+def drop_above(
+    cells: Ints, line: int, core: int, level: int, shapes: Any, places: Any, tallies: Any
+) -> int:
+    """Take a line that an inclusive level has dropped out of all caches above it; returns the sectors that were dirty there."""
+    shared = places[level][4]
+    begin = (core // shared) * shared
+    end = min(begin + shared, places[len(shapes)][0])
+    dirty = 0
+    for upper in range(level):
+        ways, policy = shapes[upper][0], shapes[upper][1]
+        for one in range(begin, end, places[upper][4]):
+            found = drop(cells, line, place_of(line, one, places[upper]), ways, policy)
+            if found >= 0:
+                tallies[upper][INVALIDATIONS] += 1
+                dirty |= found
+    return dirty
+
+
+def hand_up(cells: Ints, line: int, core: int, level: int, dirty: int, shapes: Any, places: Any) -> None:
+    """Make a line dirty in the level that it has moved up to."""
+    upper = level - 1
+    while shapes[upper][6]:
+        upper -= 1
+    first, ways = place_of(line, core, places[upper]), shapes[upper][0]
+    for slot in range(first, first + ways):
+        if cells[slot] == line:
+            cells[slot + ways + ways] |= dirty << DIRTY
+
+
+def walk(
+    total: int, slots: Ints, lines: Ints, masks: Ints, kinds: Ints, counts: Ints, cores: Ints, sources: Ints,
+    cells: Ints, shapes: Any, places: Any, inclusive: Any, tallies: Any, made: Ints,
+) -> None:  # fmt: skip
+    """Requests one by one through all levels, for hierarchies in which a level changes those above it.
+
+    Row k of each table of requests is what level k is asked, the last row what memory is asked; `made[k]` counts them. A victim
+    of an inclusive level is dropped above as well, where its latest data may be.
+    """
+    levels = len(shapes)
+    for i in range(total):
+        begin, end = i, i + 1
+        for k in range(levels):
+            start = kept = made[k + 1]
+            for j in range(begin, end):
+                line, core = lines[k][j], cores[k][j]
+                slots[k][j] = place_of(line, core, places[k])
+                tallies[k][TAKEN] = 0
+                new = serve(j, j + 1, slots[k], lines[k], masks[k], kinds[k], counts[k], cells, shapes[k], sources[k + 1],
+                            lines[k + 1], masks[k + 1], kinds[k + 1], counts[k + 1], kept, tallies[k])  # fmt: skip
+                if tallies[k][TAKEN]:
+                    hand_up(cells, line, core, k, tallies[k][TAKEN], shapes, places)
+                for out in range(kept, new):
+                    kind, mask = kinds[k + 1][out], masks[k + 1][out]
+                    if inclusive[k] and kind in (BACK, PLACE):
+                        dirty = drop_above(cells, lines[k + 1][out], core, k, shapes, places, tallies)
+                        if dirty:
+                            tallies[k][SECTORS_WRITTEN] += bits(dirty if kind == PLACE else dirty & ~mask)
+                            tallies[k][DIRTY_EVICTIONS] += 1 if kind == PLACE else 0
+                            mask = dirty if kind == PLACE else mask | dirty
+                            kind = BACK
+                    if kind == PLACE and (k + 1 == levels or not shapes[k + 1][6]):
+                        continue  # nobody below wants a clean victim
+                    lines[k + 1][kept], kinds[k + 1][kept], masks[k + 1][kept] = lines[k + 1][out], kind, mask
+                    counts[k + 1][kept], sources[k + 1][kept], cores[k + 1][kept] = counts[k + 1][out], i, core
+                    kept += 1
+            made[k + 1] = kept
+            begin, end = start, kept

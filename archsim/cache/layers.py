@@ -1,0 +1,130 @@
+"""The products that a lowered network runs on a GPU, as streams of addresses, and what they move through its caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from archsim.cache.access import Accesses, chunks
+from archsim.cache.hierarchy import Hierarchy
+from archsim.cache.simulate import LevelCount, Simulation
+from archsim.cache.tiles import (
+    A,
+    B,
+    C,
+    Product,
+    by_columns,
+    by_rows,
+    gathered,
+    image_result,
+    matrix_result,
+    patches,
+    waves,
+)
+from archsim.errors import Unsupported
+from archsim.lower.kernel import Kernel
+from archsim.lower.layer import layer_of
+from archsim.trace.trace import BoundOp
+
+WINOGRAD_SIDE = {"winograd_2x2": 2, "winograd_4x4": 4}
+WAVES = 6  # of which a launch is simulated where it has more; the first one differs, the others are alike
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Bytes of one launch between processors and L2, and between L2 and memory; `share` of its CTAs were simulated."""
+
+    l2_bytes: float
+    dram_read: float
+    dram_written: float
+    share: float
+    accesses: int
+    counts: tuple[LevelCount, ...]
+
+    @property
+    def dram_bytes(self) -> float:
+        """Both ways."""
+        return self.dram_read + self.dram_written
+
+
+def product_of(op: BoundOp, kernel: Kernel, tile: tuple[int, int], element: int) -> Product:
+    """The tiled product of a matrix kernel of an op: where its operands lie and which parts a CTA loads.
+
+    Transformed operands are matrices for each point of the transform; images are [N, C, H, W]. Raises Unsupported for kernels
+    whose addresses are not modelled: gradients, splits of k, attention.
+    """
+    m, n, k, count = (int(size) for size in (kernel.m, kernel.n, kernel.k, kernel.count))
+    layer = layer_of(op, element) if op.kind.op == "conv2d" else None
+    tile_m, tile_n = tile
+    sides = {"m": m, "n": n, "k": k, "count": count, "tile_m": tile_m, "tile_n": tile_n}
+    if kernel.exps or op.phase != "forward":
+        raise Unsupported(f"{op.name}: the addresses of {kernel.name} ({op.phase}) are not modelled; forward products are")
+    if layer is not None and kernel.name in WINOGRAD_SIDE:
+        side = WINOGRAD_SIDE[kernel.name]
+        return Product(
+            **sides, a=by_columns(A, m, k, tile_m, element, points=(side + 2) ** 2),
+            b=patches(B, layer, _pad(op), side, tile_n, n), result=image_result(C, layer, tile_m, tile_n, tiles=n),
+        )  # fmt: skip
+    if layer is not None and kernel.name in ("implicit_gemm", "direct"):
+        return Product(
+            **sides, a=by_rows(A, m, k, tile_m, element), b=gathered(B, layer, _pad(op), tile_n),
+            result=image_result(C, layer, tile_m, tile_n),
+        )  # fmt: skip
+    each = int(kernel.operand_b)
+    return Product(**sides, a=by_rows(A, m, k, tile_m, each), b=by_columns(B, n, k, tile_n, each),
+                   result=matrix_result(C, m, n, tile_m, tile_n, each))  # fmt: skip
+
+
+def _pad(op: BoundOp) -> tuple[int, int]:
+    pad = op.kind.pad  # type: ignore[attr-defined]
+    return int(pad[0]), int(pad[1])
+
+
+def left_behind(size: float, cache: int, cores: int) -> Accesses:
+    """Reads of the end of B, as much of it as twice the cache: the op before has just written it."""
+    begin = max(0, int(size) - 2 * cache) // 128 * 128
+    address = B + np.arange(begin, int(size), 128)
+    return Accesses(address=address, size=128, core=np.arange(len(address)) % cores)
+
+
+def moved(
+    product: Product, slots: int, hierarchy: Hierarchy, b_bytes: float, fast: bool | None = None,
+    most_waves: int = WAVES, tell: Callable[[float], None] | None = None,
+) -> Moved:  # fmt: skip
+    """Run the CTAs of one launch through the caches of a GPU, after the op before has left B behind.
+
+    Of a launch of more waves than `most_waves` the first ones run, and those after the first stand for the rest. What is dirty at
+    the end counts as written.
+    """
+    state = Simulation(hierarchy, fast)
+    for part in chunks([left_behind(b_bytes, hierarchy.levels[-1].size, hierarchy.cores)]):
+        state.feed(part)
+    total = ceil(product.ctas / slots)
+    marks = [_mark(state)]
+    before = state.accesses
+    for done, wave in enumerate(waves(product, slots, hierarchy.cores), 1):
+        for part in chunks(wave):
+            state.feed(part)
+        marks.append(_mark(state))
+        if tell is not None:
+            tell(done / min(total, most_waves))
+        if done == most_waves:
+            break
+    steps = np.diff(np.array(marks), axis=0)
+    run = len(steps)
+    ctas = min(product.ctas, run * slots)
+    whole = steps.sum(axis=0)
+    if ctas < product.ctas:
+        whole = steps[0] + steps[1:].sum(axis=0) * (product.ctas - slots) / (ctas - slots)
+    l2_bytes, read, written = (float(value) for value in whole)
+    return Moved(l2_bytes=l2_bytes, dram_read=read, dram_written=written, share=ctas / product.ctas,
+                 accesses=state.accesses - before, counts=state.counts)  # fmt: skip
+
+
+def _mark(state: Simulation) -> tuple[int, int, int]:
+    """Bytes so far: through the L2, from memory, to memory or still to be written there."""
+    first, last = state.counts[0], state.counts[-1]
+    return first.bytes_read + first.bytes_written, last.bytes_read, last.bytes_written + state.dirty_bytes[-1]

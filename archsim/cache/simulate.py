@@ -1,0 +1,211 @@
+"""Running accesses through a hierarchy, chunk by chunk in bounded memory, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from archsim.cache import kernel
+from archsim.cache.access import Accesses, Requests, Stream, chunks, requests
+from archsim.cache.compile import available, functions_of
+from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
+from archsim.cache.kernel import MOST_PER_REQUEST
+
+FIRST_SEED = 1
+STEPWISE = 1 << 12  # requests at once where levels act on each other, for each of which room is kept at every level
+COLUMNS = ("source", "line", "mask", "kind", "count")  # of what a level asks below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelCount:
+    """What one level counted over all its instances. Traffic is with the level below it, or with memory [B]."""
+
+    name: str
+    read_hits: int
+    read_misses: int
+    write_hits: int
+    write_misses: int
+    evictions: int
+    dirty_evictions: int
+    invalidations: int
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def requests(self) -> int:
+        """All that the level was asked for: hits + misses."""
+        return self.hits + self.misses
+
+    @property
+    def hits(self) -> int:
+        """Reads and writes that found their sectors."""
+        return self.read_hits + self.write_hits
+
+    @property
+    def misses(self) -> int:
+        """Reads and writes that did not."""
+        return self.read_misses + self.write_misses
+
+
+class Simulation:
+    """The state of a hierarchy while accesses run through it. `fast`: compiled, plain, or compiled if numba is there (None).
+
+    Both give equal counts. `watched` keeps what is asked of memory, too. Raises MissingExtra for `fast=True` without numba.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, fast: bool | None = None, watched: bool = False) -> None:
+        self.hierarchy, self.accesses = hierarchy, 0
+        self.fast = available() if fast is None else fast
+        functions = functions_of(kernel, self.fast)
+        self._serve, self._walk = functions["serve"], functions["walk"]
+        self._places = _places(hierarchy)
+        last = len(hierarchy.levels) - 1
+        steps = [int(watched or i < last or not hierarchy.one_way) for i in range(last + 1)]
+        self._shapes = tuple([_shape(hierarchy, i, step) for i, step in enumerate(steps)])
+        self._cells = self._given(_empty(hierarchy))
+        self._tallies = tuple([self._numbers(kernel.COUNTERS) for _ in hierarchy.levels])
+        for tally in self._tallies:
+            tally[kernel.SEED] = FIRST_SEED
+        self._out: list[list[Any]] = [[] for _ in hierarchy.levels]
+
+    def _numbers(self, count: int) -> Any:
+        """Zeros, in the form in which the functions take them."""
+        return self._given(np.zeros(count, dtype=np.int64))
+
+    def _given(self, column: Any) -> Any:
+        return column if self.fast else column.tolist()
+
+    def feed(self, accesses: Accesses) -> list[Requests]:
+        """Run some more accesses (`CHUNK` of them at most, for speed) and return what each level was asked, memory last.
+
+        What is returned is overwritten by the next call. Raises ValueError for a core that the hierarchy does not have.
+        """
+        self.accesses += len(accesses)
+        asked = requests(accesses, self.hierarchy.line, self.hierarchy.sector)
+        if np.max(accesses.core, initial=0) >= self.hierarchy.cores or np.min(accesses.core, initial=0) < 0:
+            raise ValueError(f"an access of core {np.max(accesses.core)}, of {self.hierarchy.cores} from 0 on")
+        return self._level_by_level(asked) if self.hierarchy.one_way else self._step_by_step(asked)
+
+    def _level_by_level(self, asked: Requests) -> list[Requests]:
+        """Every level works through all requests before the next one does."""
+        steps = [asked]
+        for i, (place, shape, tally) in enumerate(zip(self._places[:-1], self._shapes, self._tallies, strict=True)):
+            slots = kernel.place_of(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
+            columns = [self._given(column) for column in (slots, asked.line, asked.mask, asked.kind, asked.count)]
+            out = self._room(i, MOST_PER_REQUEST * len(asked) + 1)
+            made = self._serve(0, len(asked), *columns, self._cells, shape, *out, 0, tally)
+            named = {name: np.asarray(column[:made], dtype=np.int64) for name, column in zip(COLUMNS, out, strict=True)}
+            core = asked.core[:made] if self.hierarchy.cores == 1 and made <= len(asked) else asked.core[named["source"]]
+            asked = Requests(core=core, **named)
+            steps.append(asked)
+        return steps
+
+    def _room(self, level: int, count: int) -> list[Any]:
+        """Columns for what a level asks of the next, used again for each chunk."""
+        if not self._out[level] or len(self._out[level][0]) < count:
+            self._out[level] = [self._numbers(count) for _ in COLUMNS]
+        return self._out[level]
+
+    def _step_by_step(self, asked: Requests) -> list[Requests]:
+        """Every request goes through all levels before the next one does."""
+        parts = [self._stepwise(asked, begin) for begin in range(0, len(asked), STEPWISE)]
+        return [_joined(rows) for rows in zip(*parts, strict=True)] if parts else [asked]
+
+    def _stepwise(self, asked: Requests, begin: int) -> list[Requests]:
+        levels = len(self.hierarchy.levels)
+        total = min(STEPWISE, len(asked) - begin)
+        names = ("slot", "line", "mask", "kind", "count", "core", "source")
+        tables = {name: [self._numbers(total * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names}
+        for name in names[1:]:
+            tables[name][0] = self._given(getattr(asked, name)[begin : begin + total])
+        made = self._numbers(levels + 1)
+        made[0] = total
+        inclusive = tuple([int(level.holds == "inclusive") for level in self.hierarchy.levels])
+        self._walk(total, *(tuple(tables[name]) for name in names), self._cells, self._shapes, self._places, inclusive,
+                   self._tallies, made)  # fmt: skip
+        return [
+            Requests(**{name: np.array(tables[name][k][: made[k]], dtype=np.int64) for name in names[1:]})
+            for k in range(levels + 1)
+        ]
+
+    @property
+    def counts(self) -> tuple[LevelCount, ...]:
+        """What every level has counted so far."""
+        return tuple([
+            _count(level, tally, self.hierarchy.sector) for level, tally in zip(self.hierarchy.levels, self._tallies, strict=True)
+        ])  # fmt: skip
+
+    @property
+    def dirty_bytes(self) -> tuple[int, ...]:
+        """Data that each level has and has not written below [B]."""
+        cells = np.asarray(self._cells, dtype=np.int64)
+        found = []
+        for i, level in enumerate(self.hierarchy.levels):
+            begin = self._places[i][0]
+            own = cells[begin : begin + 3 * level.lines * self.hierarchy.instances(i)].reshape(-1, 3, level.ways)
+            found.append(sum(kernel.bits(int(mask)) for mask in own[:, 2].ravel() >> kernel.DIRTY if mask))
+        return tuple([count * self.hierarchy.sector for count in found])
+
+
+def _places(hierarchy: Hierarchy) -> tuple[tuple[int, int, int, int, int], ...]:
+    """For each level (first slot, sets, ways, hashed, cores that share), then a row with the number of cores."""
+    places, begin = [], 0
+    for i, level in enumerate(hierarchy.levels):
+        places.append((begin, level.sets, level.ways, int(level.hashed), level.cores))
+        begin += 3 * level.lines * hierarchy.instances(i)
+    return (*places, (hierarchy.cores, 1, 1, 0, 1))
+
+
+def _empty(hierarchy: Hierarchy) -> Any:
+    """The cells of empty caches."""
+    parts, begin = [], 0
+    for i, level in enumerate(hierarchy.levels):
+        count = 3 * level.lines * hierarchy.instances(i)
+        cells = np.zeros((count // (3 * level.ways), 3, level.ways), dtype=np.int64)
+        slots = np.arange(begin, begin + count).reshape(cells.shape)
+        cells[:, 0] = -1
+        if POLICIES[level.policy] <= kernel.FIFO:
+            cells[:, 1] = slots[:, 0]
+        parts.append(cells.ravel())
+        begin += count
+    return np.concatenate(parts)
+
+
+def _shape(hierarchy: Hierarchy, i: int, step: int) -> tuple[int, ...]:
+    """What `kernel.serve` must know of a level."""
+    level = hierarchy.levels[i]
+    below = hierarchy.levels[i + 1].holds if i + 1 < len(hierarchy.levels) else "any"
+    clean = level.holds == "inclusive" or below == "exclusive"
+    flags = (level.write == "back", level.allocate, level.fetch, level.writes_touch, level.holds == "exclusive", clean)
+    return (level.ways, POLICIES[level.policy], *map(int, flags), (level.sector or level.line) // hierarchy.sector, step)
+
+
+def _count(level: Level, tally: Any, sector: int) -> LevelCount:
+    return LevelCount(
+        name=level.name, read_hits=int(tally[kernel.READ_HITS]), read_misses=int(tally[kernel.READ_MISSES]),
+        write_hits=int(tally[kernel.WRITE_HITS]), write_misses=int(tally[kernel.WRITE_MISSES]),
+        evictions=int(tally[kernel.EVICTIONS]), dirty_evictions=int(tally[kernel.DIRTY_EVICTIONS]),
+        invalidations=int(tally[kernel.INVALIDATIONS]), bytes_read=int(tally[kernel.SECTORS_READ]) * sector,
+        bytes_written=int(tally[kernel.SECTORS_WRITTEN]) * sector,
+    )  # fmt: skip
+
+
+def _joined(rows: tuple[Requests, ...]) -> Requests:
+    return Requests(**{name: np.concatenate([getattr(row, name) for row in rows]) for name in (*COLUMNS, "core")})
+
+
+def simulate(hierarchy: Hierarchy, stream: Stream, fast: bool | None = None) -> Simulation:
+    """Run a whole stream from cold caches.
+
+    >>> import numpy as np
+    >>> from archsim.cache.hierarchy import Level
+    >>> one = Hierarchy(levels=(Level(name="L1", size=1024, ways=2),))
+    >>> simulate(one, [Accesses(address=np.arange(0, 512, 8))], fast=False).counts[0].misses
+    8
+    """
+    state = Simulation(hierarchy, fast)
+    for accesses in chunks(stream):
+        state.feed(accesses)
+    return state

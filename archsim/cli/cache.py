@@ -1,0 +1,91 @@
+"""`archsim cache`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, setting_options
+
+POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
+
+
+@click.command("cache")
+@click.option("--hw", default=None, help="A shipped device, an alias, or the path of a spec file.")
+@click.option("--trace", default=None, metavar="FILE", help="Addresses of a program: lackey or din, plain or .gz.")
+@click.option("--net", default=None, help="A shipped network or the path of a trace file of one.")
+@click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose product is simulated.")
+@click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES), help="What every level replaces.")
+@click.option("--instructions", is_flag=True, help="Also the fetches of instructions, as a second core.")
+@click.option("--curve/--no-curve", default=True, show_default=True, help="Stack distances: misses by size and by cause.")
+@click.option("--plain", is_flag=True, help="Without numba (extra fast), even where it is installed.")
+@setting_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the curve.")
+@click.option("--check", default=None, metavar="FOLDER",
+              help="Instead: the traffic model beside simulated layers, as traffic.json and traffic.html there.")  # fmt: skip
+def command(
+    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, curve: bool,
+    plain: bool, as_json: bool, html: str | None, check: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """Simulate caches on the addresses of a program, or of one layer of a network, exactly.
+
+    A program's trace comes from `valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog`. A layer's is made from
+    the kernel that the model chooses: its tiles on a GPU, its blocked loops on one core of a CPU.
+
+    \b
+    Examples:
+      archsim cache --hw i7_6700k --trace prog.lackey.gz
+      archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
+      archsim cache --check reports/validation
+    """
+    from archsim.cli.progress import Progress
+    from archsim.explain.caches import of_layer, of_trace
+    from archsim.files import write_text
+    from archsim.query import ask, find_device
+    from archsim.report.caches import cache_json, cache_page, cache_text
+
+    arguments, fast = choices(**given), False if plain else None
+    if check is not None:
+        _check(check, fast)
+        return
+    if hw is None or (trace is None) == (net is None):
+        raise click.UsageError("name a device with --hw, and either --trace FILE or --net NETWORK --layer NAME")
+    if (net is None) != (layer is None):
+        raise click.UsageError("--net and --layer belong together")
+    if instructions and trace is None:
+        raise click.UsageError("--instructions belongs to --trace")
+    with Progress() as tell:
+        def told(share: float) -> None:
+            done = round(20 * share)
+            tell(f"[{'#' * done}{'.' * (20 - done)}] {100 * share:.0f} %")
+
+        if trace is not None:
+            spec = find_device(hw, arguments["settings"])
+            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, fast=fast, tell=told)
+        else:
+            assert net is not None
+            assert layer is not None
+            query = ask(net, hw, **arguments)
+            answer = of_layer(query, layer, policy=policy, curve=curve, fast=fast, tell=told)
+    if html is not None:
+        write_text(html, cache_page(answer))
+        click.echo(f"archsim: wrote {html}", err=True)
+    click.echo(cache_json(answer) if as_json else cache_text(answer))
+
+
+def _check(folder: str, fast: bool | None) -> None:
+    """The closed forms of the traffic model beside the simulation, as files."""
+    from pathlib import Path
+
+    from archsim.cli.progress import Progress
+    from archsim.files import write_text
+    from archsim.report.traffic import traffic_json, traffic_page, traffic_text
+    from archsim.validate.traffic import compare
+
+    with Progress() as tell:
+        rows = compare(fast, tell)
+    write_text(Path(folder) / "traffic.json", traffic_json(rows))
+    write_text(Path(folder) / "traffic.html", traffic_page(rows))
+    click.echo(traffic_text(rows))

@@ -1,0 +1,231 @@
+"""What the caches of a device do with a program's addresses, or with those of one layer of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from archsim.cache.access import Accesses, chunks
+from archsim.cache.blocked import blocked_product, blocks_of
+from archsim.cache.distance import Curve, Distances
+from archsim.cache.hierarchy import Hierarchy, hierarchy_of
+from archsim.cache.kernel import PLACE
+from archsim.cache.layers import WAVES, product_of
+from archsim.cache.simulate import LevelCount, Simulation
+from archsim.cache.tiles import waves
+from archsim.cache.trace_file import read
+from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
+from archsim.device.spec import Spec
+from archsim.errors import UnknownName, Unsupported
+from archsim.query import ArgumentError, Query
+from archsim.run import run
+
+SCHEMA = "archsim-cache/1"
+MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelStory:
+    """One level: what it counted, how often it missed and why, and what it asked of the level below.
+
+    `cold`, `capacity` and `conflict` add up to the misses; a negative conflict says that a fully associative cache of this size
+    would miss more. They are None where a line is not fetched whole, and for a level of several instances.
+    """
+
+    name: str
+    size: int
+    ways: int
+    line: int
+    instances: int
+    count: LevelCount
+    miss_rate: float
+    cold: int | None
+    capacity: int | None
+    conflict: int | None
+    bytes_per_access: float
+    demand_Bps: float
+    bandwidth_Bps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheAnswer:
+    """The whole answer. `curve` has (capacity [B], misses of a fully associative LRU cache, misses to be expected in sets of as
+    many ways as it has) of what level `curve_of`, the first of a single instance, is asked.
+
+    `demand_Bps` of a level is its traffic with the one below over `time_s`: that which the model predicts for the kernel, or one
+    access a clock for a program's trace.
+    """
+
+    source: str
+    hardware: str
+    cores: int
+    accesses: int
+    simulated: float
+    time_s: float
+    timed_by: str
+    levels: tuple[LevelStory, ...]
+    dram_bytes: float
+    curve_of: str
+    curve: tuple[tuple[int, int, float], ...]
+    uses: int
+    notes: tuple[str, ...]
+
+
+def of_trace(
+    spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True,
+    fast: bool | None = None, tell: Callable[[float], None] | None = None,
+) -> CacheAnswer:  # fmt: skip
+    """A program's trace through the caches of one core; `instructions`, if wanted, through those of a second one.
+
+    Raises MissingFile, InputError.
+    """
+    hierarchy = hierarchy_of(spec.device, 2 if instructions else 1, policy)
+    state, watches = _through(hierarchy, read(path, instructions, tell), curve, fast)
+    notes = ["time: one access a clock, the most that a program can ask for"]
+    return _answer(spec, hierarchy, state, watches, source=str(path), time_s=state.accesses / float(spec.device.default_clock),
+                   timed_by="one access a clock", notes=notes)  # fmt: skip
+
+
+def of_layer(
+    query: Query, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
+    tell: Callable[[float], None] | None = None,
+) -> CacheAnswer:  # fmt: skip
+    """The longest matrix product of a layer's forward pass, as the chosen algorithm and tile address it.
+
+    On a GPU at most the first `WAVES` waves of CTAs, on all multiprocessors; on a CPU one core. Raises UnknownName for a layer
+    that is not there, Unsupported for one without a product, ArgumentError for one too long to simulate.
+    """
+    index = next((i for i, op in enumerate(query.trace.ops) if op.name == layer), None)
+    if index is None:
+        raise UnknownName("layer", layer, [op.name for op in query.trace.ops])
+    op, result = query.trace.ops[index], run(query)
+    plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, query.spec.device
+    chosen = _products(result, plan)
+    if not chosen:
+        raise Unsupported(f"{layer} has no matrix product in stack {query.stack.id}; a stream passes the caches once")
+    position, variant = max(chosen, key=lambda pair: float(result.cost.kernel_time_s[0, pair[0]]))
+    kernel, element = kernels.kernels[position], PRECISION_BYTES[query.precision]
+    time_s = float(result.cost.kernel_time_s[0, position]) / max(kernel.repeat, 1.0)
+    work = kernel.m * kernel.n * kernel.k * kernel.count * element
+    if work / 64 > MOST_ACCESSES * 64:
+        raise ArgumentError(f"{layer}: about {work / 64:.1g} accesses, more than {MOST_ACCESSES:.0g}; name a smaller --batch")
+    parts: Iterable[Accesses]
+    if isinstance(device, Gpu):
+        tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
+        product = product_of(op, kernel, tile, element)
+        assert result.cost.variants is not None
+        resident = np.broadcast_to(result.cost.variants.terms["resident"], (1, len(kernels.m)))[0, variant]
+        slots, cores = int(resident) * int(device.sm.count), int(device.sm.count)
+        total = -(-product.ctas // slots)
+        parts = _waves(waves(product, slots, cores), min(total, WAVES), tell)
+        simulated = min(1.0, WAVES * slots / product.ctas)
+        notes = [f"{kernel.name}: {product.ctas} CTAs of {tile[0]}x{tile[1]} in {total} waves, of which {min(total, WAVES)} ran"]
+    else:
+        assert isinstance(device, Cpu)
+        blocks = blocks_of(device, element)
+        m, n, k = (int(size) for size in (kernel.m, kernel.n, kernel.k))
+        parts, simulated, cores = _told(blocked_product(m, n, k, blocks, element), tell, m, n, k, blocks), 1.0, 1
+        notes = [f"{kernel.name}: one product of {m} x {n} x {k} on one core, blocks of {blocks.m} x {blocks.n} x {blocks.k}"]
+    hierarchy = hierarchy_of(device, cores, policy)
+    state, watches = _through(hierarchy, parts, curve, fast)
+    return _answer(query.spec, hierarchy, state, watches, source=f"{query.network} {layer}", time_s=time_s * simulated,
+                   timed_by="predicted time of the kernel", notes=notes, simulated=simulated)  # fmt: skip
+
+
+def _products(result: Any, plan: int) -> list[tuple[int, int]]:
+    """(kernel, variant) of the matrix kernels that a plan runs."""
+    if plan < 0:
+        return []
+    kernels, option = result.lowered.kernels, int(result.cost.option[0, plan])
+    first = int(kernels.option_start[option])
+    found = [(i, int(result.cost.choice.variant[0, i])) for i in range(first, first + len(kernels.options[option].kernels))]
+    return [(i, v) for i, v in found if kernels.matrix[v]]
+
+
+def _waves(stream: Iterable[list[Accesses]], most: int, tell: Callable[[float], None] | None) -> Iterable[Accesses]:
+    for done, wave in enumerate(stream, 1):
+        yield from wave
+        if tell is not None:
+            tell(done / most)
+        if done == most:
+            return
+
+
+def _told(
+    stream: Iterable[Accesses], tell: Callable[[float], None] | None, m: int, n: int, k: int, blocks: Any
+) -> Iterable[Accesses]:
+    steps = -(-n // blocks.columns) * -(-k // blocks.k) * -(-m // blocks.m)
+    for done, part in enumerate(stream, 1):
+        yield part
+        if tell is not None:
+            tell(min(1.0, done / steps))
+
+
+def _through(
+    hierarchy: Hierarchy, parts: Iterable[Accesses], curve: bool, fast: bool | None
+) -> tuple[Simulation, list[Distances | None]]:
+    """Run everything; watch the stack distances of every level of one instance, if the curve is wanted."""
+    state = Simulation(hierarchy, fast)
+    watches: list[Distances | None] = [
+        Distances(fast) if curve and hierarchy.instances(i) == 1 else None for i in range(len(hierarchy.levels))
+    ]
+    for part in chunks(parts):
+        steps = state.feed(part)
+        for watch, asked in zip(watches, steps, strict=False):
+            if watch is not None:
+                wanted = asked.kind != PLACE
+                watch.feed(asked.line[wanted], asked.count[wanted])
+    return state, watches
+
+
+def _answer(
+    spec: Spec, hierarchy: Hierarchy, state: Simulation, watches: list[Distances | None], *, source: str, time_s: float,
+    timed_by: str, notes: list[str], simulated: float = 1.0,
+) -> CacheAnswer:  # fmt: skip
+    curves = [None if watch is None else watch.curve for watch in watches]
+    first, level = next(((c, level) for c, level in zip(curves, hierarchy.levels, strict=True) if c is not None), (None, None))
+    levels = tuple([
+        _level(i, hierarchy, count, curve, state.accesses, time_s, spec)
+        for i, (count, curve) in enumerate(zip(state.counts, curves, strict=True))
+    ])  # fmt: skip
+    last = state.counts[-1]
+    return CacheAnswer(
+        source=source, hardware=spec.identity.id, cores=hierarchy.cores, accesses=state.accesses, simulated=simulated,
+        time_s=time_s, timed_by=timed_by, levels=levels, dram_bytes=float(last.bytes_read + last.bytes_written),
+        curve=() if first is None or level is None else tuple([
+            (lines * hierarchy.line, misses, first.misses_in_sets(max(1, round(lines / level.ways)), level.ways))
+            for lines, misses in first.points()
+        ]), curve_of="" if level is None else level.name, uses=0 if first is None else first.uses,
+        notes=(*notes, *hierarchy.assumed),
+    )  # fmt: skip
+
+
+def _level(
+    i: int, hierarchy: Hierarchy, count: LevelCount, curve: Curve | None, accesses: int, time_s: float, spec: Spec
+) -> LevelStory:
+    level, moved = hierarchy.levels[i], count.bytes_read + count.bytes_written
+    whole = curve is not None and level.sector in (0, level.line) and level.allocate
+    cold = capacity = conflict = None
+    if whole and curve is not None:
+        cold, ideal = curve.cold, curve.misses(level.lines)
+        capacity, conflict = ideal - cold, count.misses - ideal
+    return LevelStory(
+        name=level.name, size=level.size, ways=level.ways, line=level.line, instances=hierarchy.instances(i), count=count,
+        miss_rate=count.misses / max(count.requests, 1), cold=cold, capacity=capacity, conflict=conflict,
+        bytes_per_access=moved / max(accesses, 1), demand_Bps=moved / time_s if time_s else 0.0,
+        bandwidth_Bps=_below(spec, i, hierarchy),
+    )  # fmt: skip
+
+
+def _below(spec: Spec, i: int, hierarchy: Hierarchy) -> float:
+    """Bandwidth of what is below a level [B/s]: of the next cache at the default clock, or of memory."""
+    device = spec.device
+    if i + 1 == len(hierarchy.levels):
+        return float(device.memory.bandwidth * device.memory.achievable)
+    part = getattr(device, f"l{i + 2}")
+    return float(part.bandwidth * device.default_clock) * (1 if isinstance(device, Gpu) else hierarchy.cores)
+

@@ -1,0 +1,119 @@
+"""What caches do, for a terminal, as JSON and as a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from archsim.explain.caches import SCHEMA, CacheAnswer, LevelStory
+from archsim.quantity import show, show_capacity
+from archsim.report import figures
+from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
+from archsim.report.markup import Cell, number, percent, text, words
+from archsim.report.markup import table as html_table
+from archsim.report.text import clean, table
+from archsim.report.validation_page import document
+
+BAR = 40  # characters of the longest bar of a curve in a terminal
+SHOWN = 16  # capacities of a curve in a terminal
+HEAD = ("level", "size", "ways", "requests", "hits", "misses", "rate", "cold", "capacity", "conflict", "read below", "written",
+        "demand", "of")  # fmt: skip
+
+
+def cache_json(answer: CacheAnswer) -> str:
+    """One JSON object."""
+    return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=2, allow_nan=False)
+
+
+def cache_text(answer: CacheAnswer) -> str:
+    """The whole answer."""
+    parts = [_heading(answer), table(HEAD, [_row(level) for level in answer.levels]), _curve(answer)]
+    parts.append("\n".join(f"assumed  {clean(note)}" for note in answer.notes))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _heading(a: CacheAnswer) -> str:
+    cores = f" on {a.cores} cores" if a.cores > 1 else ""
+    part = "" if a.simulated == 1.0 else f" ({100 * a.simulated:.0f} % of the kernel)"
+    return (
+        f"{clean(a.source)} on {a.hardware}: {a.accesses:,} accesses{cores}{part}, {show(a.dram_bytes, 'B')} of memory traffic "
+        f"in {show(a.time_s, 's', 3)} ({a.timed_by})"
+    )
+
+
+def _row(level: LevelStory) -> tuple[str, ...]:
+    c = level.count
+    times = f"{level.instances} x " if level.instances > 1 else ""
+    classes = ("-" if value is None else f"{value:,}" for value in (level.cold, level.capacity, level.conflict))
+    return (
+        level.name, times + show_capacity(level.size), str(level.ways), f"{c.requests:,}", f"{c.hits:,}", f"{c.misses:,}",
+        f"{100 * level.miss_rate:.2f} %", *classes, show(c.bytes_read, "B", 3), show(c.bytes_written, "B", 3),
+        show(level.demand_Bps, "B/s", 3), show(level.bandwidth_Bps, "B/s", 3),
+    )  # fmt: skip
+
+
+def _curve(a: CacheAnswer) -> str:
+    if not a.curve:
+        return ""
+    step = max(1, len(a.curve) // SHOWN)
+    points = [*a.curve[::step], a.curve[-1]] if (len(a.curve) - 1) % step else list(a.curve[::step])
+    ways = next(level.ways for level in a.levels if level.name == a.curve_of)
+    rows = [(show_capacity(size, 3), *(f"{100 * value / max(a.uses, 1):.2f} %" for value in (misses, in_sets)),
+             "#" * round(BAR * misses / max(a.uses, 1))) for size, misses, in_sets in points]  # fmt: skip
+    lines = [f"{size:>10}  {rate:>9}  {other:>9}  {bar}".rstrip() for size, rate, other, bar in rows]
+    title = f"Misses of what {a.curve_of} is asked, by capacity: fully associative LRU, and expected in sets of {ways}"
+    return "\n".join([title, *lines])
+
+
+def cache_page(a: CacheAnswer) -> str:
+    """A self-contained page."""
+    sections = [
+        f"<h1>{text(a.source)} on {text(a.hardware)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
+        html_table(HEAD, [_cells(level) for level in a.levels]),
+        '<p class="quiet">Demand is the traffic with the level below over the time, beside what that level can deliver. '
+        "A negative conflict: a fully associative cache of this size would miss more.</p>",
+    ]  # fmt: skip
+    if a.curve:
+        sections += ["<h2>Misses by size</h2>", '<p class="quiet">Of what the level is asked: of a fully associative LRU cache, '
+                     "and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
+                     figures.embed(curve_figure(a), "curve")]  # fmt: skip
+    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
+    return document(f"{a.source} on {a.hardware}", sections, figures.library())
+
+
+def _cells(level: LevelStory) -> tuple[Cell, ...]:
+    c = level.count
+    classes = [words("-", style="num") if value is None else number(value, "1", 12)
+               for value in (level.cold, level.capacity, level.conflict)]  # fmt: skip
+    times = f"{level.instances} x " if level.instances > 1 else ""
+    return (
+        words(level.name), words(times + show_capacity(level.size)), number(level.ways, "1"), number(c.requests, "1", 12),
+        number(c.hits, "1", 12), number(c.misses, "1", 12), percent(level.miss_rate, ".2f"), *classes, number(c.bytes_read, "B"),
+        number(c.bytes_written, "B"), number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"),
+    )  # fmt: skip
+
+
+def curve_figure(a: CacheAnswer) -> Any:
+    """The share of misses over capacity, with the sizes of the levels."""
+    import plotly.graph_objects as go
+
+    ends = [a.curve[0][0], max([a.curve[-1][0], *(level.size for level in a.levels)])]
+    ticks = [2.0**e for e in range(int(math.log2(ends[0])), int(math.log2(ends[1])) + 2, 2)]
+    axis = {"gridcolor": RULE, "zeroline": False, "fixedrange": True, "tickfont": {"color": QUIET}}
+    figure = go.Figure(layout={
+        "template": {"layout": {}}, "width": WIDTH, "height": 380, "dragmode": False, "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": True,
+        "margin": {"l": 70, "r": 20, "t": 30, "b": 50},
+        "xaxis": {**axis, "type": "log", "range": [math.log10(ends[0]), math.log10(1.2 * ends[1])], "tickvals": ticks,
+                  "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},
+        "yaxis": {**axis, "tickformat": ".0%", "rangemode": "tozero", "title": {"text": "misses"}},
+    })  # fmt: skip
+    x = [size for size, _, _ in a.curve]
+    for column, name, colour in ((1, "fully associative", "#0072b2"), (2, "in sets", "#d55e00")):
+        y = [point[column] / max(a.uses, 1) for point in a.curve]
+        figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": colour, "width": 2, "shape": "hv"}))
+    for level in a.levels:
+        figure.add_vline(x=level.size, line={"color": QUIET, "width": 1, "dash": "dash"}, annotation_text=level.name)
+    return figure

@@ -1,0 +1,150 @@
+"""The traffic model beside simulated caches: a table for a terminal, JSON, and a page with a chart that needs no library."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from archsim.quantity import show
+from archsim.report.markup import Cell, number, percent, table, text, words
+from archsim.report.text import table as text_table
+from archsim.report.validation_page import document
+from archsim.validate.traffic import BATCH, Row, median_error
+
+SCHEMA = "archsim-traffic/1"
+BAND = 0.15
+HOW = (
+    f"Products of the convolutions at batch {BATCH}, forward, fp32, with the algorithm and tile that the model chooses. CTAs "
+    "run in order, tiles along m first, a choice, as the libraries do not say; those that are resident take turns of 32 "
+    "values of k. Each multiprocessor has its L1 (write through, no allocation on writes), all share the L2 (write back); "
+    "lines of 128 B in sectors of 32 B, 16 ways where the spec has none, LRU, sets by a hash. B is what the op before has "
+    "left. Of launches of more than six waves the first six run; the rest is taken to be like those after the first. "
+    "Copies, transforms and biases move every tensor once in both, and are left out."
+)
+WHY = (
+    ("gtx_1080 vgg_16 conv2_2: memory, the model has 42 % less",
+     "The filters fill exactly half of the L2, so the model keeps them. But between two uses of them a wave's parts of B and "
+     "C pass, which with the filters are more than the L2: LRU drops them, and every wave reads them again. On "
+     "titan_x_maxwell, with half as much L2 again, they stay."),
+    ("gtx_1080 alexnet conv3: memory, the model has 32 % less",
+     "The model lets the CTAs that run together cover a square of 6 x 6 tiles. In the order simulated here they cover all 12 "
+     "tiles along m and 3.3 along n: A is read 8.4 times instead of 5, B once instead of twice."),
+    ("vgg_16 conv4_2 and conv4_3: memory, the model has 13 to 14 % less",
+     "A product of the batch has 52 tiles and a wave 80 or 96 CTAs: most waves end inside a product, whose A the next one "
+     "reads again. The model takes each product as a whole."),
+    ("Products of transformed values (vgg_16 conv3 and conv4), and conv1_1: L2, the model has 21 to 65 % more",
+     "CTAs that share a multiprocessor and a row of tiles find in the L1 what the other has just loaded. The model lets "
+     "every CTA load its own. Whether these kernels use the L1 for such loads is not published."),
+    ("gtx_1080 alexnet conv1: L2, the model has 31 % less",
+     "Eight CTAs gather through 48 KiB of L1, which loses half of the overlapping taps before they are needed; the model "
+     "takes every overlap as a hit. On titan_x_maxwell the same excess is hidden by rows of A that CTAs of one "
+     "multiprocessor share."),
+    ("vgg_16 conv1_2 to conv2_2: L2, the model has 15 % less",
+     "The squares of a fused Winograd kernel are taken in rows here, which have more halo than the model's patches of 4 x 8."),
+)  # fmt: skip
+
+
+def traffic_json(rows: Sequence[Row]) -> str:
+    """One JSON object."""
+    body = {
+        "schema": SCHEMA, "batch": BATCH, "dram_median_error": _rounded(median_error([row.dram_error for row in rows])),
+        "l2_median_error": _rounded(median_error([row.l2_error for row in rows])),
+        "rows": [{name: _rounded(value) for name, value in asdict(row).items()} for row in rows],
+    }  # fmt: skip
+    return json.dumps(body, indent=1, allow_nan=False) + "\n"
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def traffic_text(rows: Sequence[Row]) -> str:
+    """A table, and the medians."""
+    cells = [
+        (row.hardware, row.network, row.layer, row.kernel, row.tile, f"{row.waves:.1f}", f"{100 * row.share:.0f} %",
+         show(row.dram_model, "B", 3), show(row.dram_simulated, "B", 3), f"{100 * row.dram_error:+.1f} %",
+         show(row.l2_model, "B", 3), show(row.l2_simulated, "B", 3), f"{100 * row.l2_error:+.1f} %")
+        for row in rows
+    ]  # fmt: skip
+    head = ("device", "network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "simulated", "error", "L2 model",
+            "simulated", "error")  # fmt: skip
+    return f"{text_table(head, cells, left=5)}\n\n{_medians(rows)}"
+
+
+def _medians(rows: Sequence[Row]) -> str:
+    dram, l2 = ([getattr(row, name) for row in rows] for name in ("dram_error", "l2_error"))
+    close = sum(abs(error) <= BAND for error in dram)
+    return (
+        f"Median error of the closed form: DRAM {100 * median_error(dram):.1f} %, L2 {100 * median_error(l2):.1f} %; "
+        f"{close} of {len(rows)} products within {100 * BAND:.0f} % (DRAM)"
+    )
+
+
+def traffic_page(rows: Sequence[Row]) -> str:
+    """A page of tables with two scatter plots as SVG."""
+    head = ("device", "network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "DRAM simulated", "error", "L2 model",
+            "L2 simulated", "error")  # fmt: skip
+    sections = [
+        "<h1>Closed-form traffic beside simulated caches</h1>", f'<p class="asked">{text(_medians(rows))}</p>',
+        f'<p class="quiet">{text(HOW)}</p>', svg(rows), table(head, map(_cells, rows)), "<h2>The largest disagreements</h2>",
+        "".join(f"<h3>{text(what)}</h3><p>{text(why)}</p>" for what, why in WHY),
+    ]  # fmt: skip
+    return document("Closed-form traffic beside simulated caches", sections)
+
+
+def _cells(row: Row) -> tuple[Cell, ...]:
+    return (
+        words(row.hardware), words(row.network), words(row.layer), words(row.kernel), words(row.tile),
+        number(row.waves, "1"), percent(row.share, ".0f"), number(row.dram_model, "B"), number(row.dram_simulated, "B"),
+        percent(row.dram_error, "+.1f"), number(row.l2_model, "B"), number(row.l2_simulated, "B"), percent(row.l2_error, "+.1f"),
+    )  # fmt: skip
+
+
+SIDE, MARGIN = 420, 70  # of one square plot [px]
+COLOURS = {"gtx_1080": "#0072b2", "titan_x_maxwell": "#d55e00"}
+
+
+def svg(rows: Sequence[Row]) -> str:
+    """Model over simulation, for DRAM and for L2, on logarithmic axes; dashed: 15 % more and less."""
+    plots = [_plot(rows, name, title, i) for i, (name, title) in enumerate((("dram", "DRAM"), ("l2", "L2")))]
+    width, height = 2 * (SIDE + MARGIN) + 10, SIDE + MARGIN + 24
+    legend = "".join(
+        f'<circle cx="{MARGIN + 8 + 170 * i}" cy="10" r="4" fill="{colour}"/>'
+        f'<text x="{MARGIN + 16 + 170 * i}" y="14">{name}</text>'
+        for i, (name, colour) in enumerate(COLOURS.items())
+    )
+    return (
+        f'<svg role="img" aria-label="Model beside simulation" width="{width}" height="{height}" font-size="12" '
+        f'font-family="sans-serif">{legend}{"".join(plots)}</svg>'
+    )
+
+
+def _plot(rows: Sequence[Row], name: str, title: str, i: int) -> str:
+    pairs = [(getattr(row, f"{name}_simulated"), getattr(row, f"{name}_model"), row) for row in rows]
+    low = math.floor(math.log10(min(min(x, y) for x, y, _ in pairs)))
+    high = math.ceil(math.log10(max(max(x, y) for x, y, _ in pairs)))
+    left, top = MARGIN + i * (SIDE + MARGIN), 24
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return (left + SIDE * (math.log10(x) - low) / (high - low), top + SIDE * (1 - (math.log10(y) - low) / (high - low)))
+
+    parts = [f'<rect x="{left}" y="{top}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#b8c0ca"/>']
+    for factor, dash in ((1.0, ""), (1 + BAND, ' stroke-dasharray="4 3"'), (1 - BAND, ' stroke-dasharray="4 3"')):
+        begin, end = max(1.0, 1 / factor), min(1.0, 1 / factor)
+        (x1, y1), (x2, y2) = at(10.0**low * begin, 10.0**low * begin * factor), at(10.0**high * end, 10.0**high * end * factor)
+        parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#1d2530"{dash}/>')
+    for x, y, row in pairs:
+        cx, cy = at(x, y)
+        tip = text(f"{row.hardware} {row.network} {row.layer}: {100 * (y / x - 1):+.0f} %")
+        colour = COLOURS.get(row.hardware, "#999999")
+        look = f'r="4" fill="{colour}" fill-opacity="0.7"'
+        parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" {look}><title>{tip}</title></circle>')
+    for power in range(low, high + 1):
+        x0, y0 = at(10.0**power, 10.0**power)
+        shown = show(10.0**power, "B", 1)
+        parts.append(f'<text x="{x0:.1f}" y="{top + SIDE + 16}" text-anchor="middle">{shown}</text>')
+        parts.append(f'<text x="{left - 6}" y="{y0 + 4:.1f}" text-anchor="end">{shown}</text>')
+    parts.append(f'<text x="{left + SIDE / 2}" y="{top + SIDE + 36}" text-anchor="middle">{title}, simulated (up: model)</text>')
+    return "".join(parts)

@@ -1,0 +1,140 @@
+"""Traces of other tools: read in order and in bounded memory; strangers' files are refused with their line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archsim.cache import trace_file
+from archsim.cache.access import Accesses
+from archsim.cache.trace_file import read
+from archsim.errors import InputError, MissingFile
+
+LACKEY = """==12== Lackey, an example Valgrind tool
+I  04001000,3
+ L 1ffeffe7c,8
+ S 1ffeffe80,4
+ M 0421c7cc,4
+==12==
+"""
+DIN = "2 4001000\n0 1ffe7c\n1 0x1ffe80\n\n0 421c7cc extra words\n"
+
+
+def all_of(path: Path, instructions: bool = False) -> list[tuple[int, int, int]]:
+    return [row for part in read(path, instructions) for row in rows(part)]
+
+
+def rows(part: Accesses) -> list[tuple[int, int, int]]:
+    return list(zip(part.address.tolist(), np.broadcast_to(part.size, len(part)).tolist(), part.store.tolist(), strict=True))
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_lackey_trace(tmp_path: Path) -> None:
+    data = [(0x1FFEFFE7C, 8, 0), (0x1FFEFFE80, 4, 1), (0x421C7CC, 4, 0), (0x421C7CC, 4, 1)]
+    place = write(tmp_path / "a.lackey", LACKEY)
+    assert all_of(place) == data
+    assert all_of(place, instructions=True) == [(0x4001000, 3, 0), *data]
+
+
+def test_a_din_trace(tmp_path: Path) -> None:
+    assert all_of(write(tmp_path / "a.din", DIN)) == [(0x1FFE7C, 4, 0), (0x1FFE80, 4, 1), (0x421C7CC, 4, 0)]
+
+
+def test_instructions_are_of_a_core_of_their_own(tmp_path: Path) -> None:
+    (part,) = read(write(tmp_path / "a", LACKEY), instructions=True)
+    assert part.core.tolist() == [1, 0, 0, 0, 0]
+
+
+def test_gzip_one_or_several_and_without_the_last_line_end(tmp_path: Path) -> None:
+    plain = all_of(write(tmp_path / "a", LACKEY))
+    assert all_of(write(tmp_path / "a.gz", gzip.compress(LACKEY.encode()))) == plain
+    halves = [gzip.compress(LACKEY[:70].encode()), gzip.compress(LACKEY[70:].encode())]
+    assert all_of(write(tmp_path / "b.gz", b"".join(halves))) == plain
+    assert all_of(write(tmp_path / "c", LACKEY.rstrip("=12\n"))) == plain[:-2] + plain[-2:]
+
+
+def test_pieces_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write(tmp_path / "a", LACKEY)
+    whole = all_of(place)
+    for piece in (1, 7, 64):
+        monkeypatch.setattr(trace_file, "PIECE", piece)
+        if piece > 4:  # the form must show in the first piece
+            assert all_of(place) == whole
+
+
+def test_addresses_of_64_bits(tmp_path: Path) -> None:
+    (part,) = read(write(tmp_path / "a", " L ffffffffff600000,8\n"))
+    assert part.address.view(np.uint64).tolist() == [0xFFFFFFFFFF600000]
+
+
+BAD = {
+    "text for an address": (" L 1000,8\n L hello,8\n", r"line 2: ' L hello,8' is no access of a lackey trace"),
+    "no size": (" L 1000\n", "line 1"),
+    "a size of zero": (" L 1000,0\n", "line 1"),
+    "a size of a gigabyte": (" L 1000,1000000000\n", "line 1"),
+    "beyond 64 bits": (" L 1ffffffffffffffff,8\n", "line 1"),
+    "negative": (" L -1000,8\n", "line 1"),
+    "underscores": (" L 10_00,8\n", "line 1"),
+    "an unknown kind": (" L 1000,8\n X 1000,8\n", "line 2"),
+    "another format": ("hello world\n", "neither lackey"),
+    "mixed": ("0 1000\n L 1000,8\n", "line 2: ' L 1000,8' is no access of a din trace"),
+    "an unknown label": ("0 1000\n7 1000\n", "line 2"),
+    "binary": (bytes(range(256)), "neither lackey|line 1"),
+    "one endless line": ("0" * 100_000, "line 1"),
+    "empty": ("", "no accesses"),
+    "only a heading": ("==1== Lackey\n", "no accesses"),
+    "escape sequences": (" L \x1b[2J,8\n", r"\\x1b"),
+}
+
+
+@pytest.mark.parametrize(("content", "match"), BAD.values(), ids=list(BAD))
+def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, content: str | bytes, match: str) -> None:
+    place = write(tmp_path / "a", content)
+    with pytest.raises(InputError, match=match) as caught:
+        all_of(place)
+    assert caught.value.path == str(place)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_truncated_gzip_file(tmp_path: Path) -> None:
+    place = write(tmp_path / "a.gz", gzip.compress(LACKEY.encode() * 100)[:-20])
+    with pytest.raises(InputError, match="truncated"):
+        all_of(place)
+
+
+def test_a_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
+    place = write(tmp_path / "a.gz", gzip.compress((" L 00001000,8\n" * 4_000_000).encode()))
+    seen: list[int] = []
+    with pytest.raises(InputError, match="inflates to more than"):
+        seen.extend(map(len, read(place)))
+    assert sum(seen) < 4_000_000
+
+
+def test_a_name_that_claims_gzip_and_a_broken_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a gzip file"):
+        all_of(write(tmp_path / "a.gz", LACKEY))
+    broken = bytearray(gzip.compress(LACKEY.encode() * 50))
+    broken[40:60] = b"\xff" * 20
+    with pytest.raises(InputError, match="broken"):
+        all_of(write(tmp_path / "b.gz", bytes(broken)))
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match="no such file"):
+        all_of(tmp_path / "nope")
+    with pytest.raises(InputError, match="is a folder"):
+        all_of(tmp_path)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[float] = []
+    for _ in read(write(tmp_path / "a", LACKEY), tell=told.append):
+        pass
+    assert told == [1.0]

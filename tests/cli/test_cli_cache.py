@@ -1,0 +1,105 @@
+"""`archsim cache`: programs and layers, text, JSON and page, and clear words for what cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = str(Path(__file__).parents[1] / "cache" / "valgrind" / "program.lackey.gz")
+TRACE = ("cache", "--hw", "i7_6700k", "--trace", PROGRAM)
+LAYER = ("cache", "--net", "alexnet", "--layer", "conv5")
+
+
+def test_a_program(cli: Any) -> None:
+    result = cli(*TRACE)
+    assert result.code == 0
+    for word in ("L1", "L2", "L3", "6,458 accesses", "demand", "fully associative LRU", "assumed  policy lru"):
+        assert word in result.out
+    assert result.err == ""
+
+
+def test_json_is_one_object_whose_counts_add_up(cli: Any) -> None:
+    answer = json.loads(cli(*TRACE, "--json").out)
+    assert answer["schema"] == "archsim-cache/1"
+    for level in answer["levels"]:
+        count = level["count"]
+        missed = count["read_misses"] + count["write_misses"]
+        assert level["cold"] + level["capacity"] + level["conflict"] == missed
+        assert level["miss_rate"] == pytest.approx(missed / (missed + count["read_hits"] + count["write_hits"]))
+    misses = [point[1] for point in answer["curve"]]
+    assert misses == sorted(misses, reverse=True)
+
+
+def test_plain_and_fast_say_the_same(cli: Any) -> None:
+    assert cli(*TRACE, "--json").out == cli(*TRACE, "--json", "--plain").out
+
+
+def test_instructions_are_a_second_core(cli: Any) -> None:
+    alone, both = (json.loads(cli(*TRACE, "--json", *more).out) for more in ((), ("--instructions",)))
+    assert both["cores"] == 2
+    assert both["accesses"] > alone["accesses"]
+
+
+def test_a_layer_on_a_gpu_and_on_a_cpu(cli: Any) -> None:
+    gpu = json.loads(cli(*LAYER, "--hw", "gtx_1080", "--json").out)
+    assert [level["name"] for level in gpu["levels"]] == ["L1", "L2"]
+    assert gpu["cores"] == 20
+    assert gpu["dram_bytes"] > 1e6
+    cpu = json.loads(cli(*LAYER, "--hw", "i7_6700k", "--json", "--no-curve").out)
+    assert [level["name"] for level in cpu["levels"]] == ["L1", "L2", "L3"]
+    assert cpu["curve"] == []
+    assert cpu["levels"][0]["cold"] is None
+
+
+def test_a_page(cli: Any, tmp_path: Path) -> None:
+    result = cli(*TRACE, "--html", str(tmp_path / "a.html"))
+    assert result.code == 0
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "fully associative" in page
+    assert "L3" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("--hw", "i7_6700k"), 2, "either --trace"),
+        (("--trace", PROGRAM), 2, "name a device"),
+        ((*LAYER[1:3], "--hw", "gtx_1080"), 2, "belong together"),
+        ((*LAYER[1:], "--hw", "gtx_1080", "--trace", PROGRAM), 2, "either --trace"),
+        ((*LAYER[1:3], "--layer", "conv9", "--hw", "gtx_1080"), 2, "unknown layer 'conv9'; nearest: conv"),
+        ((*LAYER[1:3], "--layer", "relu1", "--hw", "gtx_1080"), 2, "no matrix product"),
+        (("--net", "vgg_16", "--layer", "conv1_2", "--hw", "i7_6700k", "--batch", "1048576"), 2, "accesses, more than"),
+        ((*LAYER[1:], "--hw", "gtx_1080", "--instructions"), 2, "belongs to --trace"),
+        (("--hw", "i7_6700k", "--trace", "/nowhere"), 66, "no such file"),
+        (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.ways=0"), 65, "l1.ways"),
+        (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.size=33000B"), 2, "not a multiple of line x ways"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be(cli: Any, words: tuple[str, ...], code: int, text: str) -> None:
+    result = cli("cache", *words)
+    assert result.code == code, result.err
+    assert text in result.err
+    assert result.out == ""
+    assert "defect" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (gzip.compress(b" L 1000,8\n" * 1000)[:-12], "truncated"),
+        (gzip.compress(b" L 00001000,8\n" * 2_000_000), "inflates to more than"),
+        (b" L 1000,8\n L \x1b[2Jwhere,8\n", "line 2"),
+    ],
+    ids=["truncated", "bomb", "text for an address"],
+)
+def test_a_bad_trace(cli: Any, tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "a").write_bytes(content)
+    result = cli("cache", "--hw", "i7_6700k", "--trace", str(tmp_path / "a"), "--plain")
+    assert result.code == 65
+    assert text in result.err
+    assert len(result.err.splitlines()) == 1
+    assert "\x1b" not in result.err
