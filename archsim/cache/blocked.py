@@ -1,7 +1,7 @@
 """The addresses of a matrix product on one core of a CPU: blocked for its caches, operands copied into panels.
 
-The five loops around a micro-kernel of Goto and van de Geijn (2008), with block sizes that fill half of each level (Low et al.
-2016). All of A, B and C are row-major; a panel is read as a whole.
+The five loops around a micro-kernel of Goto and van de Geijn (2008), with the blocks of `archsim.cost.blocking`. All of A, B
+and C are row-major; a panel is read as a whole.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cache.access import Accesses
-from archsim.cost.cpu import last_level, micro_tile
+from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth
 from archsim.device.device import Cpu
 
 REGION = 1 << 36  # B between the tensors and panels
 A, B, C, PACKED_A, PACKED_B = (i * REGION for i in range(5))
-FILLED = 0.5  # of each cache, by the block that is to stay in it
+UNBOUNDED = 1 << 30  # columns of a block where there is no third level to hold them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,11 @@ class Blocks:
 def blocks_of(device: Cpu, element: int) -> Blocks:
     """The blocks that fit the caches of a device."""
     rows, columns = (int(side) for side in micro_tile(device))
-    k = max(1, int(FILLED * device.l1.size / (columns * element)))
-    m = max(rows, int(FILLED * device.l2.size / (k * element)) // rows * rows)
-    n = max(columns, int(FILLED * float(last_level(device)) / (k * element)) // columns * columns)
-    return Blocks(rows=rows, columns=columns, m=m, n=n, k=k)
+    m, n = (float(side(device, element)) for side in (block_rows, block_columns))
+    return Blocks(
+        rows=rows, columns=columns, k=int(panel_depth(device, element)), m=max(rows, int(m) // rows * rows),
+        n=max(columns, int(min(n, UNBOUNDED)) // columns * columns),
+    )  # fmt: skip
 
 
 def blocked_product(m: int, n: int, k: int, blocks: Blocks, element: int) -> Iterator[Accesses]:
