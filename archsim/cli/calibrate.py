@@ -10,7 +10,8 @@ from archsim.errors import EXIT
 
 @click.command("calibrate")
 @click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
-@click.option("--spec", "specs", multiple=True, metavar="FILE", help="Specs that the rows name by their ids.")
+@click.option("--spec", "specs", multiple=True, metavar="FILE",
+              help="Specs that the rows name by their ids; FILE.toml beside FILE.csv is found.")  # fmt: skip
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX", help="Only constants whose names begin so; all if not given.")
 @click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device.")
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
@@ -50,7 +51,7 @@ def command(
     given = load(calibration) if calibration else default()
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
-    cases, skips = read_files(measured, specs_by_id(specs))
+    cases, skips = read_files(measured, specs_by_id(specs, measured))
     every = thinned(with_power(cases) if of_energy else with_times(cases))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--threads", default=None, help="CPU threads, several by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--hw", default=None, metavar="SPEC", help="The spec the rows name: a device or a file; host if not given.")
+@click.option("--hw", default=None, metavar="SPEC", help="The spec the rows name: a device or a file; this machine if not given.")
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Undisturbed rounds of each cell.")
 @click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Most time for them.")
 @click.option("--per-op", is_flag=True, help="Also time every op, by the runtime's profiler.")
@@ -37,7 +38,8 @@ def command(
     """Run networks on this machine, with random weights, and write what they took as measurement rows.
 
     Each cell is warmed up and timed in rounds; a round in which the process had less than 90 % of its processor time is
-    disturbed and, where enough others are left, not counted. Rows are written cell by cell, so an interrupt keeps them.
+    disturbed and, where enough others are left, not counted. Rows are written cell by cell, so an interrupt keeps them. Beside
+    --out FILE.csv a new machine is probed and described in FILE.toml, where the other commands find it.
 
     \b
     Examples:
@@ -45,8 +47,8 @@ def command(
       archsim measure --net resnet_50 --batch 1,16 --threads 1,2 --per-op --out mine.csv
       archsim validate --measurements mine.csv --by network
       archsim detect --probe --out host.toml
-      archsim measure --net resnet_50 --hw host.toml --out mine.csv
-      archsim validate --measurements mine.csv --spec host.toml
+      archsim measure --net resnet_50 --hw host.toml --out other.csv
+      archsim validate --measurements other.csv --spec host.toml
     """
     from archsim.cli.options import names
     from archsim.host.system import allowed_here
@@ -54,7 +56,7 @@ def command(
     from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, whole_numbers
 
     open_session = opener(backend, device)
-    wanted = device_of(hw, device)
+    wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
     counts = whole_numbers(threads, "--threads") if threads else (_cores(wanted),)
     check_threads(counts, len(allowed_here()))
     plan = Plan(
@@ -77,6 +79,22 @@ def command(
             _say(f"{writer.rows} rows" + (f" in {out}" if out and writer.rows else ""))
     if refused:
         raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _described(out: str) -> str:
+    """The spec of this machine beside its measurements; probed and written if it is not there."""
+    from archsim.cli.options import spec_beside
+    from archsim.cli.progress import Progress
+    from archsim.files import write_text
+    from archsim.host.detect import detect
+
+    path = spec_beside(out)
+    if not Path(path).is_file():
+        with Progress() as tell:
+            found = detect(probe=True, tell=tell)
+        write_text(path, found.text)
+        _say(f"probed this machine and described it in {path}, which the rows name")
+    return path if "/" in path else f"./{path}"
 
 
 def _with_progress(plan: Plan, open_session: Open) -> Iterator[Result]:

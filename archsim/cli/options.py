@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -69,12 +70,18 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def specs_by_id(specs: Sequence[str]) -> dict[str, str]:
-    """The paths of spec files by the ids that they have inside."""
+def specs_by_id(specs: Sequence[str], measurements: Sequence[str] = ()) -> dict[str, str]:
+    """The paths of spec files by the ids that they have inside: those named, then those that lie beside measurements."""
     from archsim.device.catalog import find
 
-    paths = [path if "/" in path or path.endswith(".toml") else f"./{path}" for path in specs]
+    near = [path for path in map(spec_beside, measurements) if Path(path).is_file()]
+    paths = [path if "/" in path or path.endswith(".toml") else f"./{path}" for path in (*near, *specs)]
     return {find(path).identity.id: path for path in paths}
+
+
+def spec_beside(measurements: str) -> str:
+    """Where the spec of a file of measurements lies if nobody names one: the same name with another ending."""
+    return str(Path(measurements).with_suffix(".toml"))
 
 
 _TERM = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z")

@@ -22,7 +22,8 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 
 @click.command("validate")
 @click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
-@click.option("--spec", "specs", multiple=True, metavar="FILE", help="Specs that the rows name by their ids.")
+@click.option("--spec", "specs", multiple=True, metavar="FILE",
+              help="Specs that the rows name by their ids; FILE.toml beside FILE.csv is found.")  # fmt: skip
 @click.option("--add", default=None, metavar="FILE", help="Check a file for the corpus, and predict nothing.")
 @click.option("--source", default=None, help="Only rows of these sources (several by commas, here and below).")
 @click.option("--hardware", default=None, help="Only these devices.")
@@ -85,7 +86,7 @@ def command(
 
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, specs_by_id(specs))
+        cases, skips = read_files(measurements, specs_by_id(specs, measurements))
         request = _request(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
         if fold is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from archsim.host.probe import Probe
 from archsim.trace.trace import BoundTrace
 
 pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux describes itself")
@@ -17,8 +18,9 @@ QUICK = ("--rounds", "1", "--seconds", "0", "--threads", "1")
 
 @pytest.fixture
 def ready(monkeypatch: pytest.MonkeyPatch, pretended: type) -> None:
-    """Every network is ready to run, without a runtime."""
+    """Every network is ready to run, without a runtime, and a probe takes no time."""
     monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: pretended)
+    monkeypatch.setattr("archsim.host.detect.measure", lambda *_: Probe(clock_Hz={1: 2e9}))
 
 
 def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> None:
@@ -75,6 +77,20 @@ def test_what_was_measured_stands_beside_what_is_predicted(cli: Any, tmp_path: P
 
 
 @pytest.mark.usefixtures("ready")
+def test_a_new_machine_is_described_beside_its_rows(cli: Any, tmp_path: Path) -> None:
+    rows, spec = tmp_path / "mine.csv", tmp_path / "mine.toml"
+    assert "described it in" in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
+    assert 'boost = { value = "2.000 GHz", source = "archsim detect --probe"' in spec.read_text()
+    before = spec.read_text()
+    rows.unlink()
+    assert "described it in" not in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
+    assert spec.read_text() == before
+    assert json.loads(cli("validate", "--measurements", str(rows), "--json").out)["skipped"] == []
+    spec.unlink()
+    assert "name its file with --spec" in cli("validate", "--measurements", str(rows)).out
+
+
+@pytest.mark.usefixtures("ready")
 def test_rows_without_a_file_are_printed(cli: Any) -> None:
     rows = list(csv.DictReader(cli("measure", "--net", "resnet_56", *QUICK).out.splitlines()))
     assert [(row["network"], row["hardware"], row["value"]) for row in rows] == [("resnet_56", "host", "0.05")]
@@ -83,7 +99,7 @@ def test_rows_without_a_file_are_printed(cli: Any) -> None:
 
 @pytest.mark.usefixtures("ready")
 def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> None:
-    spec, rows = tmp_path / "mine.toml", str(tmp_path / "mine.csv")
+    spec, rows = tmp_path / "other.toml", str(tmp_path / "mine.csv")
     spec.write_text(cli("detect").out.replace('capacity = { value = "', 'capacity = { value = "1'))
     assert cli("measure", "--net", "resnet_56", "--hw", str(spec), "--out", rows, *QUICK).code == 0
     other = json.loads(cli("validate", "--measurements", rows, "--json").out)
