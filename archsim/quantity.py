@@ -37,6 +37,7 @@ UNITS = {
     "mm2": (False, False),
     "USD": (False, False),
     "img/s": (False, False),
+    "seq/s": (False, False),
 }
 COUNT = "1"  # a pure number: counts and fractions
 TEXT = "text"

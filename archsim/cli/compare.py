@@ -55,7 +55,7 @@ def command(net: str, hw: str, as_json: bool, as_csv: bool, **given: Any) -> Non
 
 def _side_by_side(results: list[Any]) -> str:
     from archsim.quantity import show
-    from archsim.report.text import clean, table
+    from archsim.report.text import clean, rate_unit, table
 
     first, fastest = results[0], results[0].latency_s
     rows = []
@@ -68,8 +68,9 @@ def _side_by_side(results: list[Any]) -> str:
              max(r.breakdown_s, key=lambda name: r.breakdown_s[name]), "yes" if r.fits else "NO",
              _errors(r))
         )  # fmt: skip
-    head = ("device", "stack", "clock", "latency", f"{100 * first.interval_level:.0f} % interval", "time", "img/s", "power",
-            "energy", "img/s/W", "limited by", "fits", "measured")  # fmt: skip
+    rate = rate_unit(first)
+    head = ("device", "stack", "clock", "latency", f"{100 * first.interval_level:.0f} % interval", "time", rate, "power",
+            "energy", f"{rate}/W", "limited by", "fits", "measured")  # fmt: skip
     title = f"{clean(first.network)}: {first.task}, batch {first.batch}, {first.precision}, {first.fidelity} model"
     return f"{title}\n\n{table(head, rows, left=2)}"
 

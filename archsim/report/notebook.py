@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.answer import Estimate
 from archsim.quantity import show, show_capacity
 from archsim.report.markup import text
-from archsim.report.text import METRIC_NAMES, METRIC_UNITS
+from archsim.report.text import METRIC_NAMES, METRIC_UNITS, rate_unit
 
 
 def snippet(estimate: Estimate) -> str:
@@ -31,9 +31,9 @@ def _totals(e: Estimate) -> list[tuple[str, str]]:
     split = sorted(((time, name) for name, time in e.breakdown_s.items() if time > 0.0005 * e.latency_s), reverse=True)
     return [
         ("latency", f"{show(e.latency_s, 's')} ({level})"),
-        ("throughput", show(e.throughput_per_s, "img/s")),
+        ("throughput", show(e.throughput_per_s, rate_unit(e))),
         ("power", show(e.power_w, "W", 3)),
-        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W"),
+        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W"),
         ("limited by", ", ".join(f"{name} {100 * time / e.latency_s:.1f} %" for time, name in split)),
         ("memory", f"{show(e.memory_bytes, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'does not fit'}"),

@@ -13,6 +13,7 @@ from archsim.report.markup import Cell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
+from archsim.report.text import energy_parts, rate_unit
 
 # The browser itself then refuses to load anything: all that the page needs stands in it.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -61,17 +62,19 @@ def _warnings(e: Estimate) -> str:
 
 
 def _totals(e: Estimate) -> str:
-    low, high = e.latency_interval_s
+    (low, high), (least, most) = e.latency_interval_s, e.power_interval_w
     rate = e.flop / e.latency_s
     each = f"; {show(e.energy_j / e.batch, 'J', 3)} per input" if e.batch > 1 else ""
     fits = "fits" if e.fits else '<span class="bad">does not fit</span>'
     cards = [
         ("latency", show(e.latency_s, "s"),
          f"{100 * e.interval_level:.0f} % interval: {show(low, 's', 3)} to {show(high, 's', 3)}"),
-        ("throughput", show(e.throughput_per_s, "img/s"), f"batch {e.batch}, {show(rate, 'FLOP/s', 3)}"),
-        ("power", show(e.power_w, "W", 3), "mean over the batch"),
+        ("throughput", show(e.throughput_per_s, rate_unit(e)), f"batch {e.batch}, {show(rate, 'FLOP/s', 3)}"),
+        ("power", show(e.power_w, "W", 3),
+         f"{100 * e.interval_level:.0f} % interval: {show(least, 'W', 3)} to {show(most, 'W', 3)}; at most "
+         f"{show(e.power_limit_w, 'W', 3)}"),
         ("energy", show(e.energy_j, "J", 3), f"per batch{each}"),
-        ("efficiency", f"{e.throughput_per_w:.3g} img/s/W",
+        ("efficiency", f"{e.throughput_per_w:.3g} {rate_unit(e)}/W",
          f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", show(e.memory_bytes, "B", 3), f"of {show_capacity(e.memory_capacity_bytes)}: {fits}"),
     ]  # fmt: skip
@@ -79,7 +82,7 @@ def _totals(e: Estimate) -> str:
         f'<div><dt>{name}</dt><dd class="big">{text(value)}</dd><dd class="note">{note}</dd></div>'
         for name, value, note in cards
     )
-    return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {_memory_uses(e)}.</p>'
+    return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {_memory_uses(e)}. Energy is {energy_parts(e)}.</p>'
 
 
 def _memory_uses(e: Estimate) -> str:

@@ -72,6 +72,16 @@ def _layer(op: OpEstimate, latency: float) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def rate_unit(e: Estimate) -> str:
+    """The unit of the throughput: what one sample of the network is."""
+    return "img/s" if e.seq_len is None else "seq/s"
+
+
+def energy_parts(e: Estimate) -> str:
+    """The components of the energy, as shares."""
+    return ", ".join(f"{name} {100 * part / e.energy_j:.0f} %" for name, part in e.energy_breakdown_j.items() if part)
+
+
 def totals(e: Estimate) -> str:
     """The answer in figures."""
     low, high = e.latency_interval_s
@@ -82,11 +92,10 @@ def totals(e: Estimate) -> str:
     lines = [
         ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
-        ("throughput", f"{e.throughput_per_s:.4g} img/s"),
+        ("throughput", f"{e.throughput_per_s:.4g} {rate_unit(e)}"),
         ("power", f"{show(e.power_w, 'W', 3)} ({show(e.power_interval_w[0], 'W', 3)} to "
                   f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary})"),
-        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} img/s/W: "
-                   + ", ".join(f"{name} {100 * part / e.energy_j:.0f} %" for name, part in e.energy_breakdown_j.items() if part)),
+        ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in split)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "

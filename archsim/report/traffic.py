@@ -84,11 +84,13 @@ def _medians(rows: Sequence[Row]) -> str:
 
 def traffic_page(rows: Sequence[Row]) -> str:
     """A page of tables with two scatter plots as SVG."""
-    head = ("device", "network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "DRAM simulated", "error", "L2 model",
+    head = ("network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "DRAM simulated", "error", "L2 model",
             "L2 simulated", "error")  # fmt: skip
+    devices = dict.fromkeys(row.hardware for row in rows)
+    tables = [f"<h2>{text(name)}</h2>{table(head, [_cells(row) for row in rows if row.hardware == name])}" for name in devices]
     sections = [
         "<h1>Closed-form traffic beside simulated caches</h1>", f'<p class="asked">{text(_medians(rows))}</p>',
-        f'<p class="quiet">{text(HOW)}</p>', svg(rows), table(head, map(_cells, rows)), "<h2>The largest disagreements</h2>",
+        f'<p class="quiet">{text(HOW)}</p>', svg(rows), *tables, "<h2>The largest disagreements</h2>",
         "".join(f"<h3>{text(what)}</h3><p>{text(why)}</p>" for what, why in WHY),
     ]  # fmt: skip
     return document("Closed-form traffic beside simulated caches", sections)
@@ -96,7 +98,7 @@ def traffic_page(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> tuple[Cell, ...]:
     return (
-        words(row.hardware), words(row.network), words(row.layer), words(row.kernel), words(row.tile),
+        words(row.network), words(row.layer), words(row.kernel.replace("_", " ")), words(row.tile.replace("x", " x ")),
         number(row.waves, "1"), percent(row.share, ".0f"), number(row.dram_model, "B"), number(row.dram_simulated, "B"),
         percent(row.dram_error, "+.1f"), number(row.l2_model, "B"), number(row.l2_simulated, "B"), percent(row.l2_error, "+.1f"),
     )  # fmt: skip
@@ -109,7 +111,7 @@ COLOURS = {"gtx_1080": "#0072b2", "titan_x_maxwell": "#d55e00"}
 def svg(rows: Sequence[Row]) -> str:
     """Model over simulation, for DRAM and for L2, on logarithmic axes; dashed: 15 % more and less."""
     plots = [_plot(rows, name, title, i) for i, (name, title) in enumerate((("dram", "DRAM"), ("l2", "L2")))]
-    width, height = 2 * (SIDE + MARGIN) + 10, SIDE + MARGIN + 24
+    width, height = 2 * (SIDE + MARGIN) + 30, SIDE + MARGIN + 24
     legend = "".join(
         f'<circle cx="{MARGIN + 8 + 170 * i}" cy="10" r="4" fill="{colour}"/>'
         f'<text x="{MARGIN + 16 + 170 * i}" y="14">{name}</text>'
@@ -143,7 +145,7 @@ def _plot(rows: Sequence[Row], name: str, title: str, i: int) -> str:
         parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" {look}><title>{tip}</title></circle>')
     for power in range(low, high + 1):
         x0, y0 = at(10.0**power, 10.0**power)
-        shown = show(10.0**power, "B", 1)
+        shown = show(10.0**power, "B", 4)
         parts.append(f'<text x="{x0:.1f}" y="{top + SIDE + 16}" text-anchor="middle">{shown}</text>')
         parts.append(f'<text x="{left - 6}" y="{y0 + 4:.1f}" text-anchor="end">{shown}</text>')
     parts.append(f'<text x="{left + SIDE / 2}" y="{top + SIDE + 36}" text-anchor="middle">{title}, simulated (up: model)</text>')

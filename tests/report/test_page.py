@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from archsim.answer import Estimate
+from archsim.answer import Estimate, estimate
 from archsim.device import catalog
 from archsim.device.spec import Spec
 from archsim.quantity import show, show_capacity
@@ -177,3 +177,9 @@ def test_the_spec_of_another_device_is_refused(alexnet: Estimate) -> None:
 def test_importing_a_report_does_not_import_plotly(module: str) -> None:
     check = f"import sys, archsim.report.{module}; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_sample_of_a_language_model_is_a_sequence() -> None:
+    bert = estimate(net="bert_base", hw="a100_sxm4_40gb", precision="fp16", seq_len=64)
+    assert " seq/s" in page(bert, catalog.find("a100_sxm4_40gb"))
+    assert " img/s" not in page(bert, catalog.find("a100_sxm4_40gb"))
