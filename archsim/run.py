@@ -67,7 +67,8 @@ def run(query: Query) -> Run:
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
-    feed = feed_time(input_bytes(query.trace.ops), query.stack, device, constants) * overheads
+    size = input_bytes(query.trace.ops) if query.stack.inputs == "host" else 0.0
+    feed = feed_time(size, query.stack, device, constants) * overheads
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
