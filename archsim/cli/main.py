@@ -17,6 +17,7 @@ COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
     "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

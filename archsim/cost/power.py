@@ -62,7 +62,8 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
     """Energy of one multiply-accumulate beyond the clocks of its unit [J]; `node` is `node_energy`.
 
     A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times as much as an fp32 lane on
-    operands of 16 bits, and in proportion to their width on others. A CPU spends `energy.core_mac` nodes' worth on a lane of fp32.
+    operands of 16 bits, and in proportion to their width on others. A CPU spends `energy.core_mac` nodes' worth on a lane of
+    fp32.
     """
     if isinstance(device, Gpu):
         lane = node * (1.0 - constants["energy.clock"]) * volt**2
