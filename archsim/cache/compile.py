@@ -35,7 +35,7 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in CALLEES_FIRST.items():
-        names: dict[str, Any] = dict(vars(module))
+        names: dict[str, Any] = {**vars(module), "STOPS": False}
         for name in functions:
             plain = getattr(module, name)
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)

@@ -26,6 +26,8 @@ SECTORS = (1 << DIRTY) - 1
 # slot, and an empty slot, whose time is 0, comes first.
 TICK = 1 << 26
 FARTHEST = 3  # a re-reference prediction of two bits (Jaleel et al. 2010, SRRIP-HP with M = 2)
+# Whether a search for a tag ends where it has found it. As machine code it compares all ways at once instead.
+STOPS = True
 MOST_PER_REQUEST = 3  # requests that one request makes below: a fetch, a victim, a write that goes through
 
 Ints = Any  # a list of int, or an array of int64
@@ -136,7 +138,8 @@ def serve(
         for place in range(first, first + ways):
             if cells[place] == line:
                 slot = place
-                break
+                if STOPS:
+                    break
         if slot >= 0:
             held = slot + ways + ways
             missing = mask & ~cells[held]
