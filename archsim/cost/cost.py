@@ -60,16 +60,20 @@ def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH
     3.0
     """
     peak = np.maximum(reduce(np.maximum, bounds.values()), np.finfo(float).tiny)
-    cubic = np.flatnonzero(np.broadcast_to(np.asarray(exponent) == ASYNCHRONOUS, peak.shape[-1:]))
+    cubic = np.broadcast_to(np.asarray(exponent) == ASYNCHRONOUS, peak.shape[-1:])
+    least = np.where(cubic, 0.0, 1.0)  # shares are at most 1, so that the larger of the two is the share where it counts thrice
     total = np.zeros_like(peak)
     for bound in bounds.values():
         share = bound / peak
-        power = share * share
-        power[..., cubic] *= share[..., cubic]
+        power = np.maximum(share, least)
+        power *= share
+        power *= share
         total += power
     root = np.sqrt(total)
-    root[..., cubic] = np.cbrt(total[..., cubic])
-    return np.asarray(peak * root)
+    columns = np.flatnonzero(cubic)
+    root[..., columns] = np.cbrt(total[..., columns])
+    root *= peak
+    return root
 
 
 @dataclass(frozen=True, kw_only=True)
