@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -15,6 +16,7 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.query import Query
+from archsim.same import Same
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
@@ -34,26 +36,58 @@ class HostTime:
         return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
-    """A network on D variants of a device. Arrays are [D, N], N ops in execution order; `energy` is by component."""
+    """A network on D variants of a device. Arrays are [D, N], N ops in execution order, and computed when they are asked for."""
 
     lowered: Lowered
     cost: PlanCost
     timeline: Timeline
-    dram_bytes: Array
-    energy: Mapping[str, Array]
-    host_s: Array  # what the host spends on each op
+    host: HostTime
+    idle: float | Array  # what the device draws while it waits for the host [W]
+
+    @cached_property
+    def dram_bytes(self) -> Array:
+        """Memory traffic of each op [B]."""
+        return spread(self.cost.dram_bytes, self.lowered.plan_of)
+
+    @cached_property
+    def energy(self) -> Mapping[str, Array]:
+        """Energy of each op by component [J]: that of its kernels, and the idle power while the host is waited for."""
+        found = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
+        return {**found, "base": found["base"] + self.idle * self.timeline.wait_s}
 
     @property
     def energy_j(self) -> Array:
-        """Energy of each op [J], [D, N]: the sum of its components."""
-        return np.asarray(np.sum(np.broadcast_arrays(*self.energy.values()), axis=0))
+        """Energy of each op [J]: the sum of its components."""
+        return np.asarray(reduce(np.add, self.energy.values()))
+
+    @cached_property
+    def host_s(self) -> Array:
+        """What the host spends on each op [s]."""
+        return spread(self.host.issue_s + self.host.stall_s, self.lowered.plan_of)
 
     @property
     def latency_s(self) -> Array:
         """Time of one batch, [D]."""
         return self.timeline.latency_s
+
+    @property
+    def total_energy_j(self) -> Array:
+        """Energy of one batch, [D]."""
+        of_plans = (self.cost.total_energy_j * self._times).sum(axis=-1)
+        return np.asarray(of_plans + np.ravel(self.idle) * self.timeline.wait_s.sum(axis=-1))
+
+    @property
+    def total_dram_bytes(self) -> Array:
+        """Memory traffic of one batch, [D]."""
+        return np.asarray((self.cost.dram_bytes * self._times).sum(axis=-1))
+
+    @property
+    def _times(self) -> Array:
+        """How many ops each plan is of, [O]."""
+        plans = self.lowered.plan_of
+        return np.bincount(plans[plans >= 0], minlength=self.cost.time_s.shape[-1]).astype(float)
 
 
 def run(query: Query) -> Run:
@@ -67,16 +101,13 @@ def run(query: Query) -> Run:
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
-    size = input_bytes(query.trace.ops) if query.stack.inputs == "host" else 0.0
+    size = _input_bytes(Same(query.trace.ops)) if query.stack.inputs == "host" else 0.0
     feed = feed_time(size, query.stack, device, constants) * overheads
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
     timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
-    dram = spread(cost.dram_bytes, lowered.plan_of)
-    energy = op_energy(cost, lowered.plan_of, timeline, device)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy=energy,
-               host_s=spread(host.issue_s + host.stall_s, lowered.plan_of))  # fmt: skip
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle)
 
 
 def lowered_of(query: Query) -> Lowered:
@@ -96,13 +127,6 @@ def mean_clock(query: Query, result: Run) -> Array:
     if query.limit is None or not (time > 0).all():
         return asked
     return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
-
-
-def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device) -> dict[str, Array]:
-    """Energy of each op by component [J], [D, N]: that of its kernels, and the idle power while the host is waited for."""
-    energy = {name: spread(part, plan_of) for name, part in cost.energy_j.items()}
-    idle = np.maximum(timeline.op_time_s - spread(cost.time_s, plan_of), 0.0)
-    return {**energy, "base": energy["base"] + device.power.idle * idle}
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
@@ -175,6 +199,11 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
     read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
     sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+@lru_cache(maxsize=256)
+def _input_bytes(ops: Same[tuple[BoundOp, ...]]) -> float:
+    return input_bytes(ops.it)
 
 
 def feed_time(size: float, stack: Stack, device: Device, constants: Calibration) -> Array | float:

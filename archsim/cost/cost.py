@@ -60,16 +60,20 @@ def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH
     3.0
     """
     peak = np.maximum(reduce(np.maximum, bounds.values()), np.finfo(float).tiny)
-    cubic = np.flatnonzero(np.broadcast_to(np.asarray(exponent) == ASYNCHRONOUS, peak.shape[-1:]))
+    cubic = np.broadcast_to(np.asarray(exponent) == ASYNCHRONOUS, peak.shape[-1:])
+    least = np.where(cubic, 0.0, 1.0)  # shares are at most 1, so that the larger of the two is the share where it counts thrice
     total = np.zeros_like(peak)
     for bound in bounds.values():
         share = bound / peak
-        power = share * share
-        power[..., cubic] *= share[..., cubic]
+        power = np.maximum(share, least)
+        power *= share
+        power *= share
         total += power
     root = np.sqrt(total)
-    root[..., cubic] = np.cbrt(total[..., cubic])
-    return np.asarray(peak * root)
+    columns = np.flatnonzero(cubic)
+    root[..., columns] = np.cbrt(total[..., columns])
+    root *= peak
+    return root
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +92,12 @@ class Choice:
     @cached_property
     def option(self) -> Index:
         """The option of each plan, [D, O]; the first one on a tie."""
-        return _first(self.option_time_s, self.plan_time_s, self.kernels.plan_start)
+        return _first(self.option_time_s, self.plan_time_s, self.kernels.plan_start, self.kernels.nest.options)
 
     @cached_property
     def variant(self) -> Index:
         """The variant of each kernel, [D, K]; the first one on a tie."""
-        return _first(self.time_s, self.kernel_time_s, self.kernels.kernel_start)
+        return _first(self.time_s, self.kernel_time_s, self.kernels.kernel_start, self.kernels.nest.variants)
 
     @cached_property
     def ran(self) -> tuple[Index, NDArray[np.bool_]]:
@@ -103,9 +107,10 @@ class Choice:
         taken[self.option] = True
         among = np.flatnonzero(taken[nest.option_of])
         kernel = self.kernels.kernel_of[among]
-        start = np.flatnonzero(np.diff(kernel, prepend=-1))
-        fastest = _first(self.time_s[:, among], self.kernel_time_s[:, kernel[start]], start)
-        runs = np.arange(among.size) == np.repeat(fastest, np.diff(start, append=among.size), axis=-1)
+        start = np.flatnonzero(np.concatenate(([True], kernel[1:] != kernel[:-1])))
+        lengths = nest.variants[kernel[start]]
+        fastest = _first(self.time_s[:, among], self.kernel_time_s[:, kernel[start]], start, lengths)
+        runs = np.arange(among.size) == np.repeat(fastest, lengths, axis=-1)
         runs &= self.option[:, nest.plan_of[among]] == nest.option_of[among]
         ever = runs.any(axis=0)
         return among[ever], runs[:, ever]
@@ -120,9 +125,8 @@ def choose(cost: Cost, kernels: Kernels) -> Choice:
     return Choice(kernels=kernels, time_s=time, kernel_time_s=kernel_time, option_time_s=option_time, plan_time_s=plan_time)
 
 
-def _first(time: Array, best: Array, start: Index) -> Index:
+def _first(time: Array, best: Array, start: Index, lengths: Index) -> Index:
     """Position of the minimum inside each group of columns, whose values are `best`; the first one on a tie."""
-    lengths = np.diff(start, append=time.shape[-1])
     at_best = time == np.repeat(best, lengths, axis=-1)
     positions = np.where(at_best, np.arange(time.shape[-1]), time.shape[-1])
     return np.minimum.reduceat(positions, start, axis=-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +33,8 @@ class PlanCost(Protocol):
     def dram_bytes(self) -> Array: ...  # noqa: D102
     @property
     def energy_j(self) -> Mapping[str, Array]: ...  # noqa: D102
+    @property
+    def total_energy_j(self) -> Array: ...  # noqa: D102
     @property
     def clocks(self) -> Array: ...  # noqa: D102
     @property
@@ -123,6 +125,11 @@ class ChosenCost:
     def energy_j(self) -> Mapping[str, Array]:
         """Energy of each plan by component."""
         return {name: self._summed(part) for name, part in self.spend(self._ran).items()}
+
+    @property
+    def total_energy_j(self) -> Array:
+        """Energy of each plan, all components together."""
+        return self._summed(reduce(np.add, self.spend(self._ran).values()))
 
     @cached_property
     def variant_energy_j(self) -> Mapping[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -36,6 +37,12 @@ class Roof:
     variants: Cost | None = None
     choice: Choice | None = None
     variant_energy_j: Mapping[str, Array] = field(default_factory=dict)
+
+
+    @property
+    def total_energy_j(self) -> Array:
+        """Energy of each plan, all components together."""
+        return np.asarray(reduce(np.add, self.energy_j.values()))
 
 
 def units(device: Device, threads: Array | float) -> Array | float:

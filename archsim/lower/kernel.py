@@ -100,10 +100,14 @@ _KERNEL_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Nest:
-    """Where the variants of some kernels belong: the option and the plan of each, [V], and the workspace of each option, [P]."""
+    """Where the variants of some kernels belong: the option and the plan of each, [V]; how many variants a kernel and options
+    a plan has; the workspace of each option, [P].
+    """
 
     option_of: Index
     plan_of: Index
+    variants: Index  # of each kernel, [K]
+    options: Index  # of each plan, [O]
     workspace: Array
 
 
@@ -173,7 +177,9 @@ class Kernels:
         option = np.repeat(np.arange(len(self.options)), np.diff(self.option_start, append=len(self.kernels)))[self.kernel_of]
         plan = np.repeat(np.arange(len(self.plan_start)), np.diff(self.plan_start, append=len(self.options)))[option]
         workspace = np.array([option.workspace for option in self.options], dtype=float)
-        return Nest(option_of=option, plan_of=plan, workspace=workspace)
+        variants = np.diff(self.kernel_start, append=self.m.size)
+        options = np.diff(self.plan_start, append=len(self.options))
+        return Nest(option_of=option, plan_of=plan, variants=variants, options=options, workspace=workspace)
 
     @property
     def launches(self) -> Array:

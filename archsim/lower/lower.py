@@ -14,6 +14,7 @@ from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
 from archsim.lower.processor import on_cpu
+from archsim.same import Same
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
@@ -57,16 +58,18 @@ def lower(
         raise Unsupported(f"stack {stack.id} is for a {stack.kind}, not a {device_kind}; `archsim list stacks` prints others")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
-    context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training,
-                      tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor,
-                      architecture=architecture)  # fmt: skip
-    return _lowered(_Network(ops=tuple(ops), context=context))
+    on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
+    return _lowered(Same(tuple(ops)), Same(stack), device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture)
 
 
 @lru_cache(maxsize=128)
-def _lowered(network: _Network) -> Lowered:
-    ops, context = network.ops, network.context
-    stack, device_kind = context.stack, context.device_kind
+def _lowered(
+    network: Same[tuple[BoundOp, ...]], library: Same[Stack], device_kind: str, element: int, training: bool, tensor: bool,
+    architecture: str,
+) -> Lowered:  # fmt: skip
+    ops, stack = network.it, library.it
+    context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
+                      architecture=architecture)  # fmt: skip
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of = []
@@ -88,26 +91,6 @@ def _lowered(network: _Network) -> Lowered:
 
 def _on_tensor_cores(device_kind: str, precision: str) -> bool:
     return device_kind == "gpu" and precision in TENSOR_PRECISIONS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Network:
-    """The ops of a network in their context, equal to others if ops and stack are the very same."""
-
-    ops: tuple[BoundOp, ...]
-    context: Context
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Network) and self._key == other._key
-
-    @property
-    def _key(self) -> tuple[object, ...]:
-        context = self.context
-        return (id(self.ops), id(context.stack), context.device_kind, context.element, context.training, context.tensor,
-                context.architecture)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -144,7 +144,7 @@ def _column(column: Array) -> Array | float:
 
 def totals(query: Query, result: Run) -> dict[str, Array]:
     """The outputs of a run, each [D], or [1] where no variant differs."""
-    latency, energy = result.latency_s, result.energy_j.sum(axis=-1)
+    latency, energy = result.latency_s, result.total_energy_j
     memory = needed_bytes(query, result)
     capacity = np.ravel(np.asarray(query.spec.device.memory.capacity))
     return {
@@ -153,7 +153,7 @@ def totals(query: Query, result: Run) -> dict[str, Array]:
         "power_w": energy / latency,
         "energy_j": energy,
         "throughput_per_w": query.batch / energy,
-        "dram_bytes": result.dram_bytes.sum(axis=-1),
+        "dram_bytes": result.total_dram_bytes,
         "memory_bytes": memory,
         "fits": np.asarray(memory <= USABLE * capacity, dtype=float),
         "clock_hz": mean_clock(query, result),

@@ -15,6 +15,7 @@ import archsim
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
 from archsim.query import Query, ask
+from archsim.run import lowered_of
 from archsim.study.axis import Axis, BadAxis
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 from archsim.study.link import Link
@@ -68,6 +69,11 @@ class Space:
         return (*(axis.knob for axis in self.axes), *(link.knob for link in self.links))
 
     @property
+    def whole(self) -> frozenset[str]:
+        """The axes of whole numbers."""
+        return frozenset(axis.knob for axis in self.axes if axis.whole)
+
+    @property
     def parts(self) -> int:
         """How many parts there are."""
         return len(self.bases) * -(-self.each // CHUNK)
@@ -106,13 +112,15 @@ class Space:
         return {axis.knob: found[axis.knob] for axis in self.axes}
 
     def checked(self) -> list[Query]:
-        """The questions at all bases, if the space makes sense for them.
+        """The questions at all bases, if the space makes sense for them and, where no words are varied, they can run.
 
         Raises BadAxis, UnknownName, or what `ask` raises.
         """
         _check_shape(self)
         queries = [self.query(base) for base in range(len(self.bases))]
         for query in queries:
+            if not any(axis.words for axis in self.axes):
+                lowered_of(query)
             for knob in self.knobs:
                 if knob not in CHOICES:
                     meaning(query.spec.kind, knob)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from archsim.study.sweep import Chunk, names, rows
 SCHEMA = "archsim-sweep/1"
 PATIENCE = 5.0  # s to wait for another process that reads or writes the file
 TYPES = {"text": "TEXT"}
-INTEGERS = ("point", "batch", "seq_len", "threads", "fits")
+INTEGERS = ("point", "fits")
 
 
 class Store:
@@ -36,7 +36,7 @@ class Store:
     @property
     def whole(self) -> frozenset[str]:
         """The columns of whole numbers."""
-        return frozenset(name for name in self.columns if name in INTEGERS)
+        return frozenset(INTEGERS) | self.space.whole
 
     def about(self) -> dict[str, Any]:
         """What the file says about itself: schema, version, units, and everything that decides the results."""
@@ -86,7 +86,7 @@ def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resum
             if there:
                 _check(path, connection, record)
             else:
-                _create(connection, record, columns)
+                _create(connection, record, columns, space.whole)
             (count,) = connection.execute("SELECT count(*) FROM points").fetchone()
         except BaseException:
             connection.close()
@@ -97,8 +97,10 @@ def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resum
         connection.close()
 
 
-def _create(connection: sqlite3.Connection, record: Mapping[str, Any], columns: Mapping[str, str]) -> None:
-    kinds = {name: "INTEGER" if name in INTEGERS else TYPES.get(unit, "REAL") for name, unit in columns.items()}
+def _create(
+    connection: sqlite3.Connection, record: Mapping[str, Any], columns: Mapping[str, str], whole: Collection[str]
+) -> None:
+    kinds = {name: "INTEGER" if name in INTEGERS or name in whole else TYPES.get(unit, "REAL") for name, unit in columns.items()}
     kinds["point"] = "INTEGER PRIMARY KEY"
     fields = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
     about = {"schema": SCHEMA, "units": columns, **record}

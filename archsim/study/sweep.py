@@ -11,7 +11,7 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.query import Query
 from archsim.study.grid import OUTPUTS, Outcomes, outcomes
-from archsim.study.knob import ARGUMENTS, CHOICES, WORDS, meaning
+from archsim.study.knob import CHOICES, WORDS, meaning
 from archsim.study.space import Part, Space
 
 TIMED = 256  # points that are timed to say how long all of them take
@@ -52,16 +52,13 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     lists: list[Iterable[Any]] = [range(chunk.part.start, chunk.part.stop)]
     size = chunk.part.stop - chunk.part.start
     lists += [[chunk.network] * size, [chunk.hardware] * size]
-    lists += [_listed(chunk.columns[knob], knob in WHOLE) for knob in space.knobs]
+    lists += [_listed(chunk.columns[knob], knob in space.whole) for knob in space.knobs]
     sound = [not problem for problem in chunk.outcomes.problems]
     for name in OUTPUTS:
         values = _listed(chunk.outcomes.values[name], name == "fits" and all(sound))
         lists.append(values if all(sound) else [v if ok else None for v, ok in zip(values, sound, strict=True)])
     lists.append([problem or None for problem in chunk.outcomes.problems])
     return zip(*lists, strict=True)
-
-
-WHOLE = frozenset(knob for knob, unit in ARGUMENTS.items() if unit.whole)
 
 
 def _listed(column: Any, whole: bool) -> list[Any]:

@@ -19,7 +19,7 @@ from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
 from archsim.query import clock_of, highest_clock_of, limit_of
-from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, op_energy, spread
+from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.validate.case import Case
@@ -145,7 +145,8 @@ def _values(
         timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
         latency = float(timeline.latency_s[0])
         if case.metric in ("power_w", "energy_j"):
-            energy = float(sum(part.sum() for part in op_energy(cost, plan_of, timeline, device).values()))
+            idle = float(np.ravel(device.power.idle)[0]) * float(timeline.wait_s.sum())
+            energy = float(spread(cost.total_energy_j, plan_of).sum()) + idle
             values.append(energy / latency if case.metric == "power_w" else energy)
         elif case.metric == "clock_hz":
             values.append(float(spread(cost.clocks, plan_of).sum() / spread(cost.time_s, plan_of).sum()))

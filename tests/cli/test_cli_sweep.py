@@ -1,0 +1,185 @@
+"""`archsim sweep` on the command line: what it prints, what it refuses, what a signal leaves behind."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import archsim
+from archsim.cli import sweep
+
+from .conftest import Cli
+
+BASE = ("sweep", "--net", "alexnet", "--hw", "gtx_1080")
+ROOT = Path(__file__).parents[2]
+
+
+def test_rows_on_standard_output_are_single_estimates(cli: Cli) -> None:
+    found = cli(*BASE, "--vary", "memory.bandwidth=100GB/s:400GB/s:3log", "--vary", "batch=1,4")
+    rows = list(csv.DictReader(io.StringIO(found.out)))
+    assert found.code == 0
+    assert len(rows) == 6
+    assert [(row["batch"], float(row["memory.bandwidth"])) for row in rows[:4]] == [
+        ("1", 100e9), ("1", 200e9), ("1", 400e9), ("4", 100e9)
+    ]  # fmt: skip
+    alone = archsim.estimate("alexnet", "gtx_1080", batch=4, settings={"memory.bandwidth": "100 GB/s"})
+    for name in ("latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes"):
+        assert float(rows[3][name]) == pytest.approx(getattr(alone, name), rel=1e-12)
+
+
+def test_a_file_is_written_and_can_be_resumed_but_not_overwritten(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "study.sqlite"
+    words = (*BASE, "--vary", "sm.count=8:160:8", "--out", str(out))
+    first = cli(*words)
+    assert first.code == 0
+    assert "20 points" in first.out
+    assert f"wrote 20 points to {out}" in first.err
+    again = cli(*words)
+    assert (again.code, "--resume goes on" in again.err) == (65, True)
+    assert cli(*words, "--resume").code == 0
+    connection = sqlite3.connect(out)
+    assert connection.execute("SELECT count(*), typeof(max(\"sm.count\")) FROM points").fetchall() == [(20, "integer")]
+    about = {key: json.loads(value) for key, value in connection.execute("SELECT * FROM study")}
+    connection.close()
+    assert about["schema"] == "archsim-sweep/1"
+    assert about["bases"][0]["spec_hash"] == archsim.estimate("alexnet", "gtx_1080").provenance["spec_hash"]
+    assert about["units"]["latency_s"] == "s"
+
+
+def test_csv_has_its_provenance_beside_it(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "study.csv"
+    assert cli(*BASE, "--vary", "sm.count=8,16", "--out", str(out)).code == 0
+    assert sorted(os.listdir(tmp_path)) == ["study.csv", "study.csv.json"]
+    assert len(out.read_text().splitlines()) == 3
+    assert json.loads(Path(f"{out}.json").read_text())["vary"] == ["sm.count=8,16"]
+    assert cli(*BASE, "--vary", "sm.count=8,16", "--out", str(out)).code == 65
+
+
+def test_parquet_holds_the_same_rows(cli: Cli, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    words = (*BASE, "--vary", "sm.count=8,16", "--vary", "precision=fp32,tf32", "--out")
+    assert cli(*words, str(tmp_path / "a.parquet")).code == 0
+    assert cli(*words, str(tmp_path / "b.sqlite")).code == 0
+    table = parquet.read_table(tmp_path / "a.parquet")
+    connection = sqlite3.connect(tmp_path / "b.sqlite")
+    rows = connection.execute("SELECT * FROM points").fetchall()
+    connection.close()
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
+    assert b"archsim" in table.schema.metadata
+
+
+def test_points_that_are_no_machine_are_kept_with_their_reason(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "study.sqlite"
+    found = cli(*BASE, "--vary", "power.idle=5W,500W", "--vary", "precision=fp32,tf32", "--out", str(out))
+    assert found.code == 0
+    assert "3 of them no machine or not modelled" in found.out
+    assert "power.idle: 500 W is more than power.tdp (180 W)" in found.out
+    connection = sqlite3.connect(out)
+    assert connection.execute("SELECT count(*) FROM points WHERE latency_s IS NULL AND fits IS NULL").fetchone() == (3,)
+    connection.close()
+
+
+def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
+    found = cli(*BASE, "--vary", "sm.schedulers=1,2,4", "--vary", "sm.count=8,16")
+    assert "archsim: sm.schedulers changes no output\n" in found.err
+    assert "sm.count" not in found.err
+
+
+def test_linked_keys_move_together(cli: Cli) -> None:
+    found = cli(*BASE, "--vary", "sm.count=20,40", "--link", "l2.bandwidth=sm.count", "--link", "power.tdp=sm.count^0.5")
+    rows = list(csv.DictReader(io.StringIO(found.out)))
+    assert float(rows[1]["l2.bandwidth"]) == 2 * float(rows[0]["l2.bandwidth"])
+    assert float(rows[1]["power.tdp"]) == pytest.approx(180 * 2**0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--vary", "memory.bandwidth=1TB/s:100GB/s:5log"), 2, "runs backwards"),
+        (("--vary", "memory.bandwidth=100GB/s:1TB/s:0log"), 2, "empty"),
+        (("--vary", "memory.bandwidth=100GB/s:1TB/s"), 2, "belongs to --sample"),
+        (("--vary", "memory.bandwith=1GB/s"), 2, "nearest: memory.bandwidth"),
+        (("--vary", "core.count=1,2"), 2, "unknown gpu knob 'core.count'"),
+        (("--vary", "sm.count=8", "--vary", "sm.count=16"), 2, "varied twice"),
+        (("--vary", "sm.count=8", "--set", "sm.count=9"), 2, "is set and varied"),
+        (("--vary", "clock=1GHz", "--clock", "1GHz"), 2, "is set and varied"),
+        (("--vary", "hw=gtx_1080,tesla_k40"), 2, "--hw, separated by commas"),
+        (("--vary", "sm.count=1:1000:1", "--vary", "memory.bandwidth=1GB/s:1TB/s:1000log", "--vary", "batch=1:1000:1"), 2,
+         "1,000,000,000 points would take about"),
+        (("--vary", "sm.count=8", "--resume"), 2, "--resume needs the --out"),
+        (("--vary", "sm.count=8", "--link", "l2.bandwidth=clock"), 2, "is not varied"),
+        (("--vary", "sm.count=8", "--workers", "2", "--scheduler", "tcp://x"), 2, "choose one"),
+        (("--vary", "sm.count=8", "--sample", "0"), 2, "x>=1"),
+        (("--vary", "sm.count=8", "--out", "/nowhere/x.sqlite"), 65, "no folder /nowhere"),
+        (("--vary", "sm.count=8", "--out", "/"), 65, "is a folder"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_why_and_leaves_nothing(
+    cli: Cli, words: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = cli(*BASE, *words)
+    assert found.code == code, found.err
+    assert said in found.err
+    assert found.out == ""
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_base_that_cannot_be_is_refused_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "study.sqlite"
+    found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080", "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))
+    assert found.code == 2
+    assert "for a cpu" in found.err
+    assert not out.exists()
+
+
+def test_yes_goes_on_with_many_points(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "MANY", 1)
+    assert cli(*BASE, "--vary", "sm.count=8,16").code == 2
+    assert cli(*BASE, "--vary", "sm.count=8,16", "--yes").code == 0
+
+
+def started(out: str, *more: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "archsim", *BASE, "--vary", "sm.count=1:150:1", "--vary",
+             "memory.bandwidth=100GB/s:1TB/s:10000log", *more]  # fmt: skip
+    return subprocess.Popen([*words, *(("--out", out) if out else ())], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["one process", "two workers"])
+def test_an_interrupt_says_what_is_safe(tmp_path: Path, more: tuple[str, ...]) -> None:
+    out = tmp_path / "study.sqlite"
+    process = started(str(out), *more)
+    for _ in range(1000):
+        if out.exists() and out.stat().st_size > 100_000:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "points are safe in" in err
+    assert "Traceback" not in err
+    connection = sqlite3.connect(out)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_a_reader_that_leaves_ends_it() -> None:
+    process = started("")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("point,network")
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
