@@ -1,0 +1,152 @@
+"""The charts of comparisons and studies, by plotly, imported only when one is drawn; equal data give equal text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archsim.quantity import COUNT, UNITS, show
+from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
+from archsim.report.markup import label
+from archsim.report.palette import BOUNDS
+from archsim.report.placement import decades
+
+COLOURS = tuple(look.colour for look in BOUNDS.values() if look.colour not in ("#999999", "#f0e442"))
+ROW = 30  # height of one row of bars [px]
+LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logarithmic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What stands along an axis: a title and the unit of its values ("" for plain numbers); `log` or None to decide by range."""
+
+    title: str
+    unit: str = ""
+    log: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A named line or cloud; `hollow` marks single points, `notes` are what the pointer shows."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    hollow: Sequence[bool] = ()
+    notes: Sequence[str] = field(default_factory=tuple)
+    mode: str = "lines+markers"
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A row of a chart of intervals or of a tornado: from `low` to `high` with a mark at `value`."""
+
+    name: str
+    low: float
+    value: float
+    high: float
+    note: str = ""
+
+
+def written(value: float, unit: str, digits: int = 3) -> str:
+    """A value as people read it; units that the quantity table does not have stand behind the number.
+
+    >>> written(0.0021, "s"), written(3.0, ""), written(0.19, "img/s/USD")
+    ('2.1 ms', '3', '0.19 img/s/USD')
+    """
+    if unit in UNITS:
+        return show(value, unit, digits)
+    return f"{show(value, COUNT, digits)} {unit}".rstrip()
+
+
+def lines(series: Sequence[Series], x: Axis, y: Axis, height: int = 460) -> Any:
+    """Lines over a common axis; a hollow mark is a point that has a catch, which the page names."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure(layout=_layout(height, {"l": 96, "r": 20, "t": 40, "b": 56}) | {
+        "showlegend": True, "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
+        "xaxis": _axis([v for s in series for v in s.x], x), "yaxis": _axis([v for s in series for v in s.y], y),
+    })  # fmt: skip
+    strong = [s for s in series if not s.faint]
+    for s in series:
+        colour = "#c9d0d8" if s.faint else COLOURS[strong.index(s) % len(COLOURS)]
+        hollow = list(s.hollow) or [False] * len(s.x)
+        pairs = [f"{written(a, x.unit)}: {written(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
+        notes = list(s.notes) or [f"{label(s.name)}<br>{pair}" for pair in pairs]
+        figure.add_trace(go.Scatter(
+            mode=s.mode, name=label(s.name), x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
+            line={"color": colour, "width": 1.8},
+            marker={"color": colour, "size": 5 if s.faint else 8, "symbol": ["circle-open" if h else "circle" for h in hollow]},
+        ))  # fmt: skip
+    return figure
+
+
+def spans(rows: Sequence[Span], unit: str, title: str, from_zero: bool = False) -> Any:
+    """One bar a row from low to high with a mark at the value; the first row on top. A tornado is drawn `from_zero`."""
+    import plotly.graph_objects as go
+
+    left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
+    values = [v for r in rows for v in (r.low, r.value, r.high)]
+    figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
+        "bargap": 0.4, "barmode": "overlay",
+        "xaxis": _axis(values, Axis(title=title, unit=unit, log=False if from_zero else None)) | {"side": "top"},
+        "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
+                  "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
+    })  # fmt: skip
+    notes = [f"{label(r.name)}: {written(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
+    figure.add_trace(go.Bar(
+        orientation="h", base=[r.low for r in rows], x=[r.high - r.low for r in rows], y=list(range(len(rows))),
+        marker={"color": COLOURS[0] if from_zero else "#9cc5dd", "line": {"width": 0}}, hoverinfo="text", hovertext=notes,
+    ))  # fmt: skip
+    if not from_zero:
+        figure.add_trace(go.Scatter(mode="markers", x=[r.value for r in rows], y=list(range(len(rows))), hoverinfo="text",
+                                    hovertext=notes, marker={"color": INK, "size": 9, "symbol": "line-ns-open",
+                                                             "line": {"width": 2.5, "color": INK}}))  # fmt: skip
+    figure.add_trace(go.Scatter(
+        mode="text", x=[max(r.high, 0.0) for r in rows], y=list(range(len(rows))), text=[f"  {label(r.note, 40)}" for r in rows],
+        textposition="middle right", hoverinfo="skip", cliponaxis=False, textfont={"size": 11.5, "color": QUIET},
+    ))  # fmt: skip
+    return figure
+
+
+def _axis(values: Sequence[float], axis: Axis) -> dict[str, Any]:
+    low, high = min(values), max(values)
+    log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
+    common = {
+        "gridcolor": RULE, "zeroline": not log, "zerolinecolor": LINE, "fixedrange": True, "tickfont": {"color": QUIET},
+        "showline": True, "linecolor": LINE, "title": {"text": label(axis.title, 80), "font": {"size": 13, "color": INK}},
+    }  # fmt: skip
+    if log:
+        ends = (low / 1.12, high * 1.12)
+        marks = decades(*ends) if high / low > 60 else _ones_twos_fives(*ends)
+        return common | {"type": "log", "range": [math.log10(end) for end in ends], "tickvals": marks,
+                         "ticktext": [written(v, axis.unit) for v in marks]}  # fmt: skip
+    pad = 0.04 * (high - low or abs(high) or 1.0)
+    ends = (min(low, 0.0) - (pad if low < 0 else 0), high + pad)
+    marks = _round_marks(*ends)
+    return common | {"range": list(ends), "tickvals": marks, "ticktext": [written(v, axis.unit) if v else "0" for v in marks]}
+
+
+def _ones_twos_fives(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [v for p in powers for v in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= v <= high]
+
+
+def _round_marks(low: float, high: float, most: int = 7) -> list[float]:
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+    first = math.ceil(low / step)
+    return [round(i * step, 12) for i in range(first, math.floor(high / step) + 1)]
+
+
+def _layout(height: float, margin: dict[str, float]) -> dict[str, Any]:
+    font = {"family": FONT, "size": 12, "color": INK}
+    return {
+        "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False, "margin": margin,
+        "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest",
+        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
+    }  # fmt: skip
