@@ -16,7 +16,8 @@ from archsim.errors import EXIT, ArchsimError
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
-    "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
+    "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

@@ -10,10 +10,11 @@ from typing import Any
 from archsim.quantity import COUNT, UNITS, show
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
-from archsim.report.palette import BOUNDS
+from archsim.report.palette import BOUNDS, look
 from archsim.report.placement import decades
+from archsim.study.change import OpChange
 
-COLOURS = tuple(look.colour for look in BOUNDS.values() if look.colour not in ("#999999", "#f0e442"))
+COLOURS = tuple(row.colour for row in BOUNDS.values() if row.colour not in ("#999999", "#f0e442"))
 ROW = 30  # height of one row of bars [px]
 LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logarithmic
 
@@ -150,3 +151,25 @@ def _layout(height: float, margin: dict[str, float]) -> dict[str, Any]:
         "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest",
         "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
     }  # fmt: skip
+
+
+def before_after(ops: Sequence[OpChange]) -> Any:
+    """Two bars for each op, before (pale) above after, coloured by what limits each; the first op on top."""
+    import plotly.graph_objects as go
+
+    longest = max((one.time_s for op in ops for one in (op.before, op.after) if one is not None), default=1.0)
+    left = max(90.0, 7.2 * max((len(label(op.name)) for op in ops), default=0) + 16)
+    figure = go.Figure(layout=_layout(ROW * len(ops) + 70, {"l": left, "r": 90, "t": 46, "b": 10}) | {
+        "barmode": "overlay", "bargap": 0.1,
+        "xaxis": _axis([0.0, longest], Axis(title="time", unit="s", log=False)) | {"side": "top"},
+        "yaxis": {"range": [len(ops) - 0.5, -0.5], "tickvals": list(range(len(ops))), "showgrid": False, "zeroline": False,
+                  "ticktext": [label(op.name) for op in ops], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
+    })  # fmt: skip
+    for shift, opacity, when in ((-0.18, 0.4, "before"), (0.18, 1.0, "after")):
+        both = [(i + shift, one) for i, op in enumerate(ops) for one in [getattr(op, when)] if one is not None]
+        figure.add_trace(go.Bar(
+            orientation="h", width=0.34, y=[y for y, _ in both], x=[one.time_s for _, one in both], hoverinfo="text",
+            marker={"color": [look(one.bound).colour for _, one in both], "opacity": opacity, "line": {"width": 0}},
+            hovertext=[f"{label(one.name, 80)}, {when}<br>{show(one.time_s, 's', 3)}, {label(one.bound)}" for _, one in both],
+        ))  # fmt: skip
+    return figure
