@@ -12,9 +12,9 @@ TEGRA = ("whatif", "--net", "alexnet", "--hw", "tegra_x1")
 
 
 def test_before_and_after_are_two_estimates(cli: Any) -> None:
-    found = json.loads(cli(*TEGRA, "--set", "memory.bandwidth=51.2GB/s", "--json").out)
-    alone = json.loads(cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--json").out)
-    changed = json.loads(cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--set", "memory.bandwidth=51.2GB/s", "--json").out)
+    more, single = ("--set", "memory.bandwidth=51.2GB/s"), ("estimate", *TEGRA[1:], "--json")
+    found = json.loads(cli(*TEGRA, *more, "--json").out)
+    alone, changed = json.loads(cli(*single).out), json.loads(cli(*single, *more).out)
     assert found["before"]["latency_s"] == alone["latency_s"]
     assert found["after"]["latency_s"] == changed["latency_s"]
     assert found["changed"] is True
@@ -43,7 +43,8 @@ def test_a_knob_that_does_nothing_says_so(cli: Any) -> None:
     ("words", "text"),
     [
         ((), "nothing is changed"), (("--to", "precison=fp16"), "precision"), (("--to", "memory.bandwidth=1GB/s"), "--set"),
-        (("--to", "batch=many"), "no value of batch"), (("--to", "precision"), "WHAT=VALUE"), (("--to", "hw=gtx_9999"), "nearest"),
+        (("--to", "batch=many"), "no value of batch"), (("--to", "precision"), "WHAT=VALUE"),
+        (("--to", "hw=gtx_9999"), "nearest"),
         (("--to", "clock=5"), "clock"), (("--set", "memory.bandwith=1GB/s"), "memory.bandwidth"),
     ],
 )  # fmt: skip
