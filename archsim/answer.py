@@ -15,7 +15,7 @@ from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.query import SEQUENCE, Query, ask
-from archsim.run import Run, run
+from archsim.run import Run, mean_clock, run
 
 SCHEMA = "archsim-estimate/1"
 
@@ -153,9 +153,9 @@ def answer(query: Query, references: bool = True) -> Estimate:
     return Estimate(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE),
-        precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
+        precision=query.precision, threads=query.team, devices=1, fidelity=query.fidelity.name,
         graph=query.graph,
-        clock_hz=mean_clock(query, result), latency_s=latency,
+        clock_hz=float(mean_clock(query, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=query.batch / latency, power_w=power, power_interval_w=power_interval(query, power),
@@ -209,15 +209,6 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
         for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
         if time > 0
     )
-
-
-def mean_clock(query: Query, result: Run) -> float:
-    """The clock [Hz] of a run: the one asked for, or under a power limit the mean over the time of all kernels."""
-    asked = float(np.ravel(query.clock)[0])
-    index = result.lowered.plan_of
-    live = index[index >= 0]
-    time = float(result.cost.time_s[0, live].sum())
-    return float(result.cost.clocks[0, live].sum()) / time if query.limit is not None and time > 0 else asked
 
 
 def _breakdown(result: Run) -> dict[str, float]:
@@ -302,6 +293,6 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     predicted = values[row.metric]
     return Reference(
         metric=row.metric, measured=row.value, predicted=predicted, error=predicted / row.value - 1,
-        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=mean_clock(query, result),
+        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(mean_clock(query, result)[0]),
         boundary=script.boundary if row.metric in ("power_w", "energy_j") else "",
     )  # fmt: skip

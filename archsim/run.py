@@ -59,12 +59,11 @@ class Run:
 def run(query: Query) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in order."""
     device, constants = machine(query), query.calibration
-    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
-                    tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
-                    architecture=device.identity.architecture)  # fmt: skip
+    lowered = lowered_of(query)
     multiplied = arithmetic(query.stack, device, query.precision)
+    threads = 1 if query.threads is None else query.threads
     cost = query.fidelity.cost(
-        lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset(), query.limit
+        lowered.kernels, device, multiplied, query.clock, threads, constants, frozenset(), query.limit
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
@@ -77,6 +76,25 @@ def run(query: Query) -> Run:
     energy = op_energy(cost, lowered.plan_of, timeline, device)
     return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy=energy,
                host_s=spread(host.issue_s + host.stall_s, lowered.plan_of))  # fmt: skip
+
+
+def lowered_of(query: Query) -> Lowered:
+    """The kernels of a query."""
+    device = query.spec.device
+    return lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
+                 tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
+                 architecture=device.identity.architecture)  # fmt: skip
+
+
+def mean_clock(query: Query, result: Run) -> Array:
+    """The clock of a run [Hz], [D]: the one asked for, or under a power limit the mean over the time of all kernels."""
+    asked = np.ravel(np.asarray(query.clock, dtype=float))
+    index = result.lowered.plan_of
+    live = index[index >= 0]
+    time = result.cost.time_s[..., live].sum(axis=-1)
+    if query.limit is None or not (time > 0).all():
+        return asked
+    return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
 
 
 def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device) -> dict[str, Array]:

@@ -48,7 +48,7 @@ def _device(name: str) -> str:
     for key, unit, _ in keys(spec.kind):
         entry = spec.entries.get(key)
         if entry is not None:
-            value = entry.written if isinstance(entry.value, str) else show(entry.value, unit.unit)
+            value = entry.written if isinstance(entry.value, str) else show(float(entry.number), unit.unit)
             use = "informs only" if unit.informational else ""
             rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
     head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"

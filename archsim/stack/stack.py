@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,6 @@ class Stack:
     in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
 
-    def usual_threads(self, cores: int, hardware: int) -> int:
+    def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores

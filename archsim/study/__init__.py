@@ -1,1 +1,1 @@
-"""Studies: many devices, batches and what-ifs at once, and what they say together."""
+"""Studies: many machines, networks and settings at once, and what changes between them."""
