@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
     "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
     "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
+    "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

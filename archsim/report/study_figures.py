@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A row of a chart of intervals or of a tornado: from `low` to `high` with a mark at `value`."""
+    """A row of a chart of intervals, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both."""
 
     name: str
     low: float
@@ -85,32 +85,59 @@ def lines(series: Sequence[Series], x: Axis, y: Axis, height: int = 460) -> Any:
     return figure
 
 
-def spans(rows: Sequence[Span], unit: str, title: str, from_zero: bool = False) -> Any:
-    """One bar a row from low to high with a mark at the value; the first row on top. A tornado is drawn `from_zero`."""
+def spans(rows: Sequence[Span], unit: str, title: str) -> Any:
+    """One bar a row from low to high with a mark at the value; the first row on top."""
+    import plotly.graph_objects as go
+
+    figure, notes = _rows_of(rows, unit, title, None), _notes(rows, unit)
+    figure.add_trace(_bar(rows, [r.low for r in rows], [r.high for r in rows], "#9cc5dd", "interval", notes))
+    figure.add_trace(go.Scatter(
+        mode="markers", x=[r.value for r in rows], y=list(range(len(rows))), hoverinfo="text", hovertext=notes,
+        marker={"color": INK, "size": 9, "symbol": "line-ns-open", "line": {"width": 2.5, "color": INK}},
+    ))  # fmt: skip
+    return figure
+
+
+def tornado(rows: Sequence[Span], unit: str, title: str, less: str, more: str) -> Any:
+    """Two bars a row from its value: to `low`, called `less`, and to `high`, called `more`; the first row on top."""
+    figure, notes = _rows_of(rows, unit, title, False), _notes(rows, unit)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom"})
+    middle = [r.value for r in rows]
+    figure.add_trace(_bar(rows, middle, [r.low for r in rows], COLOURS[1], less, notes))
+    figure.add_trace(_bar(rows, middle, [r.high for r in rows], COLOURS[0], more, notes))
+    return figure
+
+
+def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> Any:
+    """An empty chart with a row for each span, and their notes at the ends."""
     import plotly.graph_objects as go
 
     left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
     values = [v for r in rows for v in (r.low, r.value, r.high)]
     figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
-        "bargap": 0.4, "barmode": "overlay",
-        "xaxis": _axis(values, Axis(title=title, unit=unit, log=False if from_zero else None)) | {"side": "top"},
+        "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, Axis(title=title, unit=unit, log=log)) | {"side": "top"},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
                   "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
     })  # fmt: skip
-    notes = [f"{label(r.name)}: {written(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
-    figure.add_trace(go.Bar(
-        orientation="h", base=[r.low for r in rows], x=[r.high - r.low for r in rows], y=list(range(len(rows))),
-        marker={"color": COLOURS[0] if from_zero else "#9cc5dd", "line": {"width": 0}}, hoverinfo="text", hovertext=notes,
-    ))  # fmt: skip
-    if not from_zero:
-        figure.add_trace(go.Scatter(mode="markers", x=[r.value for r in rows], y=list(range(len(rows))), hoverinfo="text",
-                                    hovertext=notes, marker={"color": INK, "size": 9, "symbol": "line-ns-open",
-                                                             "line": {"width": 2.5, "color": INK}}))  # fmt: skip
     figure.add_trace(go.Scatter(
-        mode="text", x=[max(r.high, 0.0) for r in rows], y=list(range(len(rows))), text=[f"  {label(r.note, 40)}" for r in rows],
-        textposition="middle right", hoverinfo="skip", cliponaxis=False, textfont={"size": 11.5, "color": QUIET},
+        mode="text", x=[max(r.low, r.value, r.high) for r in rows], y=list(range(len(rows))), hoverinfo="skip",
+        text=[f"  {label(r.note, 40)}" for r in rows], textposition="middle right", cliponaxis=False, showlegend=False,
+        textfont={"size": 11.5, "color": QUIET},
     ))  # fmt: skip
     return figure
+
+
+def _notes(rows: Sequence[Span], unit: str) -> list[str]:
+    return [f"{label(r.name)}: {written(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
+
+
+def _bar(rows: Sequence[Span], start: Sequence[float], end: Sequence[float], colour: str, name: str, notes: Sequence[str]) -> Any:
+    import plotly.graph_objects as go
+
+    return go.Bar(
+        orientation="h", name=label(name), base=list(start), x=[b - a for a, b in zip(start, end, strict=True)],
+        y=list(range(len(rows))), marker={"color": colour, "line": {"width": 0}}, hoverinfo="text", hovertext=list(notes),
+    )  # fmt: skip
 
 
 def _axis(values: Sequence[float], axis: Axis) -> dict[str, Any]:

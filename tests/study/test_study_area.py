@@ -96,13 +96,15 @@ def test_cpus_and_unknown_nodes_are_refused() -> None:
 
 def test_an_absent_pipe_takes_no_area() -> None:
     device = find("gtx_1080").device
-    assert die_parts(replace(device, rate=replace(device.rate, fp64=None)), silicon())["SMs"] < die_parts(device, silicon())["SMs"]
+    without = replace(device, rate=replace(device.rate, fp64=None))
+    assert die_parts(without, silicon())["SMs"] < die_parts(device, silicon())["SMs"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("value = 0.127", "value = -1", "nodes.28nm.cell_um2: must be"), ('kind = "derived", note = "GF100"', 'kind = "guess"', "guess"),
+        ("value = 0.127", "value = -1", "nodes.28nm.cell_um2: must be"),
+        ('kind = "derived", note = "GF100"', 'kind = "guess"', "guess"),
         ("rest_mm2 = ", "res_mm2 = ", "parts.rest_mm2: is missing"), ("[wafer]", "[wafers]", "wafer.cluster"),
         ('note = "a mature process"', 'note = ""', "needs a note"), ('value = "28nm"', 'value = "29nm"', "29nm"),
         ("schema = 1", "schema = ", "TOML"),
