@@ -16,6 +16,7 @@ from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.query import SEQUENCE, Query, ask
 from archsim.run import Run, mean_clock, run
+from archsim.unmoved import unmoved
 
 SCHEMA = "archsim-estimate/1"
 
@@ -130,11 +131,11 @@ class Estimate:
 def estimate(net: str, hw: str, **choices: object) -> Estimate:
     """Predict a network on a device.
 
-    `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
+    `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings, scales,
     calibration, graph, seq_len. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
-    return answer(query, references=not (choices.get("settings") or choices.get("seq_len")))
+    return answer(query, references=not any(choices.get(name) for name in ("settings", "scales", "seq_len")))
 
 
 def answer(query: Query, references: bool = True) -> Estimate:
@@ -250,6 +251,7 @@ def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    found += [f"{key} changes no output of this estimate" for key in unmoved(query)]
     if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":

@@ -91,7 +91,7 @@ class Field:
         """The estimate of one device."""
         from archsim.study.contest import contender
 
-        whatif = self.arguments.get("settings") or self.arguments.get("seq_len")
+        whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
         return contender(self.query(name, batch), copies, references=not whatif)
 
     def time(self, identity: str, batch: int, copies: bool) -> float:
@@ -119,6 +119,7 @@ def _one_batch(
     contenders = [field.contender(name, batch, copies) for name in field.devices]
     rankings = sorted((rank(contenders, c, correlation) for c in CRITERIA), key=lambda r: r.criterion.name != by)
     first = rankings[0].order
+    _say_what_does_nothing(contenders)
     ordered = [*first, *sorted((c for c in contenders if c not in first), key=lambda c: c.latency_s)]
     if html is not None:
         from archsim.report.compare_page import contest_page
@@ -197,6 +198,13 @@ def _csv(contenders: Sequence[Any]) -> str:
         for c in contenders
     ]  # fmt: skip
     return rows_as_csv(head, rows)
+
+
+def _say_what_does_nothing(contenders: Sequence[Any]) -> None:
+    for c in contenders:
+        for text in c.estimate.warnings:
+            if "changes no output" in text:
+                click.echo(f"archsim: {c.name}: {text}", err=True)
 
 
 def _write(path: str, page: str) -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
     "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
     "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
+    "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
     "search": ("archsim.cli.search", "The best of many what-ifs, within conditions; what a target would take."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from archsim.errors import ArchsimError
-from archsim.quantity import parse
+from archsim.quantity import COUNT, parse
 from archsim.trace.training import TASKS
 
 ONE_BATCH = click.option("--batch", type=int, default=1, show_default=True, help="Samples per run.")
@@ -47,6 +47,8 @@ def _with_settings(command: Callable[..., Any], batch: Callable[..., Any]) -> Ca
             click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                          help="Change a spec value: memory.bandwidth=51.2GB/s."),
+            click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
+                         help="Multiply a spec value: sm.count=2; `archsim show hw` prints the keys."),
             click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones."),
         ]
     ):  # fmt: skip
@@ -56,14 +58,15 @@ def _with_settings(command: Callable[..., Any], batch: Callable[..., Any]) -> Ca
 
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
-    settings, calibration = given.pop("settings"), given.pop("calibration")
+    settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     for name, unit in (("clock", "Hz"), ("power_limit", "W")):
         text = given.pop(name)
         try:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
-    given["settings"] = dict(_pair(text) for text in settings)
+    given["settings"] = dict(_pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings)
+    given["scales"] = {key: _factor(key, value) for key, value in (_pair(text, "--scale", "sm.count=2") for text in scales)}
     if calibration is not None:
         from archsim.cost.constants import load
 
@@ -71,11 +74,23 @@ def choices(**given: Any) -> dict[str, Any]:
     return given
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip() or not value.strip():
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE, like memory.bandwidth=51.2GB/s", param_hint="--set")
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE, like {example}", param_hint=option)
     return key.strip(), value.strip()
+
+
+def _factor(key: str, text: str) -> float:
+    """A factor: `1.5`, `1.5x` or `150%`."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("x", "%") else (text, "")
+    try:
+        factor = parse(number, COUNT) * (0.01 if unit == "%" else 1.0)
+    except ValueError as error:
+        raise click.BadParameter(f"{key}: {error}", param_hint="--scale") from None
+    if not 0 < factor < float("inf"):
+        raise click.BadParameter(f"{key}: {text} is not a factor above 0", param_hint="--scale")
+    return factor
 
 
 def names(text: str) -> list[str]:

@@ -7,7 +7,7 @@ together, some hundred rows at a time, so that what is held in between stays in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from archsim.cost.cost import Array
 from archsim.errors import ArchsimError, InputError
 from archsim.footprint import USABLE, needed_bytes
 from archsim.lower.kernel import Index
-from archsim.query import ArgumentError, Query, ask, with_batch, with_spec
+from archsim.query import ArgumentError, Query, ask, with_spec
 from archsim.run import Run, lowered_of, mean_clock, run
 from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, refusals
 
@@ -89,13 +89,8 @@ def chosen(query: Query, choices: Mapping[str, Any]) -> Query:
     """
     if not choices:
         return query
-    choices = {knob: _size(knob, value) if knob in SIZES else value for knob, value in choices.items()}
-    if set(choices) == {"batch"} and "N" in query.trace.symbols:
-        try:
-            return replace(with_batch(query, choices["batch"]), asked={**query.asked, **choices})
-        except ValueError as error:
-            raise ArgumentError(f"batch {choices['batch']}: {error}") from None
-    return ask(**{**query.asked, **choices})
+    sizes = {knob: _size(knob, choices[knob]) for knob in SIZES if knob in choices}
+    return ask(**{**query.asked, **choices, **sizes})
 
 
 def _size(knob: str, value: Any) -> int:

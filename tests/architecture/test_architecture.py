@@ -19,7 +19,7 @@ ORDER = (
     ("cost", "cache"),
     ("schedule",),
     ("fidelity",),
-    ("query", "run", "footprint"),
+    ("query", "run", "footprint", "unmoved"),
     ("answer", "explain"),
     ("study", "validate", "measure"),
     ("report",),
@@ -28,7 +28,8 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # Upward all the same, inside a function: an estimate in a notebook shows itself.
 EXCEPTIONS = {("answer", "archsim.report.notebook")}
-HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml"}
+HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
+         "distributed", "dask", "pyarrow"}
 LONGEST = 400
 MODEL = ("lower", "cost", "cache", "schedule")
 # The calibration file, the trace of a program, and whether numba is there: read here, and nowhere else in the model.
