@@ -19,10 +19,11 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "pow
 @click.option("--to", "to", multiple=True, metavar="WHAT=VALUE",
               help=f"Change something that is no value of the spec: {', '.join(CHANGES)}.")  # fmt: skip
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; the longest if not given.")
+@click.option("--area", is_flag=True, help="Also the area and cost of the die, estimated from its parts.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both estimates.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page.")
 def command(
-    net: str, hw: str, to: tuple[str, ...], layers: bool | None, as_json: bool, html: str | None, **given: Any
+    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: str | None, **given: Any
 ) -> None:
     """Before and after a change, layer by layer: what gets faster, and what limits it then.
 
@@ -31,7 +32,7 @@ def command(
     \b
     Examples:
       archsim whatif --net alexnet --hw tegra_x1 --set memory.bandwidth=51.2GB/s
-      archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --set sm.count=48
+      archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
     from archsim.answer import answer
@@ -46,7 +47,12 @@ def command(
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
     before = ask(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
     after = ask(net, str(changed.pop("hw", hw)), **(arguments | changed))
-    found = change(answer(before, references=False), answer(after, references=False), words)
+    dies = None
+    if area:
+        from archsim.study.silicon import chip
+
+        dies = (chip(before.spec, before.spec), chip(before.spec, after.spec))
+    found = change(answer(before, references=False), answer(after, references=False), words, dies)
     if html is not None:
         from archsim.files import write_text
         from archsim.report.whatif_page import whatif_page

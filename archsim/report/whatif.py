@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from archsim.answer import Estimate, OpEstimate
 from archsim.quantity import show
+from archsim.report.silicon import chip_line
 from archsim.report.text import LONGEST, MANY, clean, rate_unit, table
 from archsim.study.change import TOTALS, Change, OpChange, side
 
@@ -22,7 +24,7 @@ def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str
         parts.append("Nothing changes: no output of this network on this device depends on it.")
     if layers:
         parts.append(_layers(c, all_layers))
-    parts += [moves_text(c), _totals(c), _notes(c)]
+    parts += [moves_text(c), _totals(c), dies_text(c), _notes(c)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -99,6 +101,15 @@ def _limits(e: Estimate) -> str:
     return ", ".join(f"{name} {100 * t / e.latency_s:.0f} %" for t, name in split[:3])
 
 
+def dies_text(c: Change) -> str:
+    """The two dies, where they were asked for."""
+    if c.dies is None:
+        return ""
+    return "\n".join(f"die {when:<7} {chip_line(one)}" for when, one in zip(("before", "after"), c.dies, strict=True)) + (
+        "\n            an estimate: `archsim show silicon` says what it is made of and how far it is off"
+    )
+
+
 def _notes(c: Change) -> str:
     lines = []
     if c.before.batch != c.after.batch:
@@ -118,6 +129,7 @@ def whatif_json(c: Change) -> str:
     found: dict[str, Any] = {
         "schema": SCHEMA, "changes": list(c.changes), "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
         "ops": [_op_record(op) for op in c.ops], "before": record(c.before), "after": record(c.after),
+        "dies": None if c.dies is None else [asdict(one) for one in c.dies],
     }  # fmt: skip
     return json.dumps(found, indent=2, allow_nan=False)
 

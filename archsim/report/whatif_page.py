@@ -9,7 +9,7 @@ from archsim.report.markup import Cell, number, table, text, words
 from archsim.report.palette import look
 from archsim.report.study_figures import before_after
 from archsim.report.validation_page import document
-from archsim.report.whatif import heading, moves_text, quantity, ratio_text
+from archsim.report.whatif import dies_text, heading, moves_text, quantity, ratio_text
 from archsim.study.change import TOTALS, Change
 
 
@@ -25,6 +25,7 @@ def whatif_page(c: Change) -> str:
         f'<h1>{text(title)}</h1>\n<p class="asked">{text(asked)}</p>',
         '<p class="warn">No output of this network on this device depends on the change.</p>' if c.idle else "",
         _cards(c),
+        _dies(c),
         f"<h2>What changed its limit</h2>\n<ul>{moves}</ul>",
         f'<h2>Layer by layer</h2>\n<p class="quiet">Before (pale) above after, coloured by what limits each.</p>\n{chart}',
         f'<h2>Layers</h2>\n<div class="scroll">\n{_layers(c)}\n</div>',
@@ -40,6 +41,13 @@ def _cards(c: Change) -> str:
         value = f"{quantity(a, unit, name, c.after)} ({ratio_text(c.ratios.get(name))})"
         boxes.append(f'<div><dt>{text(title)}</dt><dd class="big">{text(value)}</dd><dd class="note">{text(note)}</dd></div>')
     return '<dl class="cards">\n' + "\n".join(boxes) + "\n</dl>"
+
+
+def _dies(c: Change) -> str:
+    if c.dies is None:
+        return ""
+    lines = "".join(f"<li>{text(line)}</li>" for line in dies_text(c).splitlines())
+    return f"<h2>Die</h2>\n<ul>{lines}</ul>"
 
 
 def _seconds(op: OpEstimate | None) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archsim.answer import Estimate, OpEstimate
+from archsim.study.silicon import Chip
 
 SIDES = {  # bound -> what a reader calls an op that has it
     "compute": "compute-bound", "dram": "memory-bound", "l2": "cache-bound", "l1": "cache-bound", "link": "memory-bound",
@@ -43,12 +44,13 @@ class OpChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Two estimates with their ops matched by name; `changes` says in words what was changed."""
+    """Two estimates with their ops matched by name; `changes` says in words what was changed, `dies` are before and after."""
 
     before: Estimate
     after: Estimate
     changes: tuple[str, ...]
     ops: tuple[OpChange, ...]
+    dies: tuple[Chip, Chip] | None = None
 
     @property
     def ratios(self) -> Mapping[str, float]:
@@ -85,11 +87,13 @@ def side(bound: str) -> str:
     return SIDES.get(bound, bound)
 
 
-def change(before: Estimate, after: Estimate, changes: tuple[str, ...]) -> Change:
+def change(
+    before: Estimate, after: Estimate, changes: tuple[str, ...], dies: tuple[Chip, Chip] | None = None
+) -> Change:
     """Match the ops of two estimates by name, in the order of the first; ops of the second alone come last."""
     later = {op.name: op for op in after.ops}
     earlier = {op.name for op in before.ops}
     ops = [OpChange(name=op.name, kind=op.kind, before=op, after=later.get(op.name)) for op in before.ops]
     ops += [OpChange(name=op.name, kind=op.kind, before=None, after=op) for op in after.ops if op.name not in earlier]
     live = [op for op in ops if any(one is not None and one.time_s > 0 for one in (op.before, op.after))]
-    return Change(before=before, after=after, changes=changes, ops=tuple(live))
+    return Change(before=before, after=after, changes=changes, ops=tuple(live), dies=dies)

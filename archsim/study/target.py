@@ -16,7 +16,7 @@ from archsim.study.objective import Condition
 from archsim.study.search import Evaluator
 
 FARTHEST = 64.0  # times the base; machines beyond are none that anyone asks about
-POINTS = 241  # on the way there, in equal ratios
+POINTS = 121  # on the way there, in equal ratios
 FINER = 33  # between the last that misses and the first that meets
 KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {  # what is tried where nobody names knobs
     "gpu": (("clock",), ("memory.bandwidth",), ("sm.count",), ("rate.fp32",), ("l2.size",), ("l2.bandwidth",),

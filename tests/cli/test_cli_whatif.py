@@ -52,3 +52,18 @@ def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: 
     result = cli(*TEGRA, *words)
     assert (result.code, result.out) == (2, "")
     assert text in result.err
+
+
+def test_a_die_can_be_asked_for(cli: Any) -> None:
+    words = ("whatif", "--net", "alexnet", "--hw", "titan_x_maxwell", "--scale", "sm.count=2", "--no-layers", "--area")
+    out = cli(*words).out
+    assert "die before  601 mm2" in out
+    assert "larger than one exposure" in out
+    assert len(json.loads(cli(*words, "--json").out)["dies"]) == 2
+    assert cli("whatif", "--net", "alexnet", "--hw", "i7_6700k", "--to", "batch=2", "--area").code == 2
+
+
+def test_the_die_model_shows_its_errors(cli: Any) -> None:
+    out = cli("show", "silicon").out
+    for text in ("GM200", "601 mm2", "median error", "Estimates."):
+        assert text in out, text
