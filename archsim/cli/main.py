@@ -21,6 +21,7 @@ COMMANDS = {
     "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
     "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
     "search": ("archsim.cli.search", "The best of many what-ifs, within conditions; what a target would take."),
+    "study": ("archsim.cli.study", "A question in a file, answered by a report with tables and pictures."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

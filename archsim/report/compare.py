@@ -11,6 +11,9 @@ from archsim.study.contest import Contender, Ranking
 from archsim.study.offload import SURE, Crossing, Payoff
 
 ONLY = "with its data already there"
+CURVATURE = (
+    "Curvature of the time of a batch. Falling: an added sample costs less than before; rising: more; straight: the same."
+)
 
 
 def contest_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
@@ -27,7 +30,7 @@ def curves_text(curves: Sequence[Curve], found: Sequence[Crossing], pays: Sequen
     first = curves[0].points[0]
     batches = curves[0].batches
     parts = [_title(first, f"{batches[0]} to {batches[-1]}"), _over_batches(curves)]
-    parts += ["\n".join(curvature_line(c) for c in curves)]
+    parts += ["\n".join([*(curvature_line(c) for c in curves), CURVATURE])]
     if found:
         parts.append("\n".join(crossing_line(c, curves) for c in found))
     parts += [_payoff(home, guest, rows) for home, guest, rows in pays if rows]
@@ -147,9 +150,7 @@ def curvature_line(c: Curve) -> str:
     limit = "any batch fits" if c.max_batch is None else f"memory ends at batch {c.max_batch}"
     if not c.bends:
         return f"{c.name}: {limit}"
-    said = {"falling": "falling (an added sample costs less)", "rising": "rising (an added sample costs more)",
-            "straight": "straight (all cost the same)"}  # fmt: skip
-    parts = [f"{said[name]} from {low} to {high}" for name, low, high in c.runs]
+    parts = [f"{name} from {low} to {high}" for name, low, high in c.runs]
     return f"{c.name}: curvature {', '.join(parts)}; {limit}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from archsim.quantity import show
 from archsim.report import figures
-from archsim.report.compare import certainty, crossing_line, curvature_line
+from archsim.report.compare import CURVATURE, certainty, crossing_line, curvature_line
 from archsim.report.markup import Cell, number, percent, table, text, words
 from archsim.report.study_figures import Axis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
@@ -48,7 +48,7 @@ def curves_page(
         f"{figures.embed(lines(time, batch, Axis(title='time per sample', unit='s')), 'per-sample')}",
         "<h2>Throughput as a share of the best that fits</h2>\n"
         f"{figures.embed(lines(share, batch, Axis(title='share', unit='%', log=False)), 'efficiency')}",
-        f"<h2>Curvature of the time of a batch</h2>\n<ul>{said}</ul>",
+        f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n<ul>{said}</ul>',
         f"<h2>Who overtakes whom</h2>\n<ul>{met}</ul>" if met else "",
         *(_payoffs(home, guest, rows) for home, guest, rows in pays),
     ]

@@ -85,8 +85,8 @@ def _totals(c: Change) -> str:
         b, a = getattr(c.before, name), getattr(c.after, name)
         rows.append((title, quantity(b, unit, name, c.before), quantity(a, unit, name, c.after), ratio_text(c.ratios.get(name))))
     rows.append(("fits", "yes" if c.before.fits else "NO", "yes" if c.after.fits else "NO", ""))
-    limits = f"limited by  {_limits(c.before)} before; {_limits(c.after)} after"
-    return f"{table(('', 'before', 'after', ''), rows)}\n{limits}"
+    last = f"limited by  {limits(c.before)} before; {limits(c.after)} after"
+    return f"{table(('', 'before', 'after', ''), rows)}\n{last}"
 
 
 def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
@@ -96,7 +96,8 @@ def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
     return f"{value:.4g} {rate_unit(e)}" + ("/W" if name == "throughput_per_w" else "")
 
 
-def _limits(e: Estimate) -> str:
+def limits(e: Estimate) -> str:
+    """The largest bounds of an estimate, as shares of its time."""
     split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.005 * e.latency_s), reverse=True)
     return ", ".join(f"{name} {100 * t / e.latency_s:.0f} %" for t, name in split[:3])
 
