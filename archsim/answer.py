@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
 from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
+from archsim.later import Later
 from archsim.query import SEQUENCE, Query, ask
 from archsim.run import Run, mean_clock, run
 from archsim.unmoved import unmoved
@@ -65,9 +66,9 @@ class Reference:
     boundary: str = ""  # what the source's power covers, where it measured one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The answer to one query; attributes bear the names of the JSON keys.
+    """The answer to one query; attributes bear the names of the JSON keys. What takes long is computed when it is asked for.
 
     `clock_hz` is the mean over the time of all kernels. Power and energy are those of what `power_boundary` names; no op draws
     more than `power_limit_w`.
@@ -99,18 +100,18 @@ class Estimate:
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float
     power_boundary: str
-    memory: Footprint
+    memory: Later[Footprint] = Later()
     memory_capacity_bytes: float
-    max_batch: int | None  # the largest that fits; None where the network fixes its batch
-    flop: float
+    max_batch: Later[int | None] = Later()  # the largest that fits; None where the network fixes its batch
+    flop: Later[float] = Later()
     dram_bytes: float
-    breakdown_s: Mapping[str, float]
-    ops: tuple[OpEstimate, ...]
-    references: tuple[Reference, ...]
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    assumed_values: tuple[str, ...]
-    provenance: Mapping[str, str]
+    breakdown_s: Later[Mapping[str, float]] = Later()
+    ops: Later[tuple[OpEstimate, ...]] = Later()
+    references: Later[tuple[Reference, ...]] = Later()
+    warnings: Later[tuple[str, ...]] = Later()
+    assumptions: Later[tuple[str, ...]] = Later()
+    assumed_values: Later[tuple[str, ...]] = Later()
+    provenance: Later[Mapping[str, str]] = Later()
 
     @property
     def memory_bytes(self) -> float:
@@ -121,6 +122,10 @@ class Estimate:
     def fits(self) -> bool:
         """Whether that is within the usable part of the device's memory."""
         return fits(self.memory, self.memory_capacity_bytes)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything computed, as what computes it stays in this process."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _repr_html_(self) -> str:
         from archsim.report.notebook import snippet
@@ -141,14 +146,11 @@ def estimate(net: str, hw: str, **choices: object) -> Estimate:
 def answer(query: Query, references: bool = True) -> Estimate:
     """The estimate of a query; measurements beside it, unless the device is a what-if."""
     result = run(query)
-    ops = _ops(query, result)
-    latency = float(result.latency_s[0])
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
-    latency = math.fsum(op.time_s for op in ops) if ops else latency
-    split = {name: math.fsum(op.energy_breakdown_j[name] for op in ops) for name in COMPONENTS}
+    latency = math.fsum(result.timeline.op_time_s[0].tolist())
+    split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
     kind, spread = class_of(query)
-    memory = footprint_of(query, result)
     device = query.spec.device
     power = energy / latency
     return Estimate(
@@ -163,16 +165,21 @@ def answer(query: Query, references: bool = True) -> Estimate:
         energy_j=power * latency, energy_interval_j=energy_interval(query, power * latency),
         throughput_per_w=query.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=float(np.ravel(device.power.tdp if query.limit is None else query.limit)[0]),
-        power_boundary=device.power.boundary, memory=memory,
-        memory_capacity_bytes=float(device.memory.capacity), max_batch=largest_batch(query, result), flop=float(query.trace.flop),
-        dram_bytes=math.fsum(op.dram_bytes for op in ops), breakdown_s=_breakdown(result), ops=ops,
-        references=_references(query) if references else (), warnings=_warnings(query, memory),
-        assumptions=(*query.notes, assumptions(query.stack)), assumed_values=tuple(entry.key for entry in query.spec.assumed),
-        provenance={
-            "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
-            "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
-        },
+        power_boundary=device.power.boundary, memory=lambda: footprint_of(query, result),
+        memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(query, result),
+        flop=lambda: float(query.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
+        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(query, result),
+        references=(lambda: _references(query)) if references else (), warnings=lambda: _warnings(query, result),
+        assumptions=lambda: (*query.notes, assumptions(query.stack)),
+        assumed_values=lambda: tuple(entry.key for entry in query.spec.assumed), provenance=lambda: _provenance(query),
     )  # fmt: skip
+
+
+def _provenance(query: Query) -> dict[str, str]:
+    return {
+        "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+        "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+    }  # fmt: skip
 
 
 def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
@@ -245,9 +252,9 @@ def _power_spread(query: Query) -> Spread:
     return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
 
 
-def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
+def _warnings(query: Query, result: Run) -> tuple[str, ...]:
     found = []
-    device = query.spec.device
+    device, memory = query.spec.device, footprint_of(query, result)
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -18,6 +19,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import PRECISION_BYTES
 from archsim.query import LARGEST_BATCH, Query, with_batch
 from archsim.run import Run, run
+from archsim.same import Same
 from archsim.stack.stack import Stack
 from archsim.trace.op import OPTIMISERS
 from archsim.trace.trace import BoundTrace
@@ -145,8 +147,14 @@ def assumptions(stack: Stack) -> str:
 
 
 def _with(query: Query, workspace: float) -> Footprint:
-    stack = query.stack
-    return footprint(query.trace, PRECISION_BYTES[query.precision], workspace, stack.reserved, stack.buffers, stack.in_place)
+    return replace(_without(Same(query.trace), Same(query.stack), PRECISION_BYTES[query.precision]), workspace=workspace)
+
+
+@lru_cache(maxsize=256)
+def _without(trace: Same[BoundTrace], stack: Same[Stack], element: int) -> Footprint:
+    """The footprint but for the workspace, which alone depends on the device."""
+    s = stack.it
+    return footprint(trace.it, element, 0.0, s.reserved, s.buffers, s.in_place)
 
 
 def _with_workspace(result: Run) -> tuple[int, ...]:

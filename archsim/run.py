@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from math import prod
 
 import numpy as np
@@ -15,6 +16,7 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.query import Query
+from archsim.same import Same
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
@@ -48,7 +50,7 @@ class Run:
     @property
     def energy_j(self) -> Array:
         """Energy of each op [J], [D, N]: the sum of its components."""
-        return np.asarray(np.sum(np.broadcast_arrays(*self.energy.values()), axis=0))
+        return np.asarray(reduce(np.add, self.energy.values()))
 
     @property
     def latency_s(self) -> Array:
@@ -67,7 +69,8 @@ def run(query: Query) -> Run:
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
-    feed = feed_time(input_bytes(query.trace.ops), query.stack, device, constants) * overheads
+    size = _input_bytes(Same(query.trace.ops)) if query.stack.inputs == "host" else 0.0
+    feed = feed_time(size, query.stack, device, constants) * overheads
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
@@ -164,6 +167,11 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
     read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
     sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+@lru_cache(maxsize=256)
+def _input_bytes(ops: Same[tuple[BoundOp, ...]]) -> float:
+    return input_bytes(ops.it)
 
 
 def feed_time(size: float, stack: Stack, device: Device, constants: Calibration) -> Array | float:

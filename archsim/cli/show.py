@@ -56,10 +56,13 @@ def _device(name: str) -> str:
         if entry is not None:
             value = entry.written if isinstance(entry.value, str) else show(float(entry.number), unit.unit)
             use = "informs only" if unit.informational else ""
-            rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
+            about = "; ".join(filter(None, (entry.source, entry.note, use)))
+            rows.append((key, value, unit.kind, unit.range, entry.kind, unit.doc, about))
+        else:
+            rows.append((key, "-", unit.kind, unit.range, "", unit.doc, "not in this spec; --set gives it a value"))
     head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
     stated = [(key, e.written, f"{e.clock} clock" if e.clock != "none" else "", e.source) for key, e in spec.stated.items()]
-    parts = [clean(head), table(("key", "value", "kind", "meaning", "source, note"), rows, left=5)]
+    parts = [clean(head), table(("key", "value", "type", "range", "origin", "meaning", "source, note"), rows, left=7)]
     if stated:
         parts.append("Stated by the vendor\n" + table(("peak", "value", "at", "source"), stated, left=4))
     parts.append(f"{len(spec.assumed)} of {len(spec.entries)} values are assumed")
@@ -70,12 +73,16 @@ def _device_record(name: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from archsim.device.catalog import find
+    from archsim.device.spec import keys
 
     spec = find(name)
     return {
         "identity": asdict(spec.identity),
         "kind": spec.kind,
         "values": {key: asdict(entry) for key, entry in spec.entries.items()},
+        "keys": {key: {"type": unit.kind, "unit": unit.unit, "range": unit.range, "meaning": unit.doc,
+                       "informs_only": unit.informational, "required": required}
+                 for key, unit, required in keys(spec.kind)},
         "stated": {key: asdict(entry) for key, entry in spec.stated.items()},
     }
 

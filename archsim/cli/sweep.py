@@ -115,7 +115,10 @@ def _tell_about(space: Space, queries: list[Query]) -> None:
 
 def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
     from archsim.study import crew
+    from archsim.study.heap import keep_freed_memory
     from archsim.study.sweep import here
+
+    keep_freed_memory()
 
     if scheduler is not None:
         return crew.over_cluster(space, numbers, scheduler)

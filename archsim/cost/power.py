@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from archsim.cost.constants import Calibration
 from archsim.cost.cost import SMOOTH, Array, Cost, smooth_maximum
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.errors import Unsupported
+from archsim.same import Same
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
 CLOCKED = ("compute", "l2")  # bounds that grow as the core clock falls; memory, links and launches have clocks of their own
@@ -35,13 +37,19 @@ def node_energy(device: Device, constants: Calibration) -> Array:
 
     A straight line through the logarithms of the process nodes that have a constant, continued beyond the last ones.
     """
-    known = sorted((float(name.removeprefix("energy.node.")[:-2]) * 1e-9, name) for name in constants.constants
-                   if name.startswith("energy.node."))  # fmt: skip
-    nodes, values = np.log([node for node, _ in known]), np.log([constants[name] for _, name in known])
+    nodes, values = _nodes(Same(constants))
     at = np.log(np.asarray(device.chip.node, dtype=float))
     right = np.clip(np.searchsorted(nodes, at), 1, nodes.size - 1)
     slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
+
+
+@lru_cache(maxsize=64)
+def _nodes(constants: Same[Calibration]) -> tuple[Array, Array]:
+    """The logarithms of the process nodes that have a constant, and of these constants."""
+    known = sorted((float(name.removeprefix("energy.node.")[:-2]) * 1e-9, name) for name in constants.it.constants
+                   if name.startswith("energy.node."))  # fmt: skip
+    return np.log([node for node, _ in known]), np.log([constants.it[name] for _, name in known])
 
 
 def highest_clock(device: Device) -> Array | float:
@@ -131,7 +139,7 @@ def spent(
             "cache": cost.cache_bytes * cache_energy(volt, node, constants),
             "dram": cost.dram_bytes * byte_energy(device, constants),
         }
-        dynamic = np.sum(np.broadcast_arrays(*parts.values()), axis=0)
+        dynamic = reduce(np.add, parts.values())
         base = device.power.idle * time - np.minimum(idle_saving(device, clock, volt, constants) * time, dynamic)
         left = np.maximum(limit * time - base, 0.0)
         kept = np.where(dynamic > left, left / np.maximum(dynamic, np.finfo(float).tiny), 1.0)
@@ -147,7 +155,7 @@ def power_at(
     at = replace(cost, bounds=slower, busy_s=busy)
     energy = spent(at, device, precision, clock * ratio, np.inf, constants)
     with np.errstate(invalid="ignore"):
-        power = np.sum(np.broadcast_arrays(*energy.values()), axis=0) / (busy + cost.overhead_s)
+        power = reduce(np.add, energy.values()) / (busy + cost.overhead_s)
     return np.where(np.isfinite(power), power, 0.0)
 
 

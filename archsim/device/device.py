@@ -160,6 +160,7 @@ PARTS: dict[str, dict[str, type]] = {
         "chip": Chip, "market": Market,
     },
 }  # fmt: skip
+SHOWN_ONLY = {"l1.bandwidth"}  # keys that no model reads although it reads the same key of another level
 OPTIONAL_PARTS = {"link", "mode", "market", "l3"}
 CLASSES: dict[str, type[Gpu] | type[Cpu]] = {"gpu": Gpu, "cpu": Cpu}
 

@@ -8,6 +8,7 @@ D variants of the device at once: everything computed from it then has devices a
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from archsim.quantity import COUNT, TEXT
@@ -47,6 +48,25 @@ class Unit:
         return None
 
     @property
+    def kind(self) -> str:
+        """What a value looks like: a whole number, a number, a quantity in a unit, or text."""
+        if self.unit != COUNT:
+            return self.unit
+        return "whole" if self.whole else "number"
+
+    @property
+    def range(self) -> str:
+        """The range for people: `> 0`, `1 to 65536`, `> 0 to 1`; empty for text.
+
+        >>> Unit(unit="1", doc="share", high=1.0).range, Unit(unit="1", doc="parts", low=1, above=False).range
+        ('> 0 to 1', '>= 1')
+        """
+        if self.unit == TEXT:
+            return ""
+        low = f"> {self.low:g}" if self.above else f">= {self.low:g}"
+        return low if self.high == float("inf") else f"{low} to {self.high:g}"
+
+    @property
     def label(self) -> str:
         """The unit as people read it; empty for counts."""
         return "" if self.unit in (COUNT, TEXT) else self.unit
@@ -68,6 +88,7 @@ def fraction(doc: str, **limits: Any) -> Any:
     return spec(COUNT, doc, high=1.0, **limits)
 
 
+@cache
 def declared(part: type) -> dict[str, tuple[Unit, bool]]:
     """The keys of a part: name -> (meaning, required)."""
     return {f.name: (f.metadata["unit"], f.default is MISSING) for f in fields(part)}
@@ -142,15 +163,15 @@ class Sm:
     """The streaming multiprocessors (SM, SMX, SMM)."""
 
     count: Number = whole("streaming multiprocessors that are enabled")
-    schedulers: Number = whole("warp schedulers per SM")
+    schedulers: Number = whole("warp schedulers per SM", informational=True)
     warps: Number = whole("resident warps per SM, at most")
     ctas: Number = whole("resident thread blocks (CTAs) per SM, at most")
     registers: Number = spec("B", "register file per SM")
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration")
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take")
-    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM")
+    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", informational=True)
     shared_latency: Number | None = spec("clk", "shared-memory load latency", optional=True, informational=True)
-    alu_latency: Number = spec("clk", "latency of a dependent fp32 operation")
+    alu_latency: Number = spec("clk", "latency of a dependent fp32 operation", informational=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +194,7 @@ class Rate:
 class GpuClock:
     """Core clocks. `sustained` is what an estimate assumes when no clock is named."""
 
-    base: Number = spec("Hz", "guaranteed core clock")
+    base: Number = spec("Hz", "guaranteed core clock", informational=True)
     boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
     sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate")
     silicon: Number | None = spec("Hz", "highest clock of any card with this chip, where higher than the boost", optional=True)
@@ -187,8 +208,8 @@ class GpuCache:
     line: Number = spec("B", "cache line")
     sector: Number = spec("B", "transfer granule inside a line")
     bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)")
-    latency: Number = spec("clk", "load-to-use latency of a hit")
-    ways: Number | None = spec(COUNT, "associativity", optional=True, informational=True)
+    latency: Number = spec("clk", "load-to-use latency of a hit", informational=True)
+    ways: Number | None = spec(COUNT, "associativity", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +232,7 @@ class Core:
     simd: Number = spec("bit", "width of a SIMD register")
     fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)")
     fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
-    registers: Number = whole("SIMD registers the instruction set names")
+    registers: Number = whole("SIMD registers the instruction set names", informational=True)
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", optional=True)
 
@@ -220,9 +241,9 @@ class Core:
 class CpuClock:
     """Core clocks; the SIMD ones apply when every core runs dense code of that width."""
 
-    base: Number = spec("Hz", "rated base clock")
+    base: Number = spec("Hz", "rated base clock", informational=True)
     boost: Number = spec("Hz", "one active core")
-    all_core: Number = spec("Hz", "all cores active, scalar code")
+    all_core: Number = spec("Hz", "all cores active, scalar code", informational=True)
     simd: Number = spec("Hz", "all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
     simd512: Number | None = spec("Hz", "all cores active, dense 512-bit code", optional=True)
 
@@ -234,6 +255,6 @@ class CpuCache:
     size: Number = spec("B", "capacity of one instance")
     ways: Number = whole("associativity")
     line: Number = spec("B", "cache line")
-    latency: Number = spec("clk", "load-to-use latency of a hit")
+    latency: Number = spec("clk", "load-to-use latency of a hit", informational=True)
     bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level")
     shared_by: Number = whole("cores that share one instance")

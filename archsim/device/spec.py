@@ -6,14 +6,14 @@ import hashlib
 import math
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
+from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
 from archsim.device.form import EntryForm, HeaderForm, StatedForm
 from archsim.device.part import Unit, declared
 from archsim.errors import InputError, MissingFile, UnknownName, nearest
@@ -128,16 +128,22 @@ class Spec:
         return replace(self, entries=changed)
 
 
-def keys(kind: str) -> Iterator[tuple[str, Unit, bool]]:
+@cache
+def keys(kind: str) -> tuple[tuple[str, Unit, bool], ...]:
     """Every key of a spec of this kind: (dotted key, meaning, required inside its table)."""
-    for part, cls in PARTS[kind].items():
-        for name, (unit, required) in declared(cls).items():
-            yield f"{part}.{name}", unit, required
+    return tuple([(key, replace(unit, informational=True) if key in SHOWN_ONLY else unit, required)
+                  for part, cls in PARTS[kind].items() for name, (unit, required) in declared(cls).items()
+                  for key in [f"{part}.{name}"]])  # fmt: skip
+
+
+@cache
+def _units(kind: str) -> dict[str, Unit]:
+    return {name: unit for name, unit, _ in keys(kind)}
 
 
 def unit_of(kind: str, key: str) -> Unit:
     """The meaning of one dotted key; UnknownName with the nearest keys when there is none."""
-    known = {name: unit for name, unit, _ in keys(kind)}
+    known = _units(kind)
     if key not in known:
         raise UnknownName(f"{kind} key", key, list(known), hint="`archsim show hw NAME` prints every key")
     return known[key]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from math import inf
 
@@ -97,7 +98,20 @@ _KERNEL_COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class Nest:
+    """Where the variants of some kernels belong: the option and the plan of each, [V]; how many variants a kernel and options
+    a plan has; the workspace of each option, [P].
+    """
+
+    option_of: Index
+    plan_of: Index
+    variants: Index  # of each kernel, [K]
+    options: Index  # of each plan, [O]
+    workspace: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Kernels:
     """The variants of all kernels of many plans as columns of length V, and how they nest.
 
@@ -156,6 +170,16 @@ class Kernels:
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
     updates: Array  # [O]
+
+    @cached_property
+    def nest(self) -> Nest:
+        """How variants, options and plans belong together."""
+        option = np.repeat(np.arange(len(self.options)), np.diff(self.option_start, append=len(self.kernels)))[self.kernel_of]
+        plan = np.repeat(np.arange(len(self.plan_start)), np.diff(self.plan_start, append=len(self.options)))[option]
+        workspace = np.array([option.workspace for option in self.options], dtype=float)
+        variants = np.diff(self.kernel_start, append=self.m.size)
+        options = np.diff(self.plan_start, append=len(self.options))
+        return Nest(option_of=option, plan_of=plan, variants=variants, options=options, workspace=workspace)
 
     @property
     def launches(self) -> Array:

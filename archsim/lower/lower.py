@@ -14,6 +14,7 @@ from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
 from archsim.lower.processor import on_cpu
+from archsim.same import Same
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
@@ -57,8 +58,17 @@ def lower(
         raise Unsupported(f"stack {stack.id} is for a {stack.kind}, not a {device_kind}; `archsim list stacks` prints others")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
-    context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training,
-                      tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor,
+    on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
+    return _lowered(Same(tuple(ops)), Same(stack), device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture)
+
+
+@lru_cache(maxsize=128)
+def _lowered(
+    network: Same[tuple[BoundOp, ...]], library: Same[Stack], device_kind: str, element: int, training: bool, tensor: bool,
+    architecture: str,
+) -> Lowered:  # fmt: skip
+    ops, stack = network.it, library.it
+    context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
                       architecture=architecture)  # fmt: skip
     plans: list[Plan] = []
     seen: dict[object, int] = {}
@@ -76,7 +86,7 @@ def lower(
     if asked - set(stack.menus):
         raise InputError(f"stack {stack.id}", [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))])
     kernels = pack(plans, stack.menus, tiled=tiled)
-    return Lowered(ops=tuple(ops), kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
 
 
 def _on_tensor_cores(device_kind: str, precision: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archsim.errors import ArchsimError, MissingExtra
+from archsim.study.heap import keep_freed_memory
 from archsim.study.space import Space
 from archsim.study.sweep import Chunk, compute
 
@@ -112,6 +113,7 @@ def _work(pipe: Connection, space: Space) -> None:
     """A worker process: parts come in by number and go out computed, until nobody is at the other end."""
     import signal
 
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that gives out the work
     while True:
         try:

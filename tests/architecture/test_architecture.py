@@ -13,7 +13,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # Each row may import itself and the rows above it.
 ORDER = (
-    ("errors", "quantity", "files", "form"),
+    ("errors", "quantity", "files", "form", "later", "same"),
     ("trace", "device", "stack", "corpus", "host"),
     ("readers", "lower"),
     ("cost", "cache"),

@@ -1,38 +1,30 @@
-"""No knob that changes nothing: every number of a spec moves an answer somewhere, or is marked as informing only."""
+"""No knob that changes nothing: every number of a spec moves an answer somewhere, or is marked as shown only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import archsim
+from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.device import catalog as devices
 from archsim.device.spec import Entry, Spec, keys
 from archsim.errors import ArchsimError
-from archsim.query import ask
+from archsim.query import ask, with_spec
 from archsim.run import run
+from archsim.unmoved import unmoved
 
-# Keys that the models do not read yet. One that begins to count must leave this list, and none may join it unnoticed.
-UNREAD = {
-    "gpu": frozenset({
-        "sm.schedulers", "sm.shared_memory_cta", "sm.shared_bandwidth", "sm.alu_latency", "rate.special", "clock.base",
-        "l1.size", "l1.line", "l1.sector", "l1.bandwidth", "l1.latency", "l2.line", "l2.sector", "l2.latency",
-        "link.bandwidth", "link.achievable",
-    }),
-    "cpu": frozenset({
-        "core.threads", "core.registers", "clock.base", "clock.all_core", "l1.latency", "l1.bandwidth", "l1.shared_by",
-        "l2.line", "l2.latency", "l2.shared_by", "l3.line", "l3.latency",
-    }),
-}  # fmt: skip
-CELLS = {
+Cell = tuple[str, str, str, int, str]
+CELLS: dict[str, list[Cell]] = {
     "gpu": [
         ("alexnet", "tesla_v100_sxm2", "caffe-cudnn4", 1, "fp32"), ("alexnet", "tesla_v100_sxm2", "torch7-cudnn5.1", 64, "fp16"),
         ("alexnet", "gtx_1080_ti", "torch7-cudnn5.1", 64, "fp16"), ("alexnet", "tegra_x1", "caffe-cudnn4", 16, "fp16"),
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "bf16"), ("alexnet", "a100_sxm4_40gb", "ideal", 8, "tf32"),
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "int8"), ("alexnet", "tesla_p4", "ideal", 8, "int8"),
         ("alexnet", "h100_sxm5_80gb", "ideal", 8, "fp8"), ("alexnet", "tesla_k40", "ideal", 8, "fp64"),
+        ("alexnet", "tesla_k40", "tensorflow-cudnn5.1", 4, "fp32"), ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"),
     ],
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
@@ -41,48 +33,81 @@ CELLS = {
 }  # fmt: skip
 # Whole numbers and shares that scale by these stay what they are.
 FACTORS = (0.5, 2.0, 0.9, 4.0, 0.01)
+LEVELS = ("l1", "l2", "l3")
 
 
-def outcome(cell: tuple[str, str, str, int, str], spec: Spec) -> tuple[float, ...]:
+def outcome(cell: Cell, spec: Spec) -> tuple[float, ...]:
     net, hw, stack, batch, precision = cell
-    query = ask(net, hw, stack=stack, batch=batch, precision=precision, task="training_step")
-    result = run(replace(query, spec=spec, clock=spec.device.default_clock))
+    task = "inference" if net == "gpt2_small" else "training_step"
+    query = ask(net, hw, stack=stack, batch=batch, precision=precision, task=task)
+    result = run(with_spec(query, spec))
     return (float(result.latency_s[0]), float(result.energy_j.sum()))
 
 
-def moves(kind: str, key: str) -> bool:
+def moves_a_run(kind: str, key: str) -> bool:
     """Whether some change of the value changes time or energy of some cell."""
     for cell in CELLS[kind]:
         spec = devices.find(cell[1])
         if key not in spec.entries:
             continue
         before = outcome(cell, spec)
-        value = float(spec.entries[key].value)
+        value = float(spec.entries[key].number)
         for factor in FACTORS:
             changed = max(1.0, round(value * factor)) if key.endswith(("count", "warps", "ctas")) else value * factor
             try:
-                if outcome(cell, with_value(spec, key, changed)) != before:
+                if outcome(cell, spec.with_values({key: changed})) != before:
                     return True
             except ArchsimError:
                 return True  # the calibration has no row for it: it is read
     return False
 
 
-def with_value(spec: Spec, key: str, value: float) -> Spec:
-    entries: Mapping[str, Entry] = {**spec.entries, key: replace(spec.entries[key], value=value)}
-    return replace(spec, entries=entries)
+def moves_a_cache(kind: str, key: str) -> bool:
+    """Whether it changes the caches that `archsim cache` simulates: alone, or with the same key of the levels below."""
+    level, _, name = key.partition(".")
+    if level not in LEVELS:
+        return False
+    spec = devices.find(CELLS[kind][0][1])
+    below = [f"{other}.{name}" for other in LEVELS if other >= level and f"{other}.size" in spec.entries]
+    for together in ([key], below, [f"{other}.{name}" for other in LEVELS if f"{other}.size" in spec.entries]):
+        changed = spec.with_values({k: 2.0 * float(spec.entries[k].number) if k in spec.entries else 4.0 for k in together})
+        own = without(together, key, changed, spec)
+        found = caches(changed)
+        if found is not None and found != caches(own):
+            return True
+    return False
 
 
-def numeric(kind: str) -> list[str]:
-    return [key for key, unit, _ in keys(kind) if unit.unit != "text" and not unit.informational
-            and key != "memory.capacity" and not key.startswith("mode.")]  # fmt: skip
+def without(together: list[str], key: str, changed: Spec, spec: Spec) -> Spec:
+    """The changed spec with this one key as it was."""
+    entries: dict[str, Entry] = dict(changed.entries)
+    if key in spec.entries:
+        entries[key] = spec.entries[key]
+    else:
+        entries.pop(key)
+    return replace(changed, entries=entries) if len(together) == 1 else spec
+
+
+def caches(spec: Spec) -> Hierarchy | None:
+    try:
+        return hierarchy_of(spec.device)
+    except ArchsimError:
+        return None
+
+
+def numeric(kind: str) -> dict[str, bool]:
+    """The numeric keys, and whether each is marked as shown only."""
+    return {key: unit.informational for key, unit, _ in keys(kind)
+            if unit.unit != "text" and key != "memory.capacity" and not key.startswith("mode.")}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
-    still = {key for key in numeric(kind) if not moves(kind, key)}
-    assert still - UNREAD[kind] == set(), "change nothing: let a model read them, or mark them informational"
-    assert UNREAD[kind] - still == set(), "are read now: take them off the list"
+    marked = numeric(kind)
+    still = {key for key in marked if not moves_a_run(kind, key) and not moves_a_cache(kind, key)}
+    shown_only = {key for key, mark in marked.items() if mark}
+    assert still - shown_only == set(), "change nothing: let a model read them, or mark them informational"
+    assert shown_only - still == set(), "are read: take the mark off"
 
 
 def test_a_power_mode_decides_the_clock() -> None:
@@ -95,3 +120,17 @@ def test_capacity_decides_whether_a_network_fits() -> None:
     small = archsim.estimate(net="vgg_16", hw="gtx_1080", batch=16, settings={"memory.capacity": "1 GB"})
     assert not small.fits
     assert archsim.estimate(net="vgg_16", hw="gtx_1080", batch=16).fits
+
+
+def test_a_setting_that_changes_nothing_is_named() -> None:
+    found = ask("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
+    assert unmoved(found) == ("sm.schedulers", "market.price")
+    warnings = archsim.estimate("alexnet", "gtx_1080", scales={"sm.schedulers": 2.0}).warnings
+    assert "sm.schedulers changes no output of this estimate" in warnings
+
+
+def test_factors_are_those_of_the_value_in_the_spec() -> None:
+    scaled = archsim.estimate("alexnet", "gtx_1080", scales={"sm.count": 1.5, "memory.bandwidth": 0.5})
+    written = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "30", "memory.bandwidth": "160 GB/s"})
+    assert scaled.latency_s == written.latency_s
+    assert np.isclose(scaled.energy_j, written.energy_j, rtol=1e-14)
