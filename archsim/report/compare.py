@@ -113,8 +113,8 @@ def certainty(rankings: Sequence[Ranking]) -> str:
     shared = "taken to be independent" if r == 0 else f"taken to have the correlation {r:g}"
     return (
         f"whole order right: {whole}\nbest of all: {best}\n"
-        f"Errors of two devices are {shared}; what they share, as a network that is slow everywhere, leaves an order as it is "
-        f"and makes it surer: --correlation sets it."
+        f"Errors of two devices are {shared} (--correlation sets it). What they share, as a network that is\n"
+        f"slow everywhere, leaves an order as it is, and makes it surer than these figures say."
     )
 
 
