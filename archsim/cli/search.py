@@ -40,12 +40,12 @@ def command(
     """The best machine among those that could be built: by time, energy, power, die area or cost, within conditions.
 
     Every point of the grid is looked at; a range without steps (memory.bandwidth=100GB/s:1TB/s:log) belongs to --sample or
-    --trials. Area and cost are estimates from the parts of the die.
+    --trials. Area and cost are estimates from the parts of the die. Latency and energy are of a whole batch; where the batch
+    varies, throughput and efficiency compare.
 
     \b
     Examples:
-      archsim search --net vgg_16 --base titan_x_pascal --batch 16 --minimise energy --where "latency_s < 0.06 and power_w < 250"
-                     --vary memory.bandwidth=200GB/s:1TB/s:9lin --vary sm.count=16:48:4
+      archsim search --net vgg_16 --base titan_x_pascal --minimise energy --where "power_w < 180" --vary sm.count=16:48:4
       archsim search --net alexnet --base gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --base gtx_1080 --target throughput=1000/s
     """
@@ -85,7 +85,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.study.axis import axis_of
     from archsim.study.knob import CHOICES, meaning
     from archsim.study.link import link_of
-    from archsim.study.objective import conditions, objectives
+    from archsim.study.objective import better, conditions, objectives
     from archsim.study.search import Evaluator, Wish, search, with_front
     from archsim.study.space import Space
 
@@ -108,7 +108,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     query = listed.checked()[0]
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
     wish = Wish(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(objectives(names(o["front"] or ""), ())), any_memory=o["any_memory"])  # fmt: skip
+                front=tuple(better(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
     wish = with_front(wish, space.knobs, Evaluator(query).silicon)
     with Progress() as tell:
         found = search(query, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)

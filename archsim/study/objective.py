@@ -89,6 +89,15 @@ def objectives(minimise: Sequence[str], maximise: Sequence[str]) -> list[Objecti
     return found
 
 
+def better(named: Sequence[str]) -> list[Objective]:
+    """Objectives in the direction in which each output is better.
+
+    >>> [objective.written for objective in better(["throughput", "area"])]
+    ['most throughput', 'least area']
+    """
+    return [Objective(output=output, maximise=OUTPUTS[output][2]) for output in map(output_of, dict.fromkeys(named))]
+
+
 def conditions(text: str, knobs: Mapping[str, str]) -> list[Condition]:
     """The conditions of `latency_s < 0.05 and power < 150W`; `knobs` are those that vary, with their units.
 

@@ -59,7 +59,18 @@ def scale_of(base: Spec) -> float:
 
 
 def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
-    """Area [mm2] and cost [USD] of D variants, each [D]."""
+    """Area [mm2] and cost [USD] of D variants, each [D]; a process node is a row of the file, so that each is computed apart."""
+    sizes = np.ravel(np.asarray(device.chip.node, dtype=float))
+    found = [_of_one_node(replace(device, chip=replace(device.chip, node=size)), scale) for size in np.unique(sizes).tolist()]
+    if len(found) == 1:
+        return found[0]
+    which = np.searchsorted(np.unique(sizes), sizes)
+    areas, costs = (np.stack(np.broadcast_arrays(*columns, sizes)[:-1]) for columns in zip(*found, strict=True))
+    points = np.arange(sizes.size)
+    return areas[which, points], costs[which, points]
+
+
+def _of_one_node(device: Gpu, scale: float) -> tuple[Array, Array]:
     node = silicon().node(float(np.ravel(device.chip.node)[0]))
     area = scale * np.ravel(np.asarray(die_area(device, silicon()), dtype=float))
     return area, np.asarray(die_cost(area, node, silicon()))

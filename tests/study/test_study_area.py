@@ -66,6 +66,16 @@ def test_columns_are_single_dies() -> None:
     np.testing.assert_allclose(cost, [c.cost for c in single], rtol=1e-12)
 
 
+def test_nodes_can_vary_from_point_to_point() -> None:
+    device, base = find("gtx_1080").device, find("gtx_1080")
+    nodes = np.array([[16e-9], [7e-9], [28e-9], [16e-9]])
+    area, cost = area_and_cost(replace(device, chip=replace(device.chip, node=nodes)), scale_of(base))
+    single = [chip(base, base.with_settings({"chip.node": f"{round(n * 1e9)} nm"})) for n in nodes.ravel()]
+    np.testing.assert_allclose(area, [c.area for c in single], rtol=1e-12)
+    np.testing.assert_allclose(cost, [c.cost for c in single], rtol=1e-12)
+    assert area[2] > area[0] == area[3] > area[1]
+
+
 @given(st.floats(20, 1600), st.floats(1.01, 3.0))
 def test_a_larger_die_yields_less_and_costs_more(area: float, factor: float) -> None:
     node = silicon().nodes["16nm"]
