@@ -85,7 +85,7 @@ def lowered_of(query: Query) -> Lowered:
     """The kernels of a query."""
     device = query.spec.device
     return lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
-                 tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
+                 tensor=on_tensor_cores(query.stack, device, query.precision),
                  architecture=device.identity.architecture)  # fmt: skip
 
 
@@ -108,10 +108,20 @@ def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
-    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can."""
-    if precision == "fp16" and stack.half == "native" and isinstance(device, Gpu) and device.rate.fp16 is not None:
+    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can, as `dp4a` where the
+    stack's products of int8 leave the tensor cores idle."""
+    if not isinstance(device, Gpu):
+        return precision
+    if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
         return "half"
+    if precision == "int8" and precision in stack.without_tensor and device.rate.int8 is not None:
+        return "dp4a"
     return precision
+
+
+def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
+    """Whether products of this precision run on tensor cores."""
+    return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
 def machine(query: Query) -> Device:

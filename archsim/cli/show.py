@@ -110,7 +110,8 @@ def _stack(name: str) -> str:
 
     s = find(name)
     lines = [clean(f"{s.id}: {s.framework} with {s.library}, for {s.kind}")]
-    algorithms = [(phase, *row) for phase, rows in s.conv.algorithms.items() for row in rows.items()]
+    tables = {"": s.conv.algorithms, **{f" on {name}": table for name, table in s.conv.own.items()}}
+    algorithms = [(phase + on, *row) for on, phases in tables.items() for phase, rows in phases.items() for row in rows.items()]
     lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
     menus = [
         (name, " ".join(f"{t.m}x{t.n}" for t in menu.tiles), " ".join(map(str, menu.split_k))) for name, menu in s.menus.items()
