@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from archsim.quantity import show
 from archsim.report.text import clean, rate_unit, table
 from archsim.study.batches import Curve
-from archsim.study.contest import Contender, Ranking
+from archsim.study.contest import SAME_STACK, Contender, Ranking
 from archsim.study.offload import SURE, Crossing, Payoff
 
 ONLY = "with its data already there"
@@ -111,11 +111,12 @@ def certainty(rankings: Sequence[Ranking]) -> str:
     best = ", ".join(f"{r.order[0].name} {100 * r.best[0]:.0f} % by {r.criterion.title}" for r in ranked)
     r = rankings[0].correlation
     shared = "taken to be independent" if r == 0 else f"taken to have the correlation {r:g}"
-    return (
-        f"whole order right: {whole}\nbest of all: {best}\n"
-        f"Errors of two devices are {shared} (--correlation sets it). What they share, as a network that is\n"
-        f"slow everywhere, leaves an order as it is, and makes it surer than these figures say."
-    )
+    lines = [f"whole order right: {whole}", f"best of all: {best}",
+             f"Errors of two devices are {shared}; --correlation sets it. What they share leaves an order as it is."]  # fmt: skip
+    if all(r.shared is not None for r in ranked):
+        likely = ", ".join(f"by {r.criterion.title} {100 * (r.shared or 0.0):.0f} %" for r in ranked)
+        lines.append(f"On measured GPUs with one stack it was {SAME_STACK:g}; whole order right with that: {likely}")
+    return "\n".join(lines)
 
 
 def _price_note(contenders: Sequence[Contender]) -> str:

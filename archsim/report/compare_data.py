@@ -35,6 +35,7 @@ def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
         places[r.criterion.name] = None if i is None else {
             "place": i + 1, "score": r.scores[i], "before_next": r.ahead[i] if i < len(r.ahead) else None,
             "best": r.best[i], "whole_order": r.whole, "correlation": r.correlation,
+            "whole_order_shared": r.shared,
         }  # fmt: skip
     return places
 

@@ -15,6 +15,9 @@ from archsim.query import Query
 from archsim.study.order import in_order, least, less, log_normal
 from archsim.trace.kind import FORWARD
 
+# Correlation of the errors of two GPUs on the same network, stack, task and batch of one source, in the rows of networks.csv that
+# constants may be fitted to: 581 pairs; 0.1 where the stacks differ. tests/bench/correlation.py computes both.
+SAME_STACK = 0.8
 HOST_ELEMENT = 4  # B, values of inputs and results in host memory
 
 
@@ -85,8 +88,9 @@ CRITERIA = (
 class Ranking:
     """The order by one criterion, best first. `ahead[i]` is the probability that place i is before place i + 1.
 
-    `best[i]` is the probability that the device at place i is the best of all, `whole` that the whole order is right.
-    `unranked` are the devices without a score.
+    `best[i]` is the probability that the device at place i is the best of all, `whole` that the whole order is right, `shared`
+    the same if errors are correlated by `SAME_STACK`, where all are GPUs with one stack. `unranked` are those without
+    a score.
     """
 
     criterion: Criterion
@@ -96,6 +100,7 @@ class Ranking:
     best: tuple[float, ...]
     whole: float
     correlation: float
+    shared: float | None
     unranked: tuple[str, ...]
 
 
@@ -141,8 +146,16 @@ def rank(contenders: Sequence[Contender], criterion: Criterion, correlation: flo
         criterion=criterion, order=order, scores=tuple([score for score, _ in scored]), ahead=ahead,
         best=tuple(least(mean, deviation, correlation).tolist()) if len(order) > 1 else (1.0,) * len(order),
         whole=in_order(mean, deviation, correlation) if len(order) > 1 else 1.0, correlation=correlation,
+        shared=in_order(mean, deviation, SAME_STACK) if len(order) > 1 and correlation == 0.0 and _alike(order) else None,
         unranked=tuple([c.name for c in contenders if c not in order]),
     )  # fmt: skip
+
+
+def _alike(contenders: Sequence[Contender]) -> bool:
+    """Whether all are GPUs that run one stack: their intervals then come from one class."""
+    return len({(c.estimate.stack, c.estimate.interval_class, c.estimate.threads) for c in contenders}) == 1 and (
+        contenders[0].estimate.threads is None
+    )
 
 
 def _log_cost(c: Contender, criterion: Criterion) -> tuple[float, float]:

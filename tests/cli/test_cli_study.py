@@ -29,5 +29,7 @@ def test_the_command_writes_checks_and_refuses(cli: Any, tmp_path: Path) -> None
     assert "README.md is not what the study gives now" in stale.err
     assert cli("study", str(tmp_path / "none.toml")).code == 66
     assert cli("study", str(path), "--out", str(tmp_path / "none")).code == 2
+    assert cli("study", str(path), str(path), "--out", str(tmp_path)).code == 2
+    assert cli("study").code == 2
     path.write_text("schema = 1\n", "utf-8")
     assert cli("study", str(path)).code == 65

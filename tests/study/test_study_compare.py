@@ -45,6 +45,15 @@ def test_the_same_device_twice_is_a_coin() -> None:
     assert rank([c], SPEED).whole == 1.0
 
 
+def test_gpus_with_one_stack_are_said_with_shared_errors_too() -> None:
+    same = rank([on("gtx_1080"), on("titan_x_pascal"), on("gtx_980")], SPEED)
+    assert same.shared is not None
+    assert same.shared > same.whole
+    assert rank([on("gtx_1080"), on("tesla_v100_sxm2")], SPEED).shared is None  # another stack
+    assert rank([on("i7_6700k"), on("i7_3820")], SPEED).shared is None  # no measured pairs of CPUs
+    assert rank([on("gtx_1080"), on("gtx_980")], SPEED, 0.5).shared is None  # the user has said what holds
+
+
 def test_power_makes_an_order_by_watt_less_sure() -> None:
     field = [on("gtx_1080"), on("titan_x_maxwell")]
     field[1] = replace(field[1], estimate=replace(field[0].estimate, energy_j=2 * field[0].estimate.energy_j,
