@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import click
 
-from archsim.cli.options import choices, names, setting_options
+from archsim.cli.options import choices, names, setting_options_of_batches
 
 COLUMNS = (
     "hardware", "stack", "clock_hz", "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
@@ -15,76 +17,198 @@ COLUMNS = (
 
 
 @click.command("compare")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--net", default="alexnet", show_default=True, help="A shipped network or the path of a trace file.")
 @click.option("--hw", required=True, help="Devices, separated by commas.")
-@setting_options
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of estimates.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per device.")
-def command(net: str, hw: str, as_json: bool, as_csv: bool, **given: Any) -> None:
-    """One network on several devices, the fastest first.
+@setting_options_of_batches
+@click.option("--by", default="speed", show_default=True, type=click.Choice(["speed", "watt", "dollar"]),
+              help="What the table is sorted by: speed, speed per watt, or speed per dollar of the launch price.")  # fmt: skip
+@click.option("--correlation", type=click.FloatRange(0.0, 0.99), default=0.0, show_default=True,
+              help="Of the errors of two predictions; measured GPUs: 0.8 with one stack, 0.1 with two.")  # fmt: skip
+@click.option("--copies/--no-copies", default=None,
+              help="Copy inputs to a GPU and results back; by default for several batches on CPUs and GPUs.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of estimates; an object for several batches.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per device and batch.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+def command(
+    net: str, hw: str, batch_text: str, by: str, correlation: float, copies: bool | None, as_json: bool, as_csv: bool,
+    html: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """One network on several devices: which is fastest, per watt and per dollar, and how sure that order is.
 
-    --threads applies to the CPUs among them. Without --stack each device runs its own default stack.
+    For a range of batches: time per sample, where the memory ends, and from which batch on a GPU overtakes a CPU, copies
+    between host and device included. --threads applies to the CPUs among the devices. Without --stack each device runs
+    its own default stack.
 
     \b
     Examples:
       archsim compare --net alexnet --hw tegra_x1,gtx_1080,i7_6700k --batch 16
       archsim compare --net vgg_16 --hw tesla_k40,titan_x_maxwell,gtx_1080 --batch 16 --task forward_backward --csv
+      archsim compare --net alexnet --hw i7_6700k,gtx_1080 --batch 1:256:x2
     """
+    from archsim.study.batches import batches_of
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    devices = list(dict.fromkeys(names(hw)))
+    if not devices:
+        raise click.UsageError("--hw names no device")
+    batches = batches_of(batch_text)
+    field = Field(net, devices, choices(**given))
+    if copies is None:
+        copies = len(batches) > 1 and field.mixed
+    if len(batches) == 1:
+        _one_batch(field, batches[0], copies, by, correlation, as_json, as_csv, html)
+    else:
+        _many_batches(field, batches, copies, correlation, as_json, as_csv, html)
+
+
+class Field:
+    """The devices of a comparison and what each is asked; estimates are made once for each device and batch."""
+
+    def __init__(self, net: str, devices: Sequence[str], arguments: dict[str, Any]) -> None:
+        from archsim.query import find_device
+
+        self.net, self.arguments, self._times = net, arguments, dict[tuple[str, int, bool], float]()
+        self._threads = arguments.pop("threads")
+        self._specs = {name: find_device(name, None) for name in devices}
+        ids = {spec.identity.id: name for name, spec in self._specs.items()}  # one device may have been named twice
+        self.devices = list(ids.values())
+        self._by_id = ids
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there are both CPUs and GPUs."""
+        return len({self._specs[name].kind for name in self.devices}) > 1
+
+    def query(self, name: str, batch: int) -> Any:
+        """The query of one device, by the name it was given."""
+        from archsim.query import ask
+
+        threads = self._threads if self._specs[name].kind == "cpu" else None
+        return ask(self.net, name, batch=batch, threads=threads, **self.arguments)
+
+    def contender(self, name: str, batch: int, copies: bool) -> Any:
+        """The estimate of one device."""
+        from archsim.study.contest import contender
+
+        whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
+        return contender(self.query(name, batch), copies, references=not whatif)
+
+    def time(self, identity: str, batch: int, copies: bool) -> float:
+        """The latency [s] of the device with this id."""
+        from archsim.run import run
+        from archsim.study.contest import result_time, with_host_inputs
+
+        key = identity, batch, copies
+        if key not in self._times:
+            query = self.query(self._by_id[identity], batch)
+            shown = with_host_inputs(query) if copies else query
+            self._times[key] = float(run(shown).latency_s[0]) + (result_time(query) if copies else 0.0)
+        return self._times[key]
+
+
+def _one_batch(
+    field: Field, batch: int, copies: bool, by: str, correlation: float, as_json: bool, as_csv: bool, html: str | None
+) -> None:
     import json
 
-    from archsim.answer import Estimate, estimate
-    from archsim.query import find_device
-    from archsim.report.data import record, rows_as_csv
+    from archsim.report.compare import contest_text
+    from archsim.report.compare_data import contest_record
+    from archsim.study.contest import CRITERIA, rank
 
-    arguments = choices(**given)
-    threads = arguments.pop("threads")
-    results: list[Estimate] = []
-    for name in dict.fromkeys(names(hw)):
-        is_cpu = find_device(name, None).kind == "cpu"
-        results.append(estimate(net, name, threads=threads if is_cpu else None, **arguments))
-    if not results:
-        raise click.UsageError("--hw names no device")
-    for result in results:
-        for text in result.warnings:
-            if "changes no output" in text:
-                click.echo(f"archsim: {result.hardware}: {text}", err=True)
-    results.sort(key=lambda result: result.latency_s)
+    contenders = [field.contender(name, batch, copies) for name in field.devices]
+    rankings = sorted((rank(contenders, c, correlation) for c in CRITERIA), key=lambda r: r.criterion.name != by)
+    first = rankings[0].order
+    _say_what_does_nothing(contenders)
+    ordered = [*first, *sorted((c for c in contenders if c not in first), key=lambda c: c.latency_s)]
+    if html is not None:
+        from archsim.report.compare_page import contest_page
+
+        _write(html, contest_page(ordered, rankings))
     if as_json:
-        click.echo(json.dumps([record(result) for result in results], indent=2, allow_nan=False))
+        click.echo(json.dumps(contest_record(ordered, rankings), indent=2, allow_nan=False))
     elif as_csv:
-        click.echo(rows_as_csv(COLUMNS, [[getattr(r, name) for name in COLUMNS] for r in results]), nl=False)
+        click.echo(_csv(ordered), nl=False)
     else:
-        click.echo(_side_by_side(results))
+        click.echo(contest_text(ordered, rankings))
 
 
-def _side_by_side(results: list[Any]) -> str:
-    from archsim.quantity import show
-    from archsim.report.text import clean, rate_unit, table
+def _many_batches(
+    field: Field, batches: Sequence[int], copies: bool, correlation: float, as_json: bool, as_csv: bool, html: str | None
+) -> None:
+    import json
 
-    first, fastest = results[0], results[0].latency_s
-    rows = []
-    for r in results:
-        low, high = r.latency_interval_s
-        rows.append(
-            (r.hardware, r.stack, show(r.clock_hz, "Hz", 3), show(r.latency_s, "s", 3),
-             f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{r.latency_s / fastest:.2f}x", f"{r.throughput_per_s:.4g}",
-             show(r.power_w, "W", 3), show(r.energy_j, "J", 3), f"{r.throughput_per_w:.3g}",
-             max(r.breakdown_s, key=lambda name: r.breakdown_s[name]), "yes" if r.fits else "NO",
-             _errors(r))
-        )  # fmt: skip
-    rate = rate_unit(first)
-    head = ("device", "stack", "clock", "latency", f"{100 * first.interval_level:.0f} % interval", "time", rate, "power",
-            "energy", f"{rate}/W", "limited by", "fits", "measured")  # fmt: skip
-    title = f"{clean(first.network)}: {first.task}, batch {first.batch}, {first.precision}, {first.fidelity} model"
-    return f"{title}\n\n{table(head, rows, left=2)}"
+    from archsim.cli.progress import Progress
+    from archsim.report.compare import curves_text
+    from archsim.report.compare_data import curves_record
+    from archsim.study.batches import curve
+    from archsim.study.offload import crossings
+
+    with Progress() as tell:
+        points = []
+        for name in field.devices:
+            row = []
+            for batch in batches:
+                tell(f"{name}, batch {batch}")
+                row.append(field.contender(name, batch, copies))
+            points.append(row)
+        curves = [curve(row) for row in points]
+        found = [
+            crossing for a, b in combinations(curves, 2)
+            for crossing in crossings(a, b, lambda name, batch: field.time(name, batch, copies), correlation)
+        ]  # fmt: skip
+        pays = _payoffs(field, batches) if field.mixed else []
+    if html is not None:
+        from archsim.report.compare_page import curves_page
+
+        _write(html, curves_page(curves, found, pays))
+    if as_json:
+        click.echo(json.dumps(curves_record(curves, found, pays), indent=2, allow_nan=False))
+    elif as_csv:
+        click.echo(_csv([p for row in points for p in row]), nl=False)
+    else:
+        click.echo(curves_text(curves, found, pays))
 
 
-def _errors(result: Any) -> str:
-    """The measured time of the same cell and stack, with the error of the prediction."""
-    from archsim.quantity import show
+def _payoffs(field: Field, batches: Sequence[int]) -> list[Any]:
+    """For each pair of a CPU and a GPU, the ops of both at each batch, data in place."""
+    from archsim.answer import answer
+    from archsim.study.offload import payoffs
 
-    for r in result.references:
-        if r.stack == result.stack and r.metric in ("latency_s", "throughput_per_s"):
-            time = r.measured if r.metric == "latency_s" else result.batch / r.measured
-            return f"{show(time, 's', 3)} ({100 * (result.latency_s / time - 1):+.0f} %)"
-    return "-"
+    queries = {name: [field.query(name, batch) for batch in batches] for name in field.devices}
+    estimates = {name: [answer(query, references=False) for query in row] for name, row in queries.items()}
+    kinds = {name: row[0].spec.kind for name, row in queries.items()}
+    found = []
+    for home in (name for name, kind in kinds.items() if kind == "cpu"):
+        for guest in (name for name, kind in kinds.items() if kind == "gpu"):
+            ops = [query.trace.ops for query in queries[guest]]
+            rows = payoffs(estimates[home], estimates[guest], ops, queries[guest][0].spec.device)
+            found.append((queries[home][0].spec.identity.id, queries[guest][0].spec.identity.id, rows))
+    return found
+
+
+def _csv(contenders: Sequence[Any]) -> str:
+    from archsim.report.data import rows_as_csv
+
+    own = ("latency_s", "throughput_per_s", "energy_j", "throughput_per_w")  # these may hold copies
+    head = (*COLUMNS, "batch", "price_usd", "throughput_per_usd")
+    rows = [
+        [*(getattr(c if name in own else c.estimate, name) for name in COLUMNS), c.estimate.batch, c.price_usd,
+         c.throughput_per_usd]
+        for c in contenders
+    ]  # fmt: skip
+    return rows_as_csv(head, rows)
+
+
+def _say_what_does_nothing(contenders: Sequence[Any]) -> None:
+    for c in contenders:
+        for text in c.estimate.warnings:
+            if "changes no output" in text:
+                click.echo(f"archsim: {c.name}: {text}", err=True)
+
+
+def _write(path: str, page: str) -> None:
+    from archsim.files import write_text
+
+    write_text(path, page)
+    click.echo(f"archsim: wrote {path}", err=True)

@@ -16,8 +16,12 @@ from archsim.errors import EXIT, ArchsimError
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
-    "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
+    "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
+    "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
     "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
+    "search": ("archsim.cli.search", "The best of many what-ifs, within conditions; what a target would take."),
+    "study": ("archsim.cli.study", "A question in a file, answered by a report with tables and pictures."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

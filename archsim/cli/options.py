@@ -13,12 +13,25 @@ from archsim.errors import ArchsimError
 from archsim.quantity import COUNT, parse
 from archsim.trace.training import TASKS
 
+ONE_BATCH = click.option("--batch", type=int, default=1, show_default=True, help="Samples per run.")
+BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
+                       help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
+
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, clock and power, --fidelity, --graph, ..."""
+    return _with_settings(command, ONE_BATCH)
+
+
+def setting_options_of_batches(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for several batches, which arrive as `batch_text`."""
+    return _with_settings(command, BATCHES)
+
+
+def _with_settings(command: Callable[..., Any], batch: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         [
-            click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
+            batch,
             click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                          help="Tokens in a sequence, of networks that take any number; their usual number if not given."),
             click.option("--precision", default="fp32", show_default=True, help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),

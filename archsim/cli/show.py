@@ -10,11 +10,11 @@ import click
 
 
 @click.command("show")
-@click.argument("what", type=click.Choice(["hw", "net", "stack", "calibration"]))
+@click.argument("what", type=click.Choice(["hw", "net", "stack", "calibration", "silicon"]))
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (hw only).")
 def command(what: str, name: str | None, as_json: bool) -> None:
-    """One device, network, stack or the calibration, with every number and its source.
+    """One device, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
 
     \b
     Examples:
@@ -23,9 +23,15 @@ def command(what: str, name: str | None, as_json: bool) -> None:
       archsim show stack caffe-cudnn4
       archsim show calibration
       archsim show calibration energy.
+      archsim show silicon
     """
     if what == "calibration":
         click.echo(_calibration(name or ""))
+        return
+    if what == "silicon":
+        from archsim.report.silicon import silicon_text
+
+        click.echo(silicon_text())
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")

@@ -1,25 +1,35 @@
-"""Put the first command's real output, and the picture, into the README: `python tests/readme/regenerate.py`."""
+"""Put the real output of its commands, and the picture, into the README: `python tests/readme/regenerate.py`."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
+import shlex
 from pathlib import Path
 
 from archsim.answer import estimate
+from archsim.cli.main import group
 from archsim.device.catalog import find
 from archsim.report.roofline_svg import svg
-from archsim.report.text import estimate_text
 
 ROOT = Path(__file__).parents[2]
 NET, HW = "alexnet", "tegra_x1"
-OPEN, CLOSE = "```text\n", "\n```"
 PICTURE = ROOT / "reports" / "studies" / f"{NET}_{HW}.svg"
+SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)\n```", re.S)  # a command, then what it prints
 
 
 def with_output(readme: str) -> str:
-    """The README with what the first command prints now."""
-    begin = readme.index(OPEN) + len(OPEN)
-    end = readme.index(CLOSE, begin)
-    return readme[:begin] + estimate_text(estimate(NET, HW)) + readme[end:]
+    """The README with what its commands print now, those whose output it shows."""
+    return SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", readme)
+
+
+def printed(line: str) -> str:
+    """What the archsim command at the end of a shell line prints."""
+    words = shlex.split(line.replace("\\\n", " ").rpartition("archsim ")[2])
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+        group.main(words, standalone_mode=False)
+    return out.getvalue().rstrip("\n")
 
 
 def picture() -> str:

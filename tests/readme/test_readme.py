@@ -20,9 +20,15 @@ def regenerate():
     return module
 
 
-def test_the_output_in_the_readme_is_what_the_first_command_prints(regenerate):
+def test_the_output_in_the_readme_is_what_its_commands_print(regenerate):
     readme = (ROOT / "README.md").read_text("utf-8")
     assert regenerate.with_output(readme) == readme, "run python tests/readme/regenerate.py"
+    assert len(regenerate.SHOWN.findall(readme)) == readme.count("```text\n")  # every output stands behind its command
+
+
+def test_a_stale_output_would_be_noticed(regenerate):
+    stale = "```sh\narchsim list stacks\n```\n\n```text\nnone\n```\n"
+    assert "caffe-native" in regenerate.with_output(stale)
 
 
 def test_the_picture_is_what_the_program_draws(regenerate):

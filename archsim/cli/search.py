@@ -1,0 +1,125 @@
+"""`archsim search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, names, setting_options
+
+
+@click.command("search")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--base", "--hw", "hw", required=True, help="The device to start from: a name, an alias, or the path of a spec.")
+@setting_options
+@click.option("--vary", multiple=True, metavar="KEY=VALUES",
+              help="What may change: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
+@click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]", help="A value that follows another: l2.bandwidth=sm.count.")
+@click.option("--minimise", "--minimize", "minimise", default=None, metavar="OUTPUT,...",
+              help="latency, energy, power, area, cost, memory or traffic; the first ranks, all make the front.")
+@click.option("--maximise", "--maximize", "maximise", default=None, metavar="OUTPUT,...", help="throughput or efficiency.")
+@click.option("--where", default=None, metavar="CONDITION", help='E.g. "latency_s < 0.05 and power_w < 150".')
+@click.option("--front", default=None, metavar="OUTPUT,...", help="Objectives of the Pareto front, if not those above.")
+@click.option("--target", default=None, metavar="OUTPUT=VALUE",
+              help="Instead: what it would take, e.g. throughput=1000/s or latency=5ms.")
+@click.option("--sample", type=click.IntRange(min=1), default=None, help="Look at so many points of a Latin hypercube.")
+@click.option("--trials", type=click.IntRange(1, 100_000), default=None,
+              help="Let optuna choose so many points (extra dse).")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of a sample or of trials.")
+@click.option("--any-memory", is_flag=True, help="Also points whose memory the run does not fit.")
+@click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the best to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row for each of the best and of the front.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the front.")
+def command(
+    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
+    where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
+    any_memory: bool, top: int, as_json: bool, as_csv: bool, html: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """The best machine among those that could be built: by time, energy, power, die area or cost, within conditions.
+
+    Every point of the grid is looked at; a range without steps (memory.bandwidth=100GB/s:1TB/s:log) belongs to --sample or
+    --trials. Area and cost are estimates from the parts of the die. Latency and energy are of a whole batch; where the batch
+    varies, throughput and efficiency compare.
+
+    \b
+    Examples:
+      archsim search --net vgg_16 --base titan_x_pascal --minimise energy --where "power_w < 180" --vary sm.count=16:48:4
+      archsim search --net alexnet --base gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
+      archsim search --net resnet_50 --base gtx_1080 --target throughput=1000/s
+    """
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    arguments = choices(**given)
+    if target is not None:
+        if minimise or maximise or where or front or sample or trials or html or as_csv or link:
+            raise click.UsageError("--target asks what it would take; besides it stand --vary KEY, --json and options of a run")
+        _target(net, hw, target, vary, as_json, arguments)
+        return
+    _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
+            sample=sample, trials=trials, seed=seed, any_memory=any_memory, top=top, as_json=as_json, as_csv=as_csv,
+            html=html)  # fmt: skip
+
+
+def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool, arguments: dict[str, Any]) -> None:
+    from archsim.query import ask
+    from archsim.report.search import target_json, target_text
+    from archsim.study.objective import target_of
+    from archsim.study.search import Evaluator
+    from archsim.study.target import ways
+
+    query, goal = ask(net, hw, **arguments), target_of(target)
+    found = ways(query, goal, [text.partition("=")[0].strip() for text in vary])
+    base = Evaluator(query).one()
+    if goal.name not in base:
+        raise click.UsageError(f"--target {target}: the die of {query.spec.identity.id} is not modelled")
+    click.echo((target_json if as_json else target_text)(query, goal, found, base))
+
+
+def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
+    from dataclasses import replace
+
+    from archsim.cli.progress import Progress
+    from archsim.report.search import search_csv, search_json, search_page, search_text
+    from archsim.study.axis import axis_of
+    from archsim.study.knob import CHOICES, meaning
+    from archsim.study.link import link_of
+    from archsim.study.objective import better, conditions, objectives
+    from archsim.study.search import Evaluator, Wish, search, with_front
+    from archsim.study.space import Space
+
+    if not o["vary"]:
+        raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
+    if o["sample"] and o["trials"]:
+        raise click.UsageError("--sample and --trials are two ways to choose points; take one")
+    aims = objectives(names(o["minimise"] or ""), names(o["maximise"] or ""))
+    if not aims:
+        raise click.UsageError("nothing is wanted: --minimise energy, --maximise throughput, or --target throughput=1000/s")
+    from archsim.query import find_device
+
+    kind = find_device(hw, None).kind
+    axes = tuple(axis_of(text, kind) for text in o["vary"])
+    links = tuple(link_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
+    space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=o["sample"] or 0,
+                  seed=o["seed"])  # fmt: skip
+    # optuna takes ranges as they are, so that only the rest of the space is checked
+    listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
+    query = listed.checked()[0]
+    units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
+    wish = Wish(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
+                front=tuple(better(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
+    wish = with_front(wish, space.knobs, Evaluator(query).silicon)
+    with Progress() as tell:
+        found = search(query, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
+    if o["html"] is not None:
+        from archsim.files import write_text
+
+        write_text(o["html"], search_page(query, found))
+        click.echo(f"archsim: wrote {o['html']}", err=True)
+    if o["as_json"]:
+        click.echo(search_json(query, found))
+    elif o["as_csv"]:
+        click.echo(search_csv(found), nl=False)
+    else:
+        click.echo(search_text(query, found))

@@ -1,0 +1,60 @@
+"""`archsim sensitivity`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, names, setting_options
+
+OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
+
+
+@click.command("sensitivity")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@setting_options
+@click.option("--of", "output", default="latency", show_default=True, type=click.Choice(list(OUTPUTS)),
+              help="What the tornado shows and the rows are sorted by.")  # fmt: skip
+@click.option("--keys", default=None, metavar="KEY,...", help="These values of the spec only.")
+@click.option("--step", type=click.FloatRange(1e-6, 0.2), default=0.01, show_default=True,
+              help="Share of a value by which elasticities are taken, either way.")  # fmt: skip
+@click.option("--span", type=click.FloatRange(0.001, 0.9), default=0.25, show_default=True, help="The same for the tornado.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per value of the spec.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with tornados.")
+def command(
+    net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool, html: str | None,
+    **given: Any,
+) -> None:  # fmt: skip
+    """What one per cent of each value of the spec buys: elasticities of latency, energy and power, and a tornado.
+
+    \b
+    Examples:
+      archsim sensitivity --net alexnet --hw tegra_x1
+      archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
+      archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 0.5
+    """
+    from archsim.query import ask
+    from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
+    from archsim.study.sensitivity import sensitivity
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    wanted = [] if keys is None else names(keys)
+    if keys is not None and not wanted:
+        raise click.UsageError("--keys names no value of the spec")
+    query = ask(net, hw, **choices(**given))
+    found = sensitivity(query, wanted, step, span)
+    if html is not None:
+        from archsim.files import write_text
+
+        write_text(html, sensitivity_page(query, found, span))
+        click.echo(f"archsim: wrote {html}", err=True)
+    if as_json:
+        click.echo(sensitivity_json(query, found, step, span))
+    elif as_csv:
+        click.echo(sensitivity_csv(found), nl=False)
+    else:
+        click.echo(sensitivity_text(query, found, OUTPUTS[output], step, span))

@@ -1,0 +1,100 @@
+"""`archsim whatif`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, setting_options
+from archsim.errors import nearest
+
+CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len")
+
+
+@click.command("whatif")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@setting_options
+@click.option("--to", "to", multiple=True, metavar="WHAT=VALUE",
+              help=f"Change something that is no value of the spec: {', '.join(CHANGES)}.")  # fmt: skip
+@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; the longest if not given.")
+@click.option("--area", is_flag=True, help="Also the area and cost of the die, estimated from its parts.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both estimates.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page.")
+def command(
+    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: str | None, **given: Any
+) -> None:
+    """Before and after a change, layer by layer: what gets faster, and what limits it then.
+
+    --set and --scale change the device, --to everything else. All other options hold before and after.
+
+    \b
+    Examples:
+      archsim whatif --net alexnet --hw tegra_x1 --set memory.bandwidth=51.2GB/s
+      archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
+      archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
+    """
+    from archsim.answer import answer
+    from archsim.query import ask
+    from archsim.report.whatif import whatif_json, whatif_text
+    from archsim.study.change import change
+
+    arguments = choices(**given)
+    changed = _changes(to)
+    words = _words(arguments, changed)
+    if not words:
+        raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
+    before = ask(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
+    after = ask(net, str(changed.pop("hw", hw)), **(arguments | changed))
+    dies = None
+    if area:
+        from archsim.study.silicon import chip
+
+        dies = (chip(before.spec, before.spec), chip(before.spec, after.spec))
+    found = change(answer(before, references=False), answer(after, references=False), words, dies)
+    if html is not None:
+        from archsim.files import write_text
+        from archsim.report.whatif_page import whatif_page
+
+        write_text(html, whatif_page(found))
+        click.echo(f"archsim: wrote {html}", err=True)
+    if as_json:
+        click.echo(whatif_json(found))
+    else:
+        click.echo(whatif_text(found, layers=layers is not False, all_layers=bool(layers)))
+
+
+def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of an estimate that `--to` names."""
+    from archsim.quantity import parse
+
+    found: dict[str, Any] = {}
+    for text in pairs:
+        name, separator, value = (part.strip() for part in text.partition("="))
+        name = name.replace("-", "_")
+        if not separator or not value:
+            raise click.BadParameter(f"{text!r} is not WHAT=VALUE, like precision=fp16", param_hint="--to")
+        if name not in CHANGES:
+            near = nearest(name, CHANGES) or list(CHANGES)
+            hint = "; spec values are changed by --set and --scale" if "." in name else f"; nearest: {', '.join(near)}"
+            raise click.BadParameter(f"{name!r} cannot be changed{hint}", param_hint="--to")
+        try:
+            units = {"clock": "Hz", "power_limit": "W"}
+            if name in units:
+                found[name] = parse(value, units[name])
+            else:
+                found[name] = int(value) if name in ("batch", "threads", "seq_len") else value
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is no value of {name}", param_hint="--to") from None
+    return found
+
+
+def _words(arguments: dict[str, Any], changed: dict[str, Any]) -> tuple[str, ...]:
+    """What is changed, as the user wrote it."""
+    from archsim.quantity import show
+
+    lines = [f"{key} = {value}" for key, value in arguments["settings"].items()]
+    lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]
+    units = {"clock": "Hz", "power_limit": "W"}
+    return (*lines, *(f"{key} = {show(value, units[key]) if key in units else value}" for key, value in changed.items()))

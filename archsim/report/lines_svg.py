@@ -1,0 +1,113 @@
+"""Lines over a common axis as a static SVG picture, for documents that run no JavaScript; equal data give equal bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from archsim.report.markup import label
+from archsim.report.study_figures import COLOURS, LINEAR_UP_TO, Axis, Series, written
+
+WIDTH, HEIGHT = 900, 420
+LEFT, TOP, RIGHT, BOTTOM = 100, 62, 24, 54
+INK, QUIET, RULE = "#1d2530", "#5b6673", "#e3e7ec"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+ROW = 20  # of a legend [px]
+CHARACTER = 6.6  # width of one in a legend [px]
+
+
+def lines_svg(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
+    """The picture. `hollow` points are drawn as rings."""
+    legend, rows = _legend(series)
+    top = TOP + ROW * (rows - 1)
+    height = HEIGHT + ROW * (rows - 1)
+    floor = height - BOTTOM
+    across = _Scale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
+    up = _Scale([v for s in series for v in s.y], y, floor, top)
+    parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', _text(LEFT, 24, title, size=16, weight=600), *legend]
+    for value in across.marks:
+        parts.append(_line(across(value), top, across(value), floor))
+        parts.append(_text(across(value), floor + 18, written(value, x.unit), ink=QUIET, anchor="middle"))
+    for value in up.marks:
+        parts.append(_line(LEFT, up(value), WIDTH - RIGHT, up(value)))
+        parts.append(_text(LEFT - 8, up(value) + 4, written(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, height - 12, x.title, anchor="middle", size=13))
+    middle = (top + floor) / 2
+    parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{_text(16, middle, y.title, anchor="middle", size=13)}</g>')
+    for i, s in enumerate(series):
+        parts += _series(s, i, across, up)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'font-family="{FONT}" role="img">\n<title>{label(title, 160)}</title>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+class _Scale:
+    """Values to pixels, with the marks of the axis."""
+
+    def __init__(self, values: Sequence[float], axis: Axis, start: float, end: float) -> None:
+        low, high = min(values), max(values)
+        self._log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
+        if self._log:
+            low, high = low / 1.1, high * 1.1
+            powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            steps = (1, 2, 5) if high / low < 200 else (1,)
+            self.marks = [m * 10.0**p for p in powers for m in steps if low <= m * 10.0**p <= high]
+        else:
+            low, high = min(0.0, low), high * 1.05 or 1.0
+            rough = (high - low) / 6
+            power = 10.0 ** math.floor(math.log10(rough))
+            step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+            self.marks = [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        self._low, self._high, self._start, self._end = low, high, start, end
+
+    def __call__(self, value: float) -> float:
+        if self._log:
+            share = math.log(value / self._low) / math.log(self._high / self._low)
+        else:
+            share = (value - self._low) / (self._high - self._low)
+        return self._start + share * (self._end - self._start)
+
+
+def _series(s: Series, place: int, across: _Scale, up: _Scale) -> list[str]:
+    colour, dash = _style(place)
+    points = [(across(a), up(b)) for a, b in zip(s.x, s.y, strict=True)]
+    hollow = list(s.hollow) or [False] * len(points)
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    rings = [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{"#ffffff" if ring else colour}" stroke="{colour}" stroke-width="1.4"/>'
+        for (x, y), ring in zip(points, hollow, strict=True)
+    ]
+    return [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>', *rings]
+
+
+def _style(place: int) -> tuple[str, str]:
+    """Colour and dashes of a line; the colours come again, dashed."""
+    dash = ' stroke-dasharray="6 4"' if place >= len(COLOURS) else ""
+    return COLOURS[place % len(COLOURS)], dash
+
+
+def _legend(series: Sequence[Series]) -> tuple[list[str], int]:
+    """Names with their colours, in as many rows as they need."""
+    parts, x, row = [], float(LEFT), 0
+    for i, s in enumerate(series):
+        width = 44 + CHARACTER * len(s.name)
+        if x + width > WIDTH - RIGHT and x > LEFT:
+            x, row = float(LEFT), row + 1
+        colour, dash = _style(i)
+        y = 42 + ROW * row
+        parts.append(f'<line x1="{x:.1f}" y1="{y}" x2="{x + 22:.1f}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>')
+        parts.append(_text(x + 28, y + 4, s.name))
+        x += width
+    return parts, row + 1
+
+
+def _text(
+    x: float, y: float, words: str, *, ink: str = INK, size: int = 12, anchor: str = "start", weight: int = 400
+) -> str:  # fmt: skip
+    style = f'font-size="{size}" fill="{ink}" text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{label(words, 120)}</text>'
+
+
+def _line(x0: float, y0: float, x1: float, y1: float) -> str:
+    return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{RULE}"/>'

@@ -1,0 +1,212 @@
+"""A search, and what a target would take, for a terminal, as JSON and CSV, and as a page with the front."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archsim.quantity import UNITS, show
+from archsim.query import Query
+from archsim.report import figures
+from archsim.report.data import rows_as_csv
+from archsim.report.markup import Cell, text, words
+from archsim.report.markup import table as html_table
+from archsim.report.study_figures import Axis, Series, lines
+from archsim.report.text import clean, table
+from archsim.report.validation_page import document
+from archsim.study.knob import WORDS, meaning
+from archsim.study.objective import OUTPUTS, SILICON, Condition
+from archsim.study.search import Finding
+from archsim.study.target import FARTHEST, Way
+
+SCHEMA = "archsim-search/1"
+MOST_ROWS = 20  # of a front in a terminal
+SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
+ESTIMATE = "area and cost are estimates: see `archsim show silicon` for what they are made of and how far they are off"
+
+
+def heading(query: Query) -> str:
+    """What was asked, on one line."""
+    return (f"{clean(query.network)} on what-ifs of {query.spec.identity.id}: {query.task}, batch {query.batch}, "
+            f"{query.precision}, stack {query.stack.id}, {query.fidelity.name} model")  # fmt: skip
+
+
+def wanted(f: Finding) -> str:
+    """The objectives and conditions, in words."""
+    aims = ", ".join(o.written for o in f.wish.objectives)
+    limits = " and ".join(c.written for c in f.wish.conditions)
+    memory = "" if f.wish.any_memory else "; only what fits the memory"
+    return f"{aims}{f' where {limits}' if limits else ''}{memory}"
+
+
+def search_text(query: Query, f: Finding) -> str:
+    """The best points and the front, each beside the base."""
+    broken = f"; {f.broken:,} are no machine ({f.why})" if f.broken else ""
+    parts = [heading(query), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
+             f"the limits{broken}"]  # fmt: skip
+    if not f.best:
+        parts.append("Nothing meets the conditions: loosen one, or vary further.")
+        return "\n\n".join(parts)
+    columns = columns_of(f)
+    parts.append("Best:\n" + _rows(query, f, columns, f.best, base=True))
+    axes = " and ".join(OUTPUTS[o.output][0] for o in f.wish.front)
+    thinned = thin(f.front, MOST_ROWS)
+    more = f"\n({len(f.front) - MOST_ROWS} between them not listed; --csv and --html list all)" if thinned != f.front else ""
+    parts.append(f"Pareto front of {axes}, {len(f.front)} points:\n" + _rows(query, f, columns, thinned, base=False) + more)
+    if "area_mm2" in f.base:
+        parts.append(ESTIMATE)
+    return "\n\n".join(parts)
+
+
+def thin(rows: Sequence[Mapping[str, Any]], most: int) -> Sequence[Mapping[str, Any]]:
+    """At most so many of the rows, evenly picked, both ends among them."""
+    return rows if len(rows) <= most else [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
+
+
+def columns_of(f: Finding) -> tuple[str, ...]:
+    """The outputs that a table of results shows."""
+    named = [o.output for o in (*f.wish.objectives, *f.wish.front)] + [c.name for c in f.wish.conditions if c.name in OUTPUTS]
+    return tuple(dict.fromkeys([*named, *(name for name in SHOWN if name in f.base)]))
+
+
+def _rows(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
+    head = ("", *f.knobs, *(OUTPUTS[name][0] for name in columns))
+    body = [(str(i + 1), *(knob_text(query, k, row[k]) for k in f.knobs), *(output_text(n, row[n]) for n in columns))
+            for i, row in enumerate(rows)]  # fmt: skip
+    if base:
+        own = ("base", *(knob_text(query, k, base_value(query, k)) for k in f.knobs))
+        body.append((*own, *(output_text(n, f.base[n]) for n in columns)))
+    return table(head, body)
+
+
+def base_value(query: Query, knob: str) -> Any:
+    """The value of a knob at the base."""
+    from archsim.study.link import at_base
+
+    if knob in WORDS:
+        return {"precision": query.precision, "stack": query.stack.id, "task": query.task}.get(knob, "")
+    return query.trace.symbols.get("T", math.nan) if knob == "seq_len" else at_base(query, knob)
+
+
+def knob_text(query: Query, knob: str, value: Any) -> str:
+    """The value of a knob as people read it."""
+    if isinstance(value, str):
+        return value
+    if math.isnan(value):
+        return "-"
+    return show(float(value), meaning(query.spec.kind, knob).unit, 4)
+
+
+def output_text(name: str, value: float) -> str:
+    """An output as people read it."""
+    unit = OUTPUTS[name][1]
+    if math.isnan(value):
+        return "-"
+    return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}"
+
+
+def record(query: Query, f: Finding) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {
+        "schema": SCHEMA, "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id,
+        "task": query.task, "batch": query.batch, "precision": query.precision, "wanted": wanted(f), "how": f.how,
+        "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "base": _plain(f.base),
+        "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
+        "front_of": [o.output for o in f.wish.front], "estimated": [name for name in SILICON if name in f.base],
+    }  # fmt: skip
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+
+
+def search_json(query: Query, f: Finding) -> str:
+    """One JSON object."""
+    return json.dumps(record(query, f), indent=2, allow_nan=False)
+
+
+def search_csv(f: Finding) -> str:
+    """One row for each of the best and each point of the front."""
+    names = list((f.best or f.front or ({},))[0])
+    rows = [["best", *(row[n] for n in names)] for row in f.best] + [["front", *(row[n] for n in names)] for row in f.front]
+    return rows_as_csv(("which", *names), rows)
+
+
+def search_page(query: Query, f: Finding) -> str:
+    """The front as a picture, and tables."""
+    sections = [
+        f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(query))}</p>',
+        f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits.</p>",
+    ]
+    if not f.best:
+        return document("Search", [*sections, '<p class="warn">Nothing meets the conditions.</p>'])
+    a, b = f.wish.front[0].output, f.wish.front[1].output
+    across, up = (Axis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
+    cloud = Series(name="within the limits", x=[r[a] for r in f.cloud], y=[r[b] for r in f.cloud], mode="markers", faint=True)
+    edge = sorted(f.front, key=lambda r: float(r[a]))
+    front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=[_story(query, f, r) for r in edge],
+                   mode="lines+markers" if len(f.wish.front) == 2 else "markers")  # fmt: skip
+    base = Series(name="base", x=[f.base[a]], y=[f.base[b]], mode="markers", hollow=[True])
+    series = [s for s in (cloud, front, base) if s.x]
+    chart = figures.embed(lines(series, across, up), "front")
+    columns = columns_of(f)
+    note = f'<p class="quiet">{text(ESTIMATE)}.</p>' if "area_mm2" in f.base else ""
+    sections += [f"<h2>Pareto front</h2>\n{chart}\n{note}", _html(query, f, columns, f.best, "Best"),
+                 _html(query, f, columns, f.front, "All points of the front")]  # fmt: skip
+    return document("Search", sections, figures.library())
+
+
+def _story(query: Query, f: Finding, row: Mapping[str, Any]) -> str:
+    knobs = "<br>".join(f"{text(k)} = {text(knob_text(query, k, row[k]))}" for k in f.knobs)
+    return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row[n])}' for n in columns_of(f))}"
+
+
+def _html(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
+    def number(value: Any, written: str) -> Cell:
+        return words(written) if isinstance(value, str) else Cell(body=text(written), value=float(value), style="num")
+
+    cells = [[*(number(r[k], knob_text(query, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r[n])) for n in columns)]
+             for r in rows]  # fmt: skip
+    body = html_table((*f.knobs, *(OUTPUTS[n][0] for n in columns)), cells)
+    return f'<h2>{title}</h2>\n<div class="scroll">\n{body}\n</div>'
+
+
+def target_text(query: Query, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+    """What each way to a target would take."""
+    now = base[target.name]
+    rows = [(_knobs(way), *_way(query, target, way)) for way in found]
+    names = [name for name in ("latency_s", "power_w", "energy_j", "area_mm2") if name in base and name != target.name]
+    head = ("change", "times", "to", OUTPUTS[target.name][0], *(OUTPUTS[name][0] for name in names))
+    body = [(*row, *(output_text(n, way.values[n]) if way.factor else "" for n in names))
+            for row, way in zip(rows, found, strict=True)]  # fmt: skip
+    note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
+    return (
+        f"{heading(query)}\n\ntarget      {target.written}; the device as it is has {output_text(target.name, now)}\n\n"
+        + table(head, body) + note
+    )  # fmt: skip
+
+
+def _knobs(way: Way) -> str:
+    return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all of the machine"
+
+
+def _way(query: Query, target: Condition, way: Way) -> tuple[str, str, str]:
+    reached = output_text(target.name, way.reached)
+    if way.factor is None:
+        return "never", f"at x {FARTHEST:g}", f"at best {reached}"
+    if math.isclose(way.factor, 1.0):
+        return "x 1", "as it is", reached
+    to = knob_text(query, way.knobs[0], way.settings[way.knobs[0]]) if len(way.knobs) < 3 else ""
+    return f"x {way.factor:.3g}", to, reached
+
+
+def target_json(query: Query, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+    """One JSON object."""
+    return json.dumps({
+        "schema": "archsim-target/1", "network": query.network, "hardware": query.spec.identity.id, "output": target.name,
+        "limit": target.limit, "base": _plain(base),
+        "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": w.reached,
+                  "outputs": _plain(w.values) if w.factor else None} for w in found],
+    }, indent=2, allow_nan=False)  # fmt: skip

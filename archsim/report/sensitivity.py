@@ -1,0 +1,155 @@
+"""Elasticities for a terminal, as JSON, CSV and as a page with a tornado."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from archsim.quantity import show
+from archsim.query import Query
+from archsim.report import figures
+from archsim.report.data import rows_as_csv
+from archsim.report.markup import Cell, text, words
+from archsim.report.markup import table as html_table
+from archsim.report.study_figures import Span, tornado
+from archsim.report.text import clean, table
+from archsim.report.validation_page import document
+from archsim.study.sensitivity import OUTPUTS, Elasticity, ranked
+
+SCHEMA = "archsim-sensitivity/1"
+BAR = 18  # characters of one half of the tornado
+TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
+UNTOUCHED = 0.0005  # log ratio that is printed as nothing
+
+
+def heading(query: Query) -> str:
+    """What was asked, on one line."""
+    return (f"{clean(query.network)} on {query.spec.identity.id}: {query.task}, batch {query.batch}, {query.precision}, "
+            f"stack {query.stack.id}, {query.fidelity.name} model")  # fmt: skip
+
+
+def sensitivity_text(query: Query, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
+    """A table of what matters with a tornado of `output`, and what does not matter."""
+    live = ranked(found, output)
+    widest = max((abs(v) for e in live for v in e.swing[output] if v is not None), default=0.0) or 1.0
+    rows = [
+        (e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS), _bar(e.swing[output], widest),
+         _ends(e.swing[output]), e.jump)
+        for e in live
+    ]  # fmt: skip
+    percent = f"{100 * step:g} %"
+    head = ("key", "value", *(TITLES[name] for name in OUTPUTS), f"{TITLES[output]} at -{100 * span:g} % | +{100 * span:g} %", "",
+            "")  # fmt: skip
+    parts = [
+        heading(query),
+        f"Elasticities: what one per cent more of a value does, in per cent; from {percent} either way, whole numbers from one.",
+        _lines(head, rows),
+        _legend(found),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose bars and last column stand to the left."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    right = {1, 2, 3, 4, 6}
+
+    def line(row: Sequence[str]) -> str:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
+
+
+def value_text(e: Elasticity) -> str:
+    """The value at the base, as people read it."""
+    return show(e.value, e.unit.unit, 4)
+
+
+def _bar(pair: tuple[float | None, float | None], widest: float) -> str:
+    """Less (-) and more (+) of the value on an axis of the output: left of the middle it falls, right it rises."""
+    cells = [" "] * (2 * BAR + 1)
+    for value, sign in zip(pair, "-+", strict=True):
+        length = 0 if value is None else round(BAR * abs(value) / widest)
+        steps = range(BAR + 1, BAR + 1 + length) if (value or 0.0) > 0 else range(BAR - length, BAR)
+        for i in steps:
+            cells[i] = sign
+    cells[BAR] = "|"
+    return "".join(cells)
+
+
+def _ends(pair: tuple[float | None, float | None]) -> str:
+    return " ".join("    no" if v is None else f"{100 * math.expm1(v):+5.1f}%" for v in pair)
+
+
+def _legend(found: Sequence[Elasticity]) -> str:
+    still = [e.key for e in found if not e.matters and not e.why and not e.unit.informational]
+    shown = [e.key for e in found if e.unit.informational]
+    lines = ["bars: '-' with less of the value, '+' with more; left of | the output falls, right of it it rises"]
+    lines += [f"changes nothing here: {', '.join(still)}"] if still else []
+    lines += [f"only informs: {', '.join(shown)}"] if shown else []
+    lines += [f"{e.key}: {e.why}" for e in found if e.why]
+    return "\n".join(lines)
+
+
+def record(query: Query, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {
+        "schema": SCHEMA, "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id,
+        "task": query.task, "batch": query.batch, "precision": query.precision, "step": step, "span": span,
+        "values": [
+            {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
+             "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
+             "span_low": e.low, "span_high": e.high, "log_ratio": {k: list(v) for k, v in e.swing.items()} or None,
+             "informational": e.unit.informational, "note": e.why or e.jump}
+            for e in found
+        ],
+    }  # fmt: skip
+
+
+def sensitivity_json(query: Query, found: Sequence[Elasticity], step: float, span: float) -> str:
+    """One JSON object."""
+    return json.dumps(record(query, found, step, span), indent=2, allow_nan=False)
+
+
+def sensitivity_csv(found: Sequence[Elasticity]) -> str:
+    """One row for each value of the spec; empty where there is no elasticity."""
+    rows = [[e.key, e.unit.unit, e.value, *(e.local.get(name) for name in OUTPUTS), e.why or e.jump] for e in found]
+    return rows_as_csv(("key", "unit", "value", *(f"elasticity_{name}" for name in OUTPUTS), "note"), rows)
+
+
+def sensitivity_page(query: Query, found: Sequence[Elasticity], span: float) -> str:
+    """Tornados of time and energy, and all elasticities."""
+    sections = [f'<h1>What one per cent buys</h1>\n<p class="asked">{text(heading(query))}</p>']
+    for name in ("latency_s", "energy_j"):
+        live = ranked(found, name)[:20]
+        rows = [_span(e, name) for e in live]
+        note = f"Change of the {TITLES[name]} with {100 * span:g} % less and more of each value, the widest on top."
+        if rows:
+            ends = (f"{100 * span:g} % less", f"{100 * span:g} % more")
+            chart = figures.embed(tornado(rows, "%", f"change of the {TITLES[name]}", *ends), f"tornado-{name}")
+            sections.append(f'<h2>{TITLES[name].capitalize()}</h2>\n<p class="quiet">{note}</p>\n{chart}')
+    cells = [
+        (words(e.key), words(value_text(e), style="num"),
+         *(Cell(body=f"{e.local[n]:+.3f}", value=e.local[n], style="num") for n in OUTPUTS), words(e.jump))
+        for e in ranked(found)
+    ]  # fmt: skip
+    body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)
+    legend = "".join(f"<p>{text(line)}</p>" for line in _legend(found).splitlines()[1:])
+    sections.append(f'<h2>Elasticities</h2>\n<div class="scroll">\n{body}\n</div>\n{legend}')
+    return document(f"Sensitivity of {query.network} on {query.spec.identity.id}", sections, figures.library())
+
+
+def _span(e: Elasticity, name: str) -> Span:
+    less, more = e.swing[name]
+    low, high = (0.0 if v is None else 100.0 * math.expm1(v) for v in (less, more))
+    note = " / ".join("no machine" if v is None else f"{100 * math.expm1(v):+.1f} %" for v in (less, more))
+    return Span(name=e.key, low=low, value=0.0, high=high, note=note)
+
+
+def sensitivity_table(found: Sequence[Elasticity], output: str, most: int) -> str:
+    """The first rows as a plain table, for documents."""
+    rows = [(e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS)) for e in ranked(found, output)[:most]]
+    return table(("key", "value", *(TITLES[name] for name in OUTPUTS)), rows)

@@ -1,0 +1,53 @@
+"""What silicon takes and costs, and how far the die model is from published dies, for a terminal."""
+
+from __future__ import annotations
+
+import statistics
+
+from archsim.device.silicon import silicon
+from archsim.quantity import show
+from archsim.report.text import table
+from archsim.study.silicon import Check, Chip, checks
+
+NOTE = (
+    "Estimates. The parts were fitted to these same dies; with each left out of the fit, the median error was 8 %, the largest\n"
+    "25 %. Not in the cost: package, memory chips, board, test, margins; dies with a defect count as lost."
+)
+
+
+def silicon_text() -> str:
+    """Nodes, parts and the table of dies."""
+    s = silicon()
+    nodes = [(n.name, f"{n.density / 1e6:g}", f"{n.cell:g}", f"{n.wafer:g}", f"{n.defects:g}") for n in s.nodes.values()]
+    parts = [
+        ("fp32 multiply-add per clock", f"{s.fp32:g} mm2"), ("fp64 multiply-add per clock", f"{s.fp64:g} mm2"),
+        ("fp16 multiply-add per clock of tensor cores", f"{s.tensor:g} mm2"), ("pin of GDDR, LPDDR, DDR", f"{s.gddr:g} mm2"),
+        ("pin of HBM", f"{s.hbm:g} mm2"), ("everything else", f"{s.rest:g} mm2"),
+        ("registers, shared memory, L1 over their cells", f"x {s.sm_storage:g}"), ("L2 over its cells", f"x {s.l2_storage:g}"),
+    ]  # fmt: skip
+    head = ("node", "MTr/mm2", "SRAM cell um2", "wafer USD", "defects per cm2")
+    return "\n\n".join([
+        "Nodes\n" + table(head, nodes),
+        f"Areas at {s.reference}: logic shrinks with the transistors per area, pins with its square root, storage with the cell\n"
+        + table(("part", "takes"), parts),
+        "Published dies beside the model\n" + dies_table(checks()),
+        NOTE + " Sources: hwspecs/silicon/silicon.toml.",
+    ])  # fmt: skip
+
+
+def dies_table(found: list[Check]) -> str:
+    """Predicted against published area of each die, and the error."""
+    rows = [
+        (c.name, c.spec, c.node, f"{c.published:.0f} mm2", f"{c.predicted:.0f} mm2", f"{100 * c.error:+.0f} %") for c in found
+    ]
+    errors = [abs(c.error) for c in found]
+    summary = f"median error {100 * statistics.median(errors):.0f} %, largest {100 * max(errors):.0f} %"
+    return table(("die", "spec", "node", "published", "model", "error"), rows, left=3) + f"\n{summary}"
+
+
+def chip_line(c: Chip) -> str:
+    """One die, on one line."""
+    parts = ", ".join(f"{name} {100 * part / c.area:.0f} %" for name, part in c.parts.items())
+    own = "" if c.published is None else f", from the {c.published:g} mm2 that are published"
+    large = "" if c.feasible else "; larger than one exposure, so no single die"
+    return f"{c.area:.0f} mm2 ({parts}), {100 * c.good:.0f} % without defect, {show(c.cost, 'USD', 3)} a die{own}{large}"

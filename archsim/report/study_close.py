@@ -1,0 +1,127 @@
+"""Parts of a study that look closely at few machines: sensitivities, before and after, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from archsim.answer import OpEstimate, answer
+from archsim.quantity import show
+from archsim.report.compare import CURVATURE, curvature_line
+from archsim.report.lines_svg import lines_svg
+from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
+from archsim.report.study_figures import Axis, Series
+from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, queries, section
+from archsim.report.whatif import limits, moves_text, quantity, ratio_text
+from archsim.study.batches import Curve, batches_of, curve
+from archsim.study.change import TOTALS, Change, change
+from archsim.study.contest import Contender, contender
+from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
+from archsim.study.sensitivity import NOTHING, sensitivity
+
+
+def elasticities(part: PartForm) -> Section:
+    """What one per cent of each value buys."""
+    assert isinstance(part, SensitivityForm)
+    asked = queries(part)
+    made = section(part, asked)
+    for query in asked:
+        found = sensitivity(query)
+        name = f"{part.name}_{query.network}_{query.spec.identity.id}.csv"
+        made.files[name] = "".join(f"{line}\n" for line in map(_rounded, sensitivity_csv(found).splitlines()))
+        made.body += ["", f"{query.network} on {query.spec.identity.id}: what one per cent more of a value does, in per cent."]
+        made.body += code(sensitivity_table(found, "latency_s", part.top))
+    return made
+
+
+def _rounded(line: str) -> str:
+    """A line of CSV with its numbers in fewer digits: differences of logs have fewer that mean something."""
+
+    def cell(text: str) -> str:
+        try:
+            value = float(text)
+        except ValueError:
+            return text
+        return f"{value if abs(value) > NOTHING else 0.0:.{DIGITS - 2}g}"
+
+    return ",".join(map(cell, line.split(",")))
+
+
+def before_after(part: PartForm) -> Section:
+    """Totals before and after a change, what changed its limit, and a table of all ops."""
+    assert isinstance(part, WhatIfForm)
+    target = part.to.get("hw")
+    other = part.model_copy(update={"hw": [str(target)]}) if target else part
+    changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in part.to.items() if k != "hw"}}
+    before, after = queries(part), queries(other, **changed)
+    made = section(part, [*before, *after])
+    words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])
+    rows: list[list[Any]] = []
+    for b, a in zip(before, after, strict=True):
+        found = change(answer(b, references=False), answer(a, references=False), words)
+        made.body += ["", f"{b.network} on {b.spec.identity.id}, what if {', '.join(words)}:"]
+        made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in moves_text(found).splitlines())]
+        rows += [[b.network, b.spec.identity.id, op.name, op.kind, *_op(op.before), *_op(op.after), op.ratio] for op in found.ops]
+    head = ("network", "hardware", "op", "kind", "before_s", "before_bound", "after_s", "after_bound", "ratio")
+    made.files[f"{part.name}.csv"] = csv_text(head, rows)
+    return made
+
+
+def _totals(c: Change) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, title, unit in TOTALS:
+        before, after = (quantity(getattr(e, name), unit, name, e) for e in (c.before, c.after))
+        rows.append((title, before, after, ratio_text(c.ratios.get(name))))
+    return [*rows, ("limited by", limits(c.before), limits(c.after), "")]
+
+
+def _op(one: OpEstimate | None) -> tuple[Any, Any]:
+    return (None, None) if one is None else (one.time_s, one.bound)
+
+
+def over_batches(part: PartForm) -> Section:
+    """Time per sample against batch for each device and precision: a picture, the best batch of each, and curvatures."""
+    assert isinstance(part, BatchesForm)
+    sizes = batches_of(part.batches)
+    made, rows = section(part, []), list[list[Any]]()
+    made.body[0] = f"{', '.join(part.net)} on {', '.join(part.hw)}: {part.task}, {', '.join(part.precisions)}."
+    for net in part.net:
+        curves = [(precision, _curve(part, made, net, hw, precision, sizes)) for hw in part.hw for precision in part.precisions]
+        series = [
+            Series(name=f"{c.name} {precision}", x=c.batches, y=c.per_sample_s, hollow=[not p.estimate.fits for p in c.points])
+            for precision, c in curves
+        ]
+        picture = f"{part.name}_{net}.svg"
+        across, up = Axis(title="batch (rings do not fit the memory)", log=True), Axis(title="time per sample", unit="s")
+        made.files[picture] = lines_svg(f"{net}, {part.task}", series, across, up)
+        start = curves[0][1].points[0]
+        head = ("", "stack", f"batch {sizes[0]}", "faster", "best batch", "samples/s there", "faster", "power")
+        made.body += ["", f"![{net} over batches]({picture})"]
+        made.body += markdown(head, [_best(precision, c, start) for precision, c in curves], left=2)
+        made.body += [f"Faster: than {series[0].name} at batch {sizes[0]}.", ""]
+        made.body += [*(f"- {precision}: {curvature_line(c)}" for precision, c in curves), "", CURVATURE]
+        rows += [
+            [net, c.name, precision, p.estimate.stack, p.estimate.batch, p.latency_s, time, p.throughput_per_s,
+             p.estimate.power_w, p.energy_j, int(p.estimate.fits)]
+            for precision, c in curves for p, time in zip(c.points, c.per_sample_s, strict=True)
+        ]  # fmt: skip
+    columns = ("network", "hardware", "precision", "stack", "batch", "latency_s", "per_sample_s", "throughput_per_s", "power_w",
+               "energy_j", "fits")  # fmt: skip
+    made.files[f"{part.name}.csv"] = csv_text(columns, rows)
+    return made
+
+
+def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> Curve:
+    one = part.model_copy(update={"net": [net], "hw": [hw]})
+    asked = [queries(one, precision=precision, batch=batch)[0] for batch in sizes]
+    made.queries.append(asked[0])
+    return curve([contender(query, copies=False, references=False) for query in asked])
+
+
+def _best(precision: str, c: Curve, start: Contender) -> tuple[str, ...]:
+    """The first batch and the best that fits, beside the first batch of the first device."""
+    first = c.points[0]
+    best = max([p for p in c.points if p.estimate.fits] or c.points, key=lambda p: p.throughput_per_s)
+    return (f"{c.name} {precision}", first.estimate.stack, show(c.per_sample_s[0], "s", 3),
+            ratio_text(first.throughput_per_s / start.throughput_per_s), str(best.estimate.batch), f"{best.throughput_per_s:.4g}",
+            ratio_text(best.throughput_per_s / start.throughput_per_s), show(best.estimate.power_w, "W", 3))  # fmt: skip

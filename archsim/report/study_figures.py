@@ -1,0 +1,202 @@
+"""The charts of comparisons and studies, by plotly, imported only when one is drawn; equal data give equal text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archsim.quantity import COUNT, UNITS, show
+from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
+from archsim.report.markup import label
+from archsim.report.palette import BOUNDS, look
+from archsim.report.placement import decades
+from archsim.study.change import OpChange
+
+COLOURS = tuple(row.colour for row in BOUNDS.values() if row.colour not in ("#999999", "#f0e442"))
+ROW = 30  # height of one row of bars [px]
+LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logarithmic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What stands along an axis: a title and the unit of its values ("" for plain numbers); `log` or None to decide by range."""
+
+    title: str
+    unit: str = ""
+    log: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A named line or cloud; `hollow` marks single points, `notes` are what the pointer shows."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    hollow: Sequence[bool] = ()
+    notes: Sequence[str] = field(default_factory=tuple)
+    mode: str = "lines+markers"
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A row of a chart of intervals, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both."""
+
+    name: str
+    low: float
+    value: float
+    high: float
+    note: str = ""
+
+
+def written(value: float, unit: str, digits: int = 3) -> str:
+    """A value as people read it; units that the quantity table does not have stand behind the number.
+
+    >>> written(0.0021, "s"), written(3.0, ""), written(0.19, "img/s/USD")
+    ('2.1 ms', '3', '0.19 img/s/USD')
+    """
+    if unit in UNITS:
+        return show(value, unit, digits)
+    return f"{show(value, COUNT, digits)} {unit}".rstrip()
+
+
+def lines(series: Sequence[Series], x: Axis, y: Axis, height: int = 460) -> Any:
+    """Lines over a common axis; a hollow mark is a point that has a catch, which the page names."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure(layout=_layout(height, {"l": 96, "r": 20, "t": 40, "b": 56}) | {
+        "showlegend": True, "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
+        "xaxis": _axis([v for s in series for v in s.x], x), "yaxis": _axis([v for s in series for v in s.y], y),
+    })  # fmt: skip
+    strong = [s for s in series if not s.faint]
+    for s in series:
+        colour = "#c9d0d8" if s.faint else COLOURS[strong.index(s) % len(COLOURS)]
+        hollow = list(s.hollow) or [False] * len(s.x)
+        pairs = [f"{written(a, x.unit)}: {written(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
+        notes = list(s.notes) or [f"{label(s.name)}<br>{pair}" for pair in pairs]
+        figure.add_trace(go.Scatter(
+            mode=s.mode, name=label(s.name), x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
+            line={"color": colour, "width": 1.8},
+            marker={"color": colour, "size": 5 if s.faint else 8, "symbol": ["circle-open" if h else "circle" for h in hollow]},
+        ))  # fmt: skip
+    return figure
+
+
+def spans(rows: Sequence[Span], unit: str, title: str) -> Any:
+    """One bar a row from low to high with a mark at the value; the first row on top."""
+    import plotly.graph_objects as go
+
+    figure, notes = _rows_of(rows, unit, title, None), _notes(rows, unit)
+    figure.add_trace(_bar(rows, [r.low for r in rows], [r.high for r in rows], "#9cc5dd", "interval", notes))
+    figure.add_trace(go.Scatter(
+        mode="markers", x=[r.value for r in rows], y=list(range(len(rows))), hoverinfo="text", hovertext=notes,
+        marker={"color": INK, "size": 9, "symbol": "line-ns-open", "line": {"width": 2.5, "color": INK}},
+    ))  # fmt: skip
+    return figure
+
+
+def tornado(rows: Sequence[Span], unit: str, title: str, less: str, more: str) -> Any:
+    """Two bars a row from its value: to `low`, called `less`, and to `high`, called `more`; the first row on top."""
+    figure, notes = _rows_of(rows, unit, title, False), _notes(rows, unit)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom"})
+    middle = [r.value for r in rows]
+    figure.add_trace(_bar(rows, middle, [r.low for r in rows], COLOURS[1], less, notes))
+    figure.add_trace(_bar(rows, middle, [r.high for r in rows], COLOURS[0], more, notes))
+    return figure
+
+
+def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> Any:
+    """An empty chart with a row for each span, and their notes at the ends."""
+    import plotly.graph_objects as go
+
+    left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
+    values = [v for r in rows for v in (r.low, r.value, r.high)]
+    figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
+        "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, Axis(title=title, unit=unit, log=log)) | {"side": "top"},
+        "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
+                  "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
+    })  # fmt: skip
+    figure.add_trace(go.Scatter(
+        mode="text", x=[max(r.low, r.value, r.high) for r in rows], y=list(range(len(rows))), hoverinfo="skip",
+        text=[f"  {label(r.note, 40)}" for r in rows], textposition="middle right", cliponaxis=False, showlegend=False,
+        textfont={"size": 11.5, "color": QUIET},
+    ))  # fmt: skip
+    return figure
+
+
+def _notes(rows: Sequence[Span], unit: str) -> list[str]:
+    return [f"{label(r.name)}: {written(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
+
+
+def _bar(rows: Sequence[Span], start: Sequence[float], end: Sequence[float], colour: str, name: str, notes: Sequence[str]) -> Any:
+    import plotly.graph_objects as go
+
+    return go.Bar(
+        orientation="h", name=label(name), base=list(start), x=[b - a for a, b in zip(start, end, strict=True)],
+        y=list(range(len(rows))), marker={"color": colour, "line": {"width": 0}}, hoverinfo="text", hovertext=list(notes),
+    )  # fmt: skip
+
+
+def _axis(values: Sequence[float], axis: Axis) -> dict[str, Any]:
+    low, high = min(values), max(values)
+    log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
+    common = {
+        "gridcolor": RULE, "zeroline": not log, "zerolinecolor": LINE, "fixedrange": True, "tickfont": {"color": QUIET},
+        "showline": True, "linecolor": LINE, "title": {"text": label(axis.title, 80), "font": {"size": 13, "color": INK}},
+    }  # fmt: skip
+    if log:
+        ends = (low / 1.12, high * 1.12)
+        marks = decades(*ends) if high / low > 60 else _ones_twos_fives(*ends)
+        return common | {"type": "log", "range": [math.log10(end) for end in ends], "tickvals": marks,
+                         "ticktext": [written(v, axis.unit) for v in marks]}  # fmt: skip
+    pad = 0.04 * (high - low or abs(high) or 1.0)
+    ends = (min(low, 0.0) - (pad if low < 0 else 0), high + pad)
+    marks = _round_marks(*ends)
+    return common | {"range": list(ends), "tickvals": marks, "ticktext": [written(v, axis.unit) if v else "0" for v in marks]}
+
+
+def _ones_twos_fives(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [v for p in powers for v in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= v <= high]
+
+
+def _round_marks(low: float, high: float, most: int = 7) -> list[float]:
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+    first = math.ceil(low / step)
+    return [round(i * step, 12) for i in range(first, math.floor(high / step) + 1)]
+
+
+def _layout(height: float, margin: dict[str, float]) -> dict[str, Any]:
+    font = {"family": FONT, "size": 12, "color": INK}
+    return {
+        "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False, "margin": margin,
+        "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest",
+        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
+    }  # fmt: skip
+
+
+def before_after(ops: Sequence[OpChange]) -> Any:
+    """Two bars for each op, before (pale) above after, coloured by what limits each; the first op on top."""
+    import plotly.graph_objects as go
+
+    longest = max((one.time_s for op in ops for one in (op.before, op.after) if one is not None), default=1.0)
+    left = max(90.0, 7.2 * max((len(label(op.name)) for op in ops), default=0) + 16)
+    figure = go.Figure(layout=_layout(ROW * len(ops) + 70, {"l": left, "r": 90, "t": 46, "b": 10}) | {
+        "barmode": "overlay", "bargap": 0.1,
+        "xaxis": _axis([0.0, longest], Axis(title="time", unit="s", log=False)) | {"side": "top"},
+        "yaxis": {"range": [len(ops) - 0.5, -0.5], "tickvals": list(range(len(ops))), "showgrid": False, "zeroline": False,
+                  "ticktext": [label(op.name) for op in ops], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
+    })  # fmt: skip
+    for shift, opacity, when in ((-0.18, 0.4, "before"), (0.18, 1.0, "after")):
+        both = [(i + shift, one) for i, op in enumerate(ops) for one in [getattr(op, when)] if one is not None]
+        figure.add_trace(go.Bar(
+            orientation="h", width=0.34, y=[y for y, _ in both], x=[one.time_s for _, one in both], hoverinfo="text",
+            marker={"color": [look(one.bound).colour for _, one in both], "opacity": opacity, "line": {"width": 0}},
+            hovertext=[f"{label(one.name, 80)}, {when}<br>{show(one.time_s, 's', 3)}, {label(one.bound)}" for _, one in both],
+        ))  # fmt: skip
+    return figure

@@ -1,0 +1,59 @@
+"""What the parts of a study share: a section of the report with its files, tables, and the questions of a part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from archsim.query import Query, ask
+from archsim.report.data import rows_as_csv
+from archsim.study.file import PartForm
+
+DIGITS = 6  # of every number in a table: a last bit of another processor must change no byte
+
+
+@dataclass(slots=True)
+class Section:
+    """A part of the report and the files beside it."""
+
+    title: str
+    body: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    queries: list[Query] = field(default_factory=list)
+
+
+def queries(part: PartForm, **more: Any) -> list[Query]:
+    """The questions of a part: each network on each device, with `more` arguments of an estimate."""
+    settings = {"settings": part.set, "scales": part.scale} if part.set or part.scale else {}
+    given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack, **settings, **more}
+    return [ask(net, hw, **given) for net in part.net for hw in part.hw]
+
+
+def section(part: PartForm, queries: list[Query]) -> Section:
+    """A section that says what was asked."""
+    asked = f"{', '.join(part.net)} on {', '.join(part.hw)}: {part.task}, batch {part.batch}, {part.precision}"
+    changed = [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
+    body = [asked + "".join(f", {text}" for text in changed) + "."]
+    body += ["", part.note.strip()] if part.note.strip() else []
+    return Section(title=part.title, body=body, queries=queries)
+
+
+def _number(value: Any) -> Any:
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else value
+
+
+def csv_text(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table as CSV."""
+    return rows_as_csv(tuple(head), [[_number(cell) for cell in row] for row in rows])
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """A table in Markdown, the first `left` columns to the left."""
+    marks = ["---" if i < left else "---:" for i in range(len(head))]
+    return ["", *("| " + " | ".join(line) + " |" for line in (head, marks, *rows)), ""]
+
+
+def code(text: str) -> list[str]:
+    """Text as it stands."""
+    return ["", "```text", text, "```", ""]

@@ -1,0 +1,145 @@
+"""Before and after for a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from archsim.answer import Estimate, OpEstimate
+from archsim.quantity import show
+from archsim.report.silicon import chip_line
+from archsim.report.text import LONGEST, MANY, clean, rate_unit, table
+from archsim.study.change import TOTALS, Change, OpChange, side
+
+SCHEMA = "archsim-whatif/1"
+MOST_NAMES = 12  # of ops that moved the same way
+
+
+def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str:
+    """The whole answer: what was changed, layer by layer, what changed its limit, totals."""
+    parts = [heading(c)]
+    if c.idle:
+        parts.append("Nothing changes: no output of this network on this device depends on it.")
+    if layers:
+        parts.append(_layers(c, all_layers))
+    parts += [moves_text(c), _totals(c), dies_text(c), _notes(c)]
+    return "\n\n".join(filter(None, parts))
+
+
+def heading(c: Change) -> str:
+    """What was asked, and what was changed."""
+    b = c.before
+    return (
+        f"{clean(b.network)} on {b.hardware}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, {b.fidelity} model\n"
+        f"what if     {clean(', '.join(c.changes))}"
+    )
+
+
+def _layers(c: Change, all_layers: bool) -> str:
+    shown: Sequence[OpChange] = c.ops
+    if len(c.ops) > MANY and not all_layers:
+        longest = sorted(c.ops, key=lambda op: -max(_seconds(op.before), _seconds(op.after)))[:LONGEST]
+        shown = [op for op in c.ops if op in longest]
+    rows = [
+        (op.name, op.kind, _bound(op.before), _bound(op.after), _time(op.before), _time(op.after), ratio_text(op.ratio))
+        for op in shown
+    ]
+    body = table(("layer", "kind", "before", "after", "before", "after", "time"), rows, left=4)
+    if len(shown) < len(c.ops):
+        body += f"\n({len(c.ops) - len(shown)} shorter ops not listed; --layers lists all)"
+    return body
+
+
+def _seconds(op: OpEstimate | None) -> float:
+    return 0.0 if op is None else op.time_s
+
+
+def _time(op: OpEstimate | None) -> str:
+    return "-" if op is None else show(op.time_s, "s", 3)
+
+
+def _bound(op: OpEstimate | None) -> str:
+    return "-" if op is None else op.bound
+
+
+def ratio_text(ratio: float | None) -> str:
+    """After / before, as a factor."""
+    return "-" if ratio is None else f"x {ratio:.3g}"
+
+
+def moves_text(c: Change) -> str:
+    """Which ops changed their limit, grouped."""
+    lines = []
+    for (before, after), ops in c.moves.items():
+        names = [clean(op.name) for op in ops]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        lines.append(f"{before} to {after}: {', '.join(names[:MOST_NAMES])}{more}")
+    return "\n".join(lines) if lines else "no op changes what limits it"
+
+
+def _totals(c: Change) -> str:
+    rows = []
+    for name, title, unit in TOTALS:
+        b, a = getattr(c.before, name), getattr(c.after, name)
+        rows.append((title, quantity(b, unit, name, c.before), quantity(a, unit, name, c.after), ratio_text(c.ratios.get(name))))
+    rows.append(("fits", "yes" if c.before.fits else "NO", "yes" if c.after.fits else "NO", ""))
+    last = f"limited by  {limits(c.before)} before; {limits(c.after)} after"
+    return f"{table(('', 'before', 'after', ''), rows)}\n{last}"
+
+
+def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
+    """A total as people read it."""
+    if unit:
+        return show(value, unit, 4)
+    return f"{value:.4g} {rate_unit(e)}" + ("/W" if name == "throughput_per_w" else "")
+
+
+def limits(e: Estimate) -> str:
+    """The largest bounds of an estimate, as shares of its time."""
+    split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.005 * e.latency_s), reverse=True)
+    return ", ".join(f"{name} {100 * t / e.latency_s:.0f} %" for t, name in split[:3])
+
+
+def dies_text(c: Change) -> str:
+    """The two dies, where they were asked for."""
+    if c.dies is None:
+        return ""
+    return "\n".join(f"die {when:<7} {chip_line(one)}" for when, one in zip(("before", "after"), c.dies, strict=True)) + (
+        "\n            an estimate: `archsim show silicon` says what it is made of and how far it is off"
+    )
+
+
+def _notes(c: Change) -> str:
+    lines = []
+    if c.before.batch != c.after.batch:
+        lines.append("times are of a whole batch, and the batches differ: compare throughputs")
+    only = [op.name for op in c.ops if op.before is None or op.after is None]
+    if only:
+        lines.append(f"{len(only)} ops stand on one side only: the two stacks build different graphs")
+    lines += [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
+    return "\n".join(lines)
+
+
+def whatif_json(c: Change) -> str:
+    """Both estimates in full, the ratios, and what moved."""
+    from archsim.report.data import record
+
+    moves = [{"before": before, "after": after, "ops": [op.name for op in ops]} for (before, after), ops in c.moves.items()]
+    found: dict[str, Any] = {
+        "schema": SCHEMA, "changes": list(c.changes), "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
+        "ops": [_op_record(op) for op in c.ops], "before": record(c.before), "after": record(c.after),
+        "dies": None if c.dies is None else [asdict(one) for one in c.dies],
+    }  # fmt: skip
+    return json.dumps(found, indent=2, allow_nan=False)
+
+
+def _op_record(op: OpChange) -> dict[str, Any]:
+    def of(one: OpEstimate | None) -> dict[str, Any] | None:
+        if one is None:
+            return None
+        return {"time_s": one.time_s, "bound": one.bound, "limit": side(one.bound), "energy_j": one.energy_j}
+
+    sides = {"before": of(op.before), "after": of(op.after)}
+    return {"name": op.name, "kind": op.kind, "ratio": op.ratio, "moved": op.moved, **sides}

@@ -1,0 +1,73 @@
+"""Before and after as one HTML page that needs no network."""
+
+from __future__ import annotations
+
+from archsim.answer import OpEstimate
+from archsim.report import figures
+from archsim.report.layers import MOST
+from archsim.report.markup import Cell, number, table, text, words
+from archsim.report.palette import look
+from archsim.report.study_figures import before_after
+from archsim.report.validation_page import document
+from archsim.report.whatif import dies_text, heading, moves_text, quantity, ratio_text
+from archsim.study.change import TOTALS, Change
+
+
+def whatif_page(c: Change) -> str:
+    """The whole page."""
+    asked, _ = heading(c).split("\n")
+    title = f"What if: {', '.join(c.changes)}"
+    longest = sorted(c.ops, key=lambda op: -max(_seconds(op.before), _seconds(op.after)))[:MOST]
+    drawn = [op for op in c.ops if op in longest]
+    chart = figures.embed(before_after(drawn), "ops")
+    moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
+    sections = [
+        f'<h1>{text(title)}</h1>\n<p class="asked">{text(asked)}</p>',
+        '<p class="warn">No output of this network on this device depends on the change.</p>' if c.idle else "",
+        _cards(c),
+        _dies(c),
+        f"<h2>What changed its limit</h2>\n<ul>{moves}</ul>",
+        f'<h2>Layer by layer</h2>\n<p class="quiet">Before (pale) above after, coloured by what limits each.</p>\n{chart}',
+        f'<h2>Layers</h2>\n<div class="scroll">\n{_layers(c)}\n</div>',
+    ]
+    return document(title, sections, figures.library())
+
+
+def _cards(c: Change) -> str:
+    boxes = []
+    for name, title, unit in TOTALS[:6]:
+        b, a = getattr(c.before, name), getattr(c.after, name)
+        note = f"{quantity(b, unit, name, c.before)} before"
+        value = f"{quantity(a, unit, name, c.after)} ({ratio_text(c.ratios.get(name))})"
+        boxes.append(f'<div><dt>{text(title)}</dt><dd class="big">{text(value)}</dd><dd class="note">{text(note)}</dd></div>')
+    return '<dl class="cards">\n' + "\n".join(boxes) + "\n</dl>"
+
+
+def _dies(c: Change) -> str:
+    if c.dies is None:
+        return ""
+    lines = "".join(f"<li>{text(line)}</li>" for line in dies_text(c).splitlines())
+    return f"<h2>Die</h2>\n<ul>{lines}</ul>"
+
+
+def _seconds(op: OpEstimate | None) -> float:
+    return 0.0 if op is None else op.time_s
+
+
+def _layers(c: Change) -> str:
+    rows = []
+    for op in c.ops:
+        ratio = Cell(body=ratio_text(op.ratio), value=op.ratio or 0.0, style="num")
+        limits, times = (_bound(op.before), _bound(op.after)), (_time(op.before), _time(op.after))
+        rows.append((words(op.name), words(op.kind), *limits, *times, ratio))
+    return table(("layer", "kind", "limit before", "limit after", "before", "after", "time"), rows)
+
+
+def _bound(op: OpEstimate | None) -> Cell:
+    if op is None:
+        return words("")
+    return Cell(body=f'<i class="swatch" style="background:{look(op.bound).colour}"></i>{text(op.bound)}')
+
+
+def _time(op: OpEstimate | None) -> Cell:
+    return number(op.time_s, "s") if op is not None else Cell(body="", style="num")

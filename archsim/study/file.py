@@ -1,0 +1,132 @@
+"""A study as a file: a question and the parts that answer it, each a table and mostly a picture, the same on every run."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from archsim.errors import InputError, nearest
+from archsim.files import read_text
+from archsim.form import Form, Word, problems_of
+
+SCHEMA = 1
+SIZE_LIMIT = 1 << 16
+MOST_PARTS = 40
+Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
+
+
+class HeaderForm(Form):
+    """The words of a study before its parts."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    title: Word
+    question: Word
+
+
+class PartForm(Form):
+    """What every part has: a `name`, which its files bear, and the settings of an estimate."""
+
+    kind: Word
+    name: Name
+    title: Word
+    note: str = ""
+    net: list[Word] = Field(min_length=1)
+    hw: list[Word] = Field(min_length=1)
+    batch: Annotated[int, Field(ge=1)] = 1
+    precision: Word = "fp32"
+    task: Word = "inference"
+    stack: Word | None = None
+    set: dict[Word, Word] = {}
+    scale: dict[Word, Annotated[float, Field(gt=0)]] = {}
+
+
+class GridForm(PartForm):
+    """All values of some knobs: `y` against `x`, a line for each of `lines`; `double` tells what doubling each does."""
+
+    vary: list[Word] = Field(min_length=1)
+    x: Word
+    lines: Word | None = None
+    y: Word = "latency"
+    double: bool = True
+
+
+class SensitivityForm(PartForm):
+    """Elasticities, the `top` ones."""
+
+    top: Annotated[int, Field(ge=1)] = 8
+
+
+class WhatIfForm(PartForm):
+    """Before and after: `change` are spec keys, `to` other arguments of an estimate."""
+
+    change: dict[Word, Word] = {}
+    to: dict[Word, Word | int] = {}
+
+
+class BatchesForm(PartForm):
+    """Time per sample against `batches`, on several devices and in several `precisions`."""
+
+    batches: Word
+    precisions: list[Word] = ["fp32"]
+
+
+class SearchForm(PartForm):
+    """The best of a space, and its front."""
+
+    vary: list[Word] = Field(min_length=1)
+    minimise: list[Word] = []
+    maximise: list[Word] = []
+    where: Word | None = None
+    top: Annotated[int, Field(ge=1)] = 3
+
+
+FORMS: dict[str, type[PartForm]] = {
+    "grid": GridForm, "sensitivity": SensitivityForm, "whatif": WhatIfForm, "batches": BatchesForm, "search": SearchForm,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A question and the parts that answer it, as checked forms."""
+
+    path: str
+    title: str
+    question: str
+    parts: tuple[PartForm, ...]
+
+
+def load(path: str | Path) -> Study:
+    """Read a study. Raises MissingFile, or InputError with every problem, each beginning with its part and key."""
+    text = read_text(path, SIZE_LIMIT)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(str(path), f"is not valid TOML: {error}") from None
+    raw = document.pop("part", [])
+    header, problems = problems_of(HeaderForm, document, "")
+    if not isinstance(raw, list) or not raw or len(raw) > MOST_PARTS:
+        problems.append(f"part: write 1 to {MOST_PARTS} tables [[part]]")
+        raw = []
+    parts = []
+    for i, content in enumerate(raw):
+        part, wrong = _part(content, f"part {i + 1}: ")
+        problems += wrong
+        parts += [part] if part else []
+    names = [part.name for part in parts]
+    problems += [f"part {name}: the name stands twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if problems:
+        raise InputError(str(path), problems)
+    assert header is not None
+    return Study(path=str(path), title=header.title, question=header.question, parts=tuple(parts))
+
+
+def _part(content: Any, prefix: str) -> tuple[PartForm | None, list[str]]:
+    kind = content.get("kind") if isinstance(content, dict) else None
+    if kind not in FORMS:
+        near = nearest(str(kind), FORMS) or list(FORMS)
+        return None, [f"{prefix}kind: {kind!r} is none; nearest: {', '.join(near)}"]
+    return problems_of(FORMS[kind], content, prefix)

@@ -1,0 +1,273 @@
+"""Search of a space of machines: every point of a grid or a sample, or trials that optuna chooses; the best and the front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.device.device import Gpu
+from archsim.errors import MissingExtra, Unsupported
+from archsim.query import Query
+from archsim.study.grid import outcomes
+from archsim.study.knob import CHOICES
+from archsim.study.objective import SILICON, Condition, Objective
+from archsim.study.pareto import front
+from archsim.study.silicon import area_and_cost, scale_of
+from archsim.study.space import Space
+
+MOST = 3_000_000  # points of an exhaustive search; more take a sample or trials
+ASKED = 64  # trials that optuna is asked for at once
+PENALTY = 10.0  # on the log of an objective for each e-fold by which a condition is missed
+Columns = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is searched for: objectives, the first of which ranks, conditions, and objectives of the front."""
+
+    objectives: tuple[Objective, ...]
+    conditions: tuple[Condition, ...] = ()
+    front: tuple[Objective, ...] = ()
+    any_memory: bool = False  # whether points count that do not fit the memory
+
+    def feasible(self, values: Mapping[str, Array]) -> Array:
+        """Where all conditions hold, [D]."""
+        found = np.isfinite(values["latency_s"])
+        if not self.any_memory:
+            found &= values["fits"] > 0
+        for condition in self.conditions:
+            found &= condition.holds(values)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a search found: `best` and `front` are rows {knob or output: value}, best first; `base` is the device itself.
+
+    `points` were looked at, `feasible` of them met the conditions, `broken` are no machines, for the reason `why`. `cloud` are
+    rows of some of the feasible points, for a picture.
+    """
+
+    wish: Wish
+    knobs: tuple[str, ...]
+    how: str
+    points: int
+    feasible: int
+    broken: int
+    why: str
+    base: Mapping[str, Any]
+    best: tuple[Mapping[str, Any], ...]
+    front: tuple[Mapping[str, Any], ...]
+    cloud: tuple[Mapping[str, Any], ...]
+
+
+class Evaluator:
+    """Outputs of points, die area and cost among them where they are modelled."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.silicon = isinstance(query.spec.device, Gpu)
+        self._scale = 1.0
+        if self.silicon:
+            try:
+                self._scale = scale_of(query.spec)
+            except Unsupported:
+                self.silicon = False
+
+    def __call__(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
+        """The outputs [D] of points whose knobs are columns [D], and the problem of each that is no machine."""
+        found = outcomes(self.query, columns)
+        values = dict(found.values)
+        if self.silicon:
+            numbers = {knob: np.asarray(column, dtype=float)[:, None] for knob, column in columns.items()
+                       if knob not in CHOICES and "." in knob}  # fmt: skip
+            device = self.query.spec.with_values(numbers).device if numbers else self.query.spec.device
+            assert isinstance(device, Gpu)
+            area, cost = area_and_cost(device, self._scale)
+            shape = values["latency_s"].shape
+            values |= {"area_mm2": np.broadcast_to(area, shape), "cost_usd": np.broadcast_to(cost, shape)}
+        return values, found.problems
+
+    def one(self, **knobs: float) -> dict[str, float]:
+        """The outputs of one point; of the base without knobs."""
+        values, _ = self({k: np.array([v]) for k, v in knobs.items()} or {"memory.bandwidth": np.array([self._bandwidth])})
+        return {name: float(column[0]) for name, column in values.items()}
+
+    @property
+    def _bandwidth(self) -> float:
+        return float(np.ravel(self.query.spec.device.memory.bandwidth)[0])
+
+
+@dataclass(slots=True)
+class Collector:
+    """Takes points as they come and keeps the best, the front and a thin cloud, in bounded memory."""
+
+    wish: Wish
+    knobs: tuple[str, ...]
+    top: int
+    best: list[tuple[float, int, dict[str, Any]]]
+    rows: list[dict[str, Any]]
+    points: int = 0
+    feasible: int = 0
+    broken: int = 0
+    why: str = ""
+
+    def take(self, columns: Mapping[str, Array], values: Mapping[str, Array], problems: Sequence[str]) -> None:
+        """Add points."""
+        both: dict[str, Any] = {**columns, **values}
+        sound = self.wish.feasible(both)
+        said = [text for text in problems if text]
+        self.broken += len(said)
+        self.why = self.why or (said[0] if said else "")
+        start, self.points = self.points, self.points + len(sound)
+        self.feasible += int(sound.sum())
+        places = np.flatnonzero(sound)
+        if not places.size:
+            return
+        cost = self.wish.objectives[0].cost(both)[places]
+        order = np.argsort(cost, kind="stable")[: self.top]
+        self.best += [(float(cost[i]), start + int(places[i]), row_at(both, int(places[i]))) for i in order]
+        self.best = sorted(self.best, key=lambda item: item[:2])[: self.top]
+        costs = np.stack([objective.cost(both)[places] for objective in self.wish.front], axis=1)
+        candidates = [row_at(both, int(places[i])) for i in front(costs)]
+        merged = [*self.rows, *candidates]
+        kept = front(np.array([[float(o.cost(row)) for o in self.wish.front] for row in merged]))
+        self.rows = [merged[i] for i in kept]
+
+
+def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """One point as plain values."""
+    found: dict[str, Any] = {}
+    for name, column in both.items():
+        value = column[place]
+        found[name] = str(value) if isinstance(value, str) else float(value)
+    return found
+
+
+def search(
+    query: Query, space: Space, wish: Wish, *, top: int = 10, trials: int = 0, seed: int = 0,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Finding:  # fmt: skip
+    """Look at all points of a space, or at as many `trials` as optuna chooses with `seed`.
+
+    Raises BadAxis and the like for a space that makes no sense, Unsupported for one that is too large, MissingExtra where trials
+    are asked for and optuna is absent.
+    """
+    evaluator = Evaluator(query)
+    _check(evaluator, wish)
+    collector = Collector(wish=wish, knobs=space.knobs, top=top, best=[], rows=[])
+    cloud: list[dict[str, Any]] = []
+    if trials:
+        how = f"{trials:,} trials of optuna, seed {seed}"
+        _tried(evaluator, space, collector, trials, seed, cloud, tell)
+    else:
+        how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
+        _every(evaluator, space, collector, cloud, tell)
+    return Finding(
+        wish=wish, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
+        why=collector.why, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
+        front=tuple(collector.rows), cloud=tuple(cloud),
+    )  # fmt: skip
+
+
+def _check(evaluator: Evaluator, wish: Wish) -> None:
+    named = [o.output for o in (*wish.objectives, *wish.front)] + [c.name for c in wish.conditions]
+    wanted = [name for name in named if name in SILICON]
+    if wanted and not evaluator.silicon:
+        raise Unsupported(f"{wanted[0]}: the die of {evaluator.query.spec.identity.id} is not modelled; GPUs of known nodes are")
+
+
+CLOUD = 2000  # points of a picture
+
+
+def _every(
+    evaluator: Evaluator, space: Space, collector: Collector, cloud: list[dict[str, Any]], tell: Callable[[str], None]
+) -> None:
+    if space.count > MOST:
+        raise Unsupported(f"{space.count:,} points are more than {MOST:,}: look at a sample (--sample 100000) or let optuna "
+                          f"choose (--trials 2000)")  # fmt: skip
+    thin = -(-space.count // CLOUD)
+    for number in range(space.parts):
+        part = space.part(number)
+        columns = space.columns(part, evaluator.query)
+        values, problems = evaluator(columns)
+        _cloud(cloud, collector, columns, values, range(-part.start % thin, part.stop - part.start, thin))
+        collector.take(columns, values, problems)
+        tell(f"{part.stop:,} of {space.count:,} points, {collector.feasible:,} within the limits")
+
+
+def _cloud(
+    cloud: list[dict[str, Any]], collector: Collector, columns: Mapping[str, Array], values: Mapping[str, Array], places: range
+) -> None:
+    both: dict[str, Any] = {**columns, **values}
+    sound = collector.wish.feasible(both)
+    cloud += [row_at(both, i) for i in places if sound[i]]
+
+
+def _tried(
+    evaluator: Evaluator, space: Space, collector: Collector, trials: int, seed: int, cloud: list[dict[str, Any]],
+    tell: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Trials by optuna's sampler for trees of Parzen estimators (Bergstra et al. 2011), some at a time."""
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtra("a search by trials", "dse") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(directions=["minimize"] * len(collector.wish.objectives), sampler=sampler)
+    dimensions = {axis.knob: _dimension(optuna, axis) for axis in space.axes}
+    while collector.points < trials:
+        asked = [study.ask(dimensions) for _ in range(min(ASKED, trials - collector.points))]
+        columns: Columns = {knob: np.array([trial.params[knob] for trial in asked]) for knob in dimensions}
+        for axis in space.axes:
+            if axis.values:
+                columns[axis.knob] = axis.picked(columns[axis.knob].astype(float))
+        for link in space.links:
+            columns[link.knob] = link.values(evaluator.query, columns[link.follows])
+        values, problems = evaluator(columns)
+        both: dict[str, Any] = {**columns, **values}
+        for i, trial in enumerate(asked):
+            cost = _penalised(collector.wish, row_at(both, i))
+            if cost is None:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, cost)
+        _cloud(cloud, collector, columns, values, range(len(asked)))
+        collector.take(columns, values, problems)
+        tell(f"{collector.points:,} of {trials:,} trials, {collector.feasible:,} within the limits")
+
+
+def _dimension(optuna: Any, axis: Any) -> Any:
+    """A list is chosen from by position, so that neighbours are neighbours; a range as such."""
+    if axis.values:
+        return optuna.distributions.IntDistribution(0, len(axis.values) - 1)
+    if axis.whole:
+        return optuna.distributions.IntDistribution(int(axis.low), int(axis.high), log=axis.log)
+    return optuna.distributions.FloatDistribution(axis.low, axis.high, log=axis.log)
+
+
+def _penalised(wish: Wish, row: Mapping[str, Any]) -> list[float] | None:
+    """Logs of the objectives, worse by what the conditions are missed by; None for what is no machine."""
+    if not np.isfinite(row["latency_s"]):
+        return None
+    missed = sum(float(condition.excess(row)) for condition in wish.conditions)
+    missed += float(row["fits"] == 0 and not wish.any_memory)
+    return [float(np.log(row[o.output])) * (-1 if o.maximise else 1) + PENALTY * missed for o in wish.objectives]
+
+
+def with_front(wish: Wish, knobs: Sequence[str], silicon: bool) -> Wish:
+    """A wish with a front where none is named: over the objectives; of one alone, over it and the area, or time or energy."""
+    if wish.front:
+        return wish
+    if len(wish.objectives) > 1:
+        return replace(wish, front=wish.objectives)
+    first = wish.objectives[0]
+    machine = silicon and any("." in knob for knob in knobs) and first.output not in SILICON
+    timed = first.output in ("latency_s", "throughput_per_s")
+    other = "area_mm2" if machine else "energy_j" if timed else "latency_s"
+    return replace(wish, front=(first, Objective(output=other, maximise=False)))

@@ -1,0 +1,116 @@
+"""Area and cost beside a what-if: scaled so that the device it starts from has its published die, where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, die_yield
+from archsim.cost.cost import Array
+from archsim.device.catalog import find
+from archsim.device.device import Gpu
+from archsim.device.silicon import Die, silicon
+from archsim.device.spec import Spec
+from archsim.errors import Unsupported
+
+MIB = 2.0**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """The die of a device: `area` [mm2], `cost` [USD], `good` share of dies, `parts` [mm2]; `published` of its base, if known."""
+
+    area: float
+    cost: float
+    good: float
+    parts: dict[str, float]
+    published: float | None
+
+    @property
+    def feasible(self) -> bool:
+        """Whether one exposure covers it."""
+        return self.area <= LARGEST_DIE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A published die and what the model says of it; `error` is predicted / published - 1."""
+
+    name: str
+    spec: str
+    node: str
+    published: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Relative error."""
+        return self.predicted / self.published - 1.0
+
+
+def scale_of(base: Spec) -> float:
+    """Published over modelled area of the device that a what-if starts from; 1 where no area is published.
+
+    Raises Unsupported for a CPU.
+    """
+    device = _gpu(base)
+    return 1.0 if device.chip.area is None else float(device.chip.area) / float(die_area(device, silicon()))
+
+
+def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
+    """Area [mm2] and cost [USD] of D variants, each [D]; a process node is a row of the file, so that each is computed apart."""
+    sizes = np.ravel(np.asarray(device.chip.node, dtype=float))
+    found = [_of_one_node(replace(device, chip=replace(device.chip, node=size)), scale) for size in np.unique(sizes).tolist()]
+    if len(found) == 1:
+        return found[0]
+    which = np.searchsorted(np.unique(sizes), sizes)
+    areas, costs = (np.stack(np.broadcast_arrays(*columns, sizes)[:-1]) for columns in zip(*found, strict=True))
+    points = np.arange(sizes.size)
+    return areas[which, points], costs[which, points]
+
+
+def _of_one_node(device: Gpu, scale: float) -> tuple[Array, Array]:
+    node = silicon().node(float(np.ravel(device.chip.node)[0]))
+    area = scale * np.ravel(np.asarray(die_area(device, silicon()), dtype=float))
+    return area, np.asarray(die_cost(area, node, silicon()))
+
+
+def chip(base: Spec, changed: Spec) -> Chip:
+    """The die of `changed`, a what-if that starts from `base`; of another chip than the base's, from its own published area."""
+    same = base.identity.id == changed.identity.id
+    origin = base if same else find(changed.identity.id)
+    scale, device = scale_of(origin), _gpu(changed)
+    area, cost = area_and_cost(device, scale)
+    node = silicon().node(float(device.chip.node))
+    published = _gpu(origin).chip.area
+    return Chip(
+        area=float(area[0]), cost=float(cost[0]), good=float(die_yield(float(area[0]), node, silicon().cluster)),
+        parts={name: scale * float(part) for name, part in die_parts(device, silicon()).items()},
+        published=None if published is None else float(published),
+    )  # fmt: skip
+
+
+def checks() -> list[Check]:
+    """Every published die of the file beside the model, with all its units on."""
+    return [_check(die) for die in silicon().dies]
+
+
+def _check(die: Die) -> Check:
+    device = _gpu(find(die.spec))
+    assert device.chip.area is not None
+    sm = device.sm if die.sms is None else replace(device.sm, count=float(die.sms))
+    l2 = device.l2 if die.l2_mib is None else replace(device.l2, size=die.l2_mib * MIB)
+    memory = device.memory
+    if die.pins is not None and memory.bus is not None:
+        memory = replace(memory, bandwidth=memory.bandwidth * die.pins / memory.bus)
+    whole = replace(device, sm=sm, l2=l2, memory=memory)
+    node = silicon().node(float(device.chip.node))
+    return Check(name=die.name, spec=die.spec, node=node.name, published=float(device.chip.area),
+                 predicted=float(die_area(whole, silicon())))  # fmt: skip
+
+
+def _gpu(spec: Spec) -> Gpu:
+    if not isinstance(spec.device, Gpu):
+        raise Unsupported(f"area: modelled for GPUs only, and {spec.identity.id} is a {spec.kind}")
+    return spec.device

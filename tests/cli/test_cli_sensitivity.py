@@ -1,0 +1,50 @@
+"""`archsim sensitivity`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ALEXNET = ("sensitivity", "--net", "alexnet", "--hw", "tegra_x1")
+
+
+def test_the_table_says_what_matters_and_what_does_not(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "s.html"
+    result = cli(*ALEXNET, "--html", str(page))
+    for text in ("memory.bandwidth", "-0.510", "changes nothing here: ", "only informs:", "less costs"):
+        assert text in result.out, text
+    assert "What one per cent buys" in page.read_text("utf-8")
+
+
+def test_json_and_csv_agree(cli: Any) -> None:
+    found = json.loads(cli(*ALEXNET, "--json").out)
+    rows = list(csv.DictReader(io.StringIO(cli(*ALEXNET, "--csv").out)))
+    assert found["schema"] == "archsim-sensitivity/1"
+    assert [row["key"] for row in rows] == [value["key"] for value in found["values"]]
+    for row, value in zip(rows, found["values"], strict=True):
+        if value["elasticity"]:
+            assert float(row["elasticity_latency_s"]) == value["elasticity"]["latency_s"]
+
+
+def test_energy_can_be_asked_for(cli: Any) -> None:
+    out = cli(*ALEXNET, "--of", "energy", "--keys", "power.idle,memory.bandwidth").out
+    assert "energy at -25 %" in out
+    assert "sm.count" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--keys", "memory.bandwith"), "memory.bandwidth"), (("--keys", ","), "names no value"), (("--step", "0.5"), "0.2"),
+        (("--json", "--csv"), "choose one"), (("--of", "speed"), "latency"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
+    result = cli(*ALEXNET, *words)
+    assert (result.code, result.out) == (2, "")
+    assert text in result.err

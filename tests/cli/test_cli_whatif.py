@@ -1,0 +1,69 @@
+"""`archsim whatif`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TEGRA = ("whatif", "--net", "alexnet", "--hw", "tegra_x1")
+
+
+def test_before_and_after_are_two_estimates(cli: Any) -> None:
+    more, single = ("--set", "memory.bandwidth=51.2GB/s"), ("estimate", *TEGRA[1:], "--json")
+    found = json.loads(cli(*TEGRA, *more, "--json").out)
+    alone, changed = json.loads(cli(*single).out), json.loads(cli(*single, *more).out)
+    assert found["before"]["latency_s"] == alone["latency_s"]
+    assert found["after"]["latency_s"] == changed["latency_s"]
+    assert found["changed"] is True
+    assert {"fc6", "fc7", "fc8"} <= {op["name"] for op in found["ops"] if op["moved"]}
+
+
+def test_the_text_says_what_moved(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "w.html"
+    result = cli(*TEGRA, "--set", "memory.bandwidth=51.2GB/s", "--html", str(page))
+    for text in ("what if     memory.bandwidth = 51.2GB/s", "memory-bound to", "x 0.789", "limited by"):
+        assert text in result.out, text
+    assert "What changed its limit" in page.read_text("utf-8")
+
+
+def test_hardware_and_software_can_be_changed_together(cli: Any) -> None:
+    out = cli(*TEGRA, "--to", "hw=gtx_1080", "--to", "batch=4", "--to", "clock=1.5GHz", "--no-layers").out
+    assert "hw = gtx_1080, batch = 4, clock = 1.5 GHz" in out
+    assert "the batches differ" in out
+
+
+def test_a_knob_that_does_nothing_says_so(cli: Any) -> None:
+    assert "Nothing changes" in cli(*TEGRA, "--set", "market.price=1USD", "--no-layers").out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "nothing is changed"), (("--to", "precison=fp16"), "precision"), (("--to", "memory.bandwidth=1GB/s"), "--set"),
+        (("--to", "batch=many"), "no value of batch"), (("--to", "precision"), "WHAT=VALUE"),
+        (("--to", "hw=gtx_9999"), "nearest"),
+        (("--to", "clock=5"), "clock"), (("--set", "memory.bandwith=1GB/s"), "memory.bandwidth"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
+    result = cli(*TEGRA, *words)
+    assert (result.code, result.out) == (2, "")
+    assert text in result.err
+
+
+def test_a_die_can_be_asked_for(cli: Any) -> None:
+    words = ("whatif", "--net", "alexnet", "--hw", "titan_x_maxwell", "--scale", "sm.count=2", "--no-layers", "--area")
+    out = cli(*words).out
+    assert "die before  601 mm2" in out
+    assert "larger than one exposure" in out
+    assert len(json.loads(cli(*words, "--json").out)["dies"]) == 2
+    assert cli("whatif", "--net", "alexnet", "--hw", "i7_6700k", "--to", "batch=2", "--area").code == 2
+
+
+def test_the_die_model_shows_its_errors(cli: Any) -> None:
+    out = cli("show", "silicon").out
+    for text in ("GM200", "601 mm2", "median error", "Estimates."):
+        assert text in out, text

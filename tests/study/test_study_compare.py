@@ -1,0 +1,150 @@
+"""Rankings, curves over batches, crossings, and which ops pay on another device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from archsim.query import ask
+from archsim.study.batches import BadRange, batches_of, curve
+from archsim.study.contest import CRITERIA, Contender, contender, rank, result_time
+from archsim.study.offload import crossings, payoffs
+
+SPEED, WATT, DOLLAR = CRITERIA
+
+
+def on(hw: str, batch: int = 1, copies: bool = False, **choices: Any) -> Contender:
+    return contender(ask("alexnet", hw, batch=batch, **choices), copies, references=False)
+
+
+def timed(c: Contender, batch: int, latency: float) -> Contender:
+    return replace(c, estimate=replace(c.estimate, batch=batch, latency_s=latency))
+
+
+def test_places_follow_the_scores() -> None:
+    field = [on(hw) for hw in ("tegra_x1", "gtx_1080", "tesla_v100_sxm2")]
+    by_speed, by_watt, by_dollar = (rank(field, criterion) for criterion in CRITERIA)
+    assert [c.name for c in by_speed.order] == ["tesla_v100_sxm2", "gtx_1080", "tegra_x1"]
+    assert by_watt.scores == tuple(sorted((c.estimate.throughput_per_w for c in field), reverse=True))
+    assert by_dollar.unranked == ("tesla_v100_sxm2",)
+    assert by_dollar.scores[0] == pytest.approx(by_dollar.order[0].throughput_per_s / by_dollar.order[0].price_usd)
+
+
+def test_a_whole_order_is_no_surer_than_its_weakest_link() -> None:
+    ranking = rank([on(hw) for hw in ("gtx_1080", "titan_x_pascal", "gtx_1080_ti", "gtx_980")], SPEED)
+    assert len(ranking.ahead) == 3
+    assert ranking.whole <= min(ranking.ahead) + 1e-9
+    assert sum(ranking.best) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_same_device_twice_is_a_coin() -> None:
+    c = on("gtx_1080")
+    assert rank([c, replace(c)], SPEED).ahead == (0.5,)
+    assert rank([c], SPEED).whole == 1.0
+
+
+def test_gpus_with_one_stack_are_said_with_shared_errors_too() -> None:
+    same = rank([on("gtx_1080"), on("titan_x_pascal"), on("gtx_980")], SPEED)
+    assert same.shared is not None
+    assert same.shared > same.whole
+    assert rank([on("gtx_1080"), on("tesla_v100_sxm2")], SPEED).shared is None  # another stack
+    assert rank([on("i7_6700k"), on("i7_3820")], SPEED).shared is None  # no measured pairs of CPUs
+    assert rank([on("gtx_1080"), on("gtx_980")], SPEED, 0.5).shared is None  # the user has said what holds
+
+
+def test_power_makes_an_order_by_watt_less_sure() -> None:
+    field = [on("gtx_1080"), on("titan_x_maxwell")]
+    field[1] = replace(field[1], estimate=replace(field[0].estimate, energy_j=2 * field[0].estimate.energy_j,
+                       energy_interval_j=tuple(2 * v for v in field[0].estimate.energy_interval_j),
+                       latency_s=2 * field[0].estimate.latency_s,
+                       latency_interval_s=tuple(2 * v for v in field[0].estimate.latency_interval_s)))  # fmt: skip
+    assert rank(field, WATT).ahead[0] < rank(field, SPEED).ahead[0]
+
+
+def test_copies_cost_a_gpu_time_and_a_cpu_nothing() -> None:
+    assert on("gtx_1080", 16, True).latency_s > on("gtx_1080", 16).latency_s
+    assert on("i7_6700k", 16, True).latency_s == on("i7_6700k", 16).latency_s
+    moved = on("gtx_1080", 16, True)
+    assert moved.energy_j > moved.estimate.energy_j
+    assert moved.throughput_per_s == 16 / moved.latency_s
+
+
+def test_only_the_results_of_an_inference_go_back() -> None:
+    query = ask("alexnet", "gtx_1080", batch=2)
+    link = query.spec.device.link
+    assert result_time(query) == pytest.approx(2 * 1000 * 4 / (link.bandwidth * link.achievable))
+    assert result_time(ask("alexnet", "gtx_1080", batch=2, task="forward_backward")) == 0.0
+    assert result_time(ask("alexnet", "tegra_x1", batch=2)) == 0.0  # no link: one memory
+
+
+@pytest.mark.parametrize(
+    ("text", "batches"),
+    [("16", [16]), ("4,1", [1, 4]), ("1:8:x2", [1, 2, 4, 8]), ("8:30:8", [8, 16, 24]), ("1:4:1,64", [1, 2, 3, 4, 64])],
+)
+def test_batches(text: str, batches: list[int]) -> None:
+    assert batches_of(text) == batches
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1:8", "8:1:x2", "1:8:x1", "1:8:0", "1:8:x", "-1", "1.5", "1:1048576:1", "0:8:x2", "²"]
+)
+def test_batches_that_make_no_sense(text: str) -> None:
+    with pytest.raises(BadRange):
+        batches_of(text)
+
+
+def test_curvature_is_named() -> None:
+    base = on("gtx_1080")
+    # 1 ms a sample to 4, then 0.5 ms, then 2 ms
+    points = [timed(base, b, t) for b, t in ((1, 1e-3), (2, 2e-3), (4, 4e-3), (8, 6e-3), (16, 22e-3))]
+    found = curve(points)
+    assert found.bends == ("straight", "falling", "rising")
+    assert found.runs == (("straight", 1, 4), ("falling", 4, 8), ("rising", 8, 16))
+    assert found.marginal_s[-1] == pytest.approx(2e-3)
+    assert max(found.efficiency) == 1.0
+
+
+def test_what_does_not_fit_sets_no_standard() -> None:
+    base = on("gtx_1080")
+    points = [timed(base, 1, 1e-3), timed(base, 2, 1.5e-3)]
+    large = replace(points[1].estimate.memory, activations=1e12)
+    points[1] = replace(points[1], estimate=replace(points[1].estimate, memory=large))
+    assert not points[1].estimate.fits
+    assert curve(points).efficiency == pytest.approx((1.0, 4 / 3))
+
+
+def test_a_crossing_is_found_between_the_batches() -> None:
+    slow, fast = on("i7_6700k"), on("gtx_1080")
+    times = {"i7_6700k": lambda b: 1e-3 * b, "gtx_1080": lambda b: 20.5e-3 + 0.1e-3 * b}
+    curves = [curve([timed(c, b, times[c.name](b)) for b in (1, 16, 64)]) for c in (slow, fast)]
+    start, found = crossings(*curves, lambda name, batch: times[name](batch))
+    assert (start.winner, start.batch, start.start) == ("i7_6700k", 1, True)
+    assert (found.winner, found.loser, found.batch, found.start) == ("gtx_1080", "i7_6700k", 23, False)  # 20.5 / 0.9 = 22.8
+
+
+def test_ops_that_pay() -> None:
+    batches = (1, 64)
+    queries = {hw: [ask("alexnet", hw, batch=b) for b in batches] for hw in ("i7_6700k", "gtx_1080")}
+    from archsim.answer import answer
+
+    home, guest = ([answer(q, references=False) for q in row] for row in queries.values())
+    device = queries["gtx_1080"][0].spec.device
+    rows = payoffs(home, guest, [q.trace.ops for q in queries["gtx_1080"]], device)
+    by_name = {row.op: row for row in rows}
+    assert by_name["conv2"].alone is not None
+    assert by_name["relu1"].resident is not None
+    assert by_name["relu1"].alone is None  # 1.2 MB in and out for one comparison a value
+    slower = [replace(e, ops=tuple(replace(op, time_s=1e3) for op in e.ops)) for e in guest]
+    assert all(row.resident is None for row in payoffs(home, slower, [q.trace.ops for q in queries["gtx_1080"]], device))
+
+
+def test_a_device_without_a_link_copies_nothing() -> None:
+    query = ask("alexnet", "tegra_x1")
+    from archsim.answer import answer
+
+    e = answer(query, references=False)
+    slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))
+    rows = payoffs([slower], [e], [query.trace.ops], query.spec.device)
+    assert all(row.alone == row.resident == 1 for row in rows)

@@ -1,0 +1,107 @@
+"""Studies as files: what is read and refused, the same bytes again, and that the shipped reports are what they give now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from archsim.errors import InputError
+from archsim.report.study import RENDER, study_files
+from archsim.study.file import FORMS, load
+
+SHIPPED = Path(__file__).parents[2] / "reports" / "studies"
+HEAD = 'schema = 1\ntitle = "T"\nquestion = "Q?"\n'
+PART = '[[part]]\nname = "a"\ntitle = "A"\nnet = ["alexnet"]\nhw = ["tegra_x1"]\n'
+PARTS = {
+    "grid": 'vary = ["memory.bandwidth=10GB/s:40GB/s:x2", "sm.count=1,2"]\nx = "memory.bandwidth"\nlines = "sm.count"\n',
+    "sensitivity": "top = 3\n",
+    "whatif": 'change = { "memory.bandwidth" = "51.2 GB/s" }\nto = { batch = 2 }\n',
+    "batches": 'batches = "1,2"\n',
+    "search": 'vary = ["sm.count=1:4:1"]\nminimise = ["latency"]\n',
+}
+
+
+def written(folder: Path, kind: str, more: str | None = None, part: str = PART) -> Path:
+    path = folder / "study.toml"
+    path.write_text(f'{HEAD}{part}kind = "{kind}"\n{PARTS[kind] if more is None else more}', "utf-8")
+    return path
+
+
+def test_every_kind_has_a_form_and_a_section() -> None:
+    assert set(FORMS) == set(RENDER) == set(PARTS)
+
+
+@pytest.mark.parametrize("kind", list(PARTS))
+def test_a_part_gives_a_report_and_a_table_twice_the_same(tmp_path: Path, kind: str) -> None:
+    study = load(written(tmp_path, kind))
+    files = study_files(study)
+    assert files == study_files(study)
+    assert files["README.md"].startswith("# T\n\nQ?\n")
+    assert any(name.endswith(".csv") and text.count("\n") > 1 for name, text in files.items())
+    for picture in re.findall(r"\]\(([^)]+)\)", files["README.md"]):
+        assert files[picture].startswith("<svg")
+
+
+def test_a_grid_tells_what_doubling_does(tmp_path: Path) -> None:
+    report = study_files(load(written(tmp_path, "grid")))["README.md"]
+    assert "| memory.bandwidth | alexnet on tegra_x1 | x 0.789 |" in report  # as whatif says
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "text"),
+    [
+        ("grid", 'vary = ["memory.bandwith=1GB/s,2GB/s"]\nx = "memory.bandwith"\n', "part a: unknown gpu knob"),
+        ("grid", 'vary = ["sm.count=1,2"]\nx = "l2.size"\n', "l2.size: is drawn and not varied"),
+        ("grid", 'vary = ["sm.count=1,2"]\nx = "sm.count"\ny = "area"\n', "no output of a grid"),
+        ("grid", 'vary = ["clock=1GHz:2GHz:30000lin"]\nx = "clock"\n', "more than 20,000"),
+        ("search", 'vary = ["sm.count=1:4:1"]\n', "minimise: name what is wanted"),
+        ("whatif", 'change = { "memory.bandwidth" = "fast" }\n', "memory.bandwidth"),
+        ("batches", 'batches = "8:1:x2"\n', "comes before"),
+    ],
+)
+def test_a_part_that_cannot_be_computed_is_named(tmp_path: Path, kind: str, more: str, text: str) -> None:
+    study = load(written(tmp_path, kind, more))
+    with pytest.raises(InputError, match=re.escape(text)):
+        study_files(study)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("schema = 1", "schema = 2", "schema"), ('title = "T"\n', "", "title: is missing"),
+        ("[[part]]", "[part]", "part: write 1"), ('kind = "sensitivity"', 'kind = "sensitivty"', "nearest: sensitivity"),
+        ("top = 3", "topp = 3", "part 1: topp: unknown key"),
+        ('net = ["alexnet"]', "net = []", "part 1: net"), ('name = "a"', 'name = "../a"', "part 1: name"),
+        ("top = 3", "top =", "TOML"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, text: str) -> None:
+    path = written(tmp_path, "sensitivity")
+    body = path.read_text("utf-8")
+    assert old in body
+    path.write_text(body.replace(old, new), "utf-8")
+    with pytest.raises(InputError, match=re.escape(text)):
+        load(path)
+
+
+def test_all_problems_are_told_at_once_and_names_differ(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    two = f'{PART}kind = "sensitivity"\n'
+    path.write_text(HEAD + two + two + PART.replace('"a"', '"b"') + 'kind = "none"\n', "utf-8")
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert len(caught.value.problems) == 2
+
+
+LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bandwidth_or_sms", "k40_to_v100")]
+
+
+@pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])
+def test_the_shipped_report_is_what_the_study_gives_now(name: str) -> None:
+    folder = SHIPPED / name
+    files = study_files(load(folder / "study.toml"))
+    for file, text in files.items():
+        assert (folder / file).read_text("utf-8") == text, f"run archsim study reports/studies/{name}/study.toml"
+    assert {path.name for path in folder.iterdir()} == {*files, "study.toml"}

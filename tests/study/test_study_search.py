@@ -1,0 +1,199 @@
+"""Search: the best of a grid, conditions, the front, trials, and what a target would take."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.answer import answer
+from archsim.errors import MissingExtra, UnknownName, Unsupported
+from archsim.query import Query, ask
+from archsim.study.axis import axis_of
+from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
+from archsim.study.search import Evaluator, Finding, Wish, search, with_front
+from archsim.study.silicon import chip
+from archsim.study.space import Space
+from archsim.study.target import ways
+
+VARY = ("memory.bandwidth=100GB/s:500GB/s:5lin", "sm.count=8:40:8")
+
+
+def asked(**choices: Any) -> tuple[Query, Space]:
+    vary = choices.pop("vary", VARY)
+    base = {"net": "alexnet", "hw": "gtx_1080"} | choices
+    query = ask(**base)
+    return query, Space(bases=(base,), axes=tuple(axis_of(text, query.spec.kind) for text in vary))
+
+
+def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Query, Finding]:
+    query, space = asked(**choices)
+    limits = tuple(conditions(where, {"batch": "1"})) if where else ()
+    wish = Wish(objectives=tuple(objectives([minimise], [])), conditions=limits)
+    return query, search(query, space, with_front(wish, space.knobs, True), top=3)
+
+
+def test_the_best_is_the_best_of_single_estimates() -> None:
+    _, f = found("latency", "area < 350")
+    rows = []
+    for bandwidth in np.linspace(100, 500, 5):
+        for count in range(8, 41, 8):
+            q = ask("alexnet", "gtx_1080", settings={"memory.bandwidth": f"{bandwidth:.17g} GB/s", "sm.count": str(count)})
+            area = chip(ask("alexnet", "gtx_1080").spec, q.spec).area
+            rows.append((answer(q, references=False).latency_s, bandwidth * 1e9, float(count), area))
+    best = min(row for row in rows if row[3] < 350)
+    assert (f.best[0]["memory.bandwidth"], f.best[0]["sm.count"]) == (pytest.approx(best[1]), best[2])
+    assert f.best[0]["latency_s"] == pytest.approx(best[0], rel=1e-12)
+    assert f.best[0]["area_mm2"] == pytest.approx(best[3], rel=1e-12)
+    assert (f.points, f.feasible) == (25, sum(row[3] < 350 for row in rows))
+
+
+def test_the_front_ends_at_the_best() -> None:
+    _, f = found("latency")
+    assert [o.output for o in f.wish.front] == ["latency_s", "area_mm2"]
+    assert f.front[0]["latency_s"] == f.best[0]["latency_s"]
+    latencies, areas = [r["latency_s"] for r in f.front], [r["area_mm2"] for r in f.front]
+    assert latencies == sorted(latencies)
+    assert areas == sorted(areas, reverse=True)
+
+
+def test_conditions_hold_and_may_leave_nothing() -> None:
+    _, f = found("energy", "latency < 1.8ms and power < 150W")
+    assert all(r["latency_s"] < 1.8e-3 and r["power_w"] < 150 for r in (*f.best, *f.front, *f.cloud))
+    assert 0 < f.feasible < f.points
+    _, none = found("energy", "latency < 1us")
+    assert (none.best, none.front, none.feasible) == ((), (), 0)
+
+
+def test_the_base_is_the_estimate() -> None:
+    query, f = found()
+    e = answer(query, references=False)
+    assert f.base["latency_s"] == pytest.approx(e.latency_s, rel=1e-12)
+    assert f.base["area_mm2"] == pytest.approx(314.0)
+
+
+def test_a_batch_can_vary_and_be_bounded() -> None:
+    _, f = found("energy", "batch <= 4", vary=("batch=1:64:x2",))
+    assert max(r["batch"] for r in f.best) <= 4
+    assert [o.output for o in f.wish.front] == ["energy_j", "latency_s"]  # no knob of the machine: area says nothing
+
+
+def test_what_does_not_fit_is_left_out_unless_asked_for() -> None:
+    query, space = asked(net="vgg_16", vary=("batch=64,128,256",))
+    wish = with_front(Wish(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
+    assert max(r["batch"] for r in search(query, space, wish).best) == 64
+    import dataclasses
+
+    assert max(r["batch"] for r in search(query, space, dataclasses.replace(wish, any_memory=True)).best) == 256
+
+
+def test_points_that_are_no_machine_are_counted() -> None:
+    _, f = found("energy", vary=("l1.line=32B,128B,1048576B",))
+    assert f.broken == 1
+    assert "l1.line" in f.why
+
+
+def test_a_cpu_has_no_die_here() -> None:
+    query, space = asked(hw="i7_6700k", vary=("memory.bandwidth=20GB/s:40GB/s:3lin",))
+    f = search(query, space, with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, False))
+    assert "area_mm2" not in f.base
+    with pytest.raises(Unsupported, match="area_mm2"):
+        search(query, space, Wish(objectives=tuple(objectives(["area"], []))))
+
+
+def test_an_endless_grid_is_refused() -> None:
+    vary = ("memory.bandwidth=100GB/s:500GB/s:3000lin", "clock=1GHz:2GHz:3000lin")
+    with pytest.raises(Unsupported, match="9,000,000 points"):
+        found(vary=vary)
+
+
+def test_trials_come_near_the_best_and_repeat(capsys: Any) -> None:
+    pytest.importorskip("optuna")
+    query, space = asked()
+    wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    whole = search(query, space, wish)
+    a, b = (search(query, space, wish, trials=64, seed=3) for _ in range(2))
+    assert a.best == b.best
+    assert a.points == 64
+    assert a.best[0]["latency_s"] <= 1.05 * whole.best[0]["latency_s"]
+
+
+def test_trials_without_optuna_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    query, space = asked()
+    with pytest.raises(MissingExtra, match=r"archsim\[dse\]"):
+        search(query, space, Wish(objectives=tuple(objectives(["latency"], []))), trials=4)
+
+
+# ------------------------------------------------------------------------------------------------ targets
+
+
+def test_a_way_meets_the_target_and_less_does_not() -> None:
+    query, goal = ask("alexnet", "gtx_1080", batch=16), target_of("throughput=3000/s")
+    evaluator = Evaluator(query)
+    reached = 0
+    for way in ways(query, goal):
+        if way.factor is None:
+            assert way.reached < goal.limit
+            continue
+        reached += 1
+        assert way.values["throughput_per_s"] >= goal.limit
+        if len(way.knobs) == 1 and way.knobs[0] == "memory.bandwidth":
+            less = evaluator.one(**{k: 0.97 * v for k, v in way.settings.items()})
+            assert less["throughput_per_s"] < goal.limit
+    assert reached
+
+
+def test_what_is_already_there_takes_nothing() -> None:
+    found = ways(ask("alexnet", "gtx_1080"), target_of("latency=1s"))
+    assert all(way.factor == 1.0 for way in found)
+
+
+def test_knobs_can_be_named() -> None:
+    found = ways(ask("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
+    assert [way.knobs for way in found] == [("memory.bandwidth",)]
+    with pytest.raises(UnknownName):
+        ways(ask("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])
+
+
+# ------------------------------------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sign", "limit"),
+    [
+        ("latency_s < 0.05", "latency_s", "<", 0.05), ("latency<50ms", "latency_s", "<", 0.05),
+        ("power <= 150 W", "power_w", "<=", 150.0), ("throughput > 1000 img/s", "throughput_per_s", ">", 1000.0),
+        ("batch >= 4", "batch", ">=", 4.0), ("area < 500mm2", "area_mm2", "<", 500.0),
+    ],
+)  # fmt: skip
+def test_conditions_are_read(text: str, name: str, sign: str, limit: float) -> None:
+    (c,) = conditions(text, {"batch": "1"})
+    assert (c.name, c.sign, c.limit) == (name, sign, pytest.approx(limit))
+
+
+@pytest.mark.parametrize("text", ["", "latency", "latency < ", "latency < fast", "latency == 3", "latency < 5 W", "latency < nan",
+                                  "latency < 1 and", "1 < latency"])  # fmt: skip
+def test_conditions_that_make_no_sense(text: str) -> None:
+    with pytest.raises((BadGoal, UnknownName)):
+        conditions(text, {})
+
+
+def test_names_and_targets() -> None:
+    assert target_of("latency=5ms").sign == "<="
+    assert target_of("throughput=1000/s").sign == ">="
+    with pytest.raises(UnknownName, match="energy"):
+        output_of("enrgy")
+    with pytest.raises(BadGoal, match="twice"):
+        objectives(["energy", "energy_j"], [])
+    for text in ("throughput", "throughput=", "latency=-1ms", "latency=0s"):
+        with pytest.raises(BadGoal):
+            target_of(text)
+    assert limit_of("3 GB", "B") == 3e9
+
+
+def test_excess_is_zero_where_a_condition_holds() -> None:
+    c = Condition(name="x", sign="<", limit=2.0, written="")
+    assert c.excess({"x": np.array([1.0, 2.0 * np.e])}).tolist() == pytest.approx([0.0, 1.0])

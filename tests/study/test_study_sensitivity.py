@@ -1,0 +1,101 @@
+"""Elasticities: known truths, agreement with a sweep, and what has none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.answer import answer
+from archsim.device.part import Unit
+from archsim.errors import UnknownName
+from archsim.query import Query, ask
+from archsim.study.grid import evaluate
+from archsim.study.sensitivity import Elasticity, neighbours, ranked, sensitivity, slope
+
+
+def of(net: str, hw: str, *keys: str, step: float = 0.01, **choices: Any) -> dict[str, Elasticity]:
+    return {e.key: e for e in sensitivity(ask(net, hw, **choices), keys, step)}
+
+
+def test_batch_128_vgg_follows_the_arithmetic() -> None:
+    found = of("vgg_16", "gtx_1080", "clock.sustained", "memory.bandwidth", "launch.latency", batch=128)
+    clock, memory, launch = (found[key].local["latency_s"] for key in ("clock.sustained", "memory.bandwidth", "launch.latency"))
+    assert clock < -0.5 < memory < -10 * launch < 0
+
+
+def test_one_image_of_alexnet_follows_the_memory() -> None:
+    found = of("alexnet", "tegra_x1", "memory.bandwidth", "rate.fp32")
+    assert found["memory.bandwidth"].local["latency_s"] < found["rate.fp32"].local["latency_s"] < 0
+
+
+def test_achievable_and_bandwidth_are_one_product() -> None:
+    found = of("alexnet", "tegra_x1", "memory.bandwidth", "memory.achievable")
+    a, b = (e.local["latency_s"] for e in found.values())
+    assert a == pytest.approx(b, rel=1e-9)
+
+
+def test_an_elasticity_is_the_slope_of_the_sweep() -> None:
+    query = ask("alexnet", "gtx_1080", batch=4)
+    base = float(query.spec.entries["memory.bandwidth"].number)
+    x = base * np.array([0.99, 1.01])
+    y = evaluate(query, {"memory.bandwidth": x})
+    found = sensitivity(query, ["memory.bandwidth"])[0]
+    for name in ("latency_s", "energy_j", "power_w"):
+        assert found.local[name] == pytest.approx(math.log(y[name][1] / y[name][0]) / math.log(x[1] / x[0]), rel=1e-9)
+
+
+def test_the_wide_step_is_two_single_estimates() -> None:
+    query = ask("alexnet", "gtx_1080", batch=4)
+    found = sensitivity(query, ["sm.count"], span=0.25)[0]
+    assert (found.low, found.high) == (15.0, 25.0)
+
+    def latency(**more: Any) -> float:
+        return answer(ask("alexnet", "gtx_1080", batch=4, **more), references=False).latency_s
+
+    for end, swing in zip((15, 25), found.swing["latency_s"], strict=True):
+        assert swing == pytest.approx(math.log(latency(settings={"sm.count": str(end)}) / latency()), rel=1e-9)
+
+
+def test_power_is_energy_over_time() -> None:
+    for e in of("alexnet", "tegra_x1").values():
+        if e.local:
+            assert e.local["power_w"] == pytest.approx(e.local["energy_j"] - e.local["latency_s"], abs=1e-9)
+
+
+@pytest.mark.parametrize("hw", ["tegra_x1", "i7_6700k", "tesla_v100_sxm2"])
+def test_every_number_of_the_spec_has_a_row(hw: str) -> None:
+    query = ask("alexnet", hw)
+    found = sensitivity(query)
+    numbers = [key for key, entry in query.spec.entries.items() if not isinstance(entry.value, str)]
+    assert [e.key for e in found] == numbers
+    assert all(not e.matters for e in found if e.unit.informational)
+    assert {"memory.bandwidth", "power.idle"} <= {e.key for e in ranked(found)}
+    assert all(e.why for e in found if e.key == "chip.node")
+
+
+def test_an_edge_is_taken_from_one_side() -> None:
+    query: Query = ask("alexnet", "gtx_1080", settings={"memory.achievable": "1"})
+    found = sensitivity(query, ["memory.achievable"])[0]
+    assert found.sides["latency_s"][1] is None
+    assert found.local["latency_s"] < 0
+
+
+def test_a_cliff_is_named() -> None:
+    assert of("alexnet", "tegra_x1", "sm.registers")["sm.registers"].jump == "less costs, more buys little"
+    assert of("alexnet", "tegra_x1", "memory.bandwidth")["memory.bandwidth"].jump == ""
+
+
+def test_slopes() -> None:
+    x = np.array([0.9, 1.0, 1.1])
+    assert slope(x, -2 * np.log(x)) == pytest.approx(-2)
+    assert slope(x, np.array([math.nan, 0.0, math.log(1.1)])) == pytest.approx(1)
+    assert math.isnan(slope(x, np.array([math.nan, 0.0, math.nan])))
+    assert neighbours(1.0, 0.01, Unit(unit="1", doc="", whole=True, low=1, above=False)) == (1.0, 2.0)
+
+
+def test_a_key_that_the_device_lacks_is_refused() -> None:
+    with pytest.raises(UnknownName, match="bandwidth"):
+        sensitivity(ask("alexnet", "tegra_x1"), ["memory.bandwith"])
