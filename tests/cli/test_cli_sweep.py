@@ -137,7 +137,7 @@ def test_what_is_refused_says_why_and_leaves_nothing(
 
 def test_a_base_that_cannot_be_is_refused_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "study.sqlite"
-    found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080", "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))
+    found = cli(*BASE, "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))
     assert found.code == 2
     assert "for a cpu" in found.err
     assert not out.exists()
