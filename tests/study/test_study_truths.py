@@ -19,8 +19,8 @@ EXACT = 1 + 1e-9
 WAVES = 1.03  # whole waves and whole patches of tiles: an SM more may cost so much
 CLOCK = 1.075e9
 VARY = ("memory.bandwidth=50GB/s:2TB/s:log", "sm.count=4:160", "l2.size=256KiB:32MiB:log",
-        "l2.bandwidth=128B/clk:4096B/clk:log", "memory.latency=200ns:900ns", "launch.latency=1us:8us", "rate.fp32=32FMA/clk:256FMA/clk",
-        "clock=0.5GHz:2.5GHz")  # fmt: skip
+        "l2.bandwidth=128B/clk:4096B/clk:log", "memory.latency=200ns:900ns", "launch.latency=1us:8us",
+        "rate.fp32=32FMA/clk:256FMA/clk", "clock=0.5GHz:2.5GHz")  # fmt: skip
 
 
 def changed(stack: str | None) -> tuple[float, float]:
@@ -75,8 +75,8 @@ def test_a_better_machine_is_not_slower_at_ten_thousand_points(
 ) -> None:
     query = ask("alexnet", "gtx_1080", batch=batch)
     before = plan_times(query, machines)
-    better = {"memory.bandwidth": 1.3, "l2.bandwidth": 1.3, "memory.latency": 1 / 1.3, "launch.latency": 1 / 1.3, "rate.fp32": 1.3,
-              "clock": 1.3}  # fmt: skip
+    better = {"memory.bandwidth": 1.3, "l2.bandwidth": 1.3, "memory.latency": 1 / 1.3, "launch.latency": 1 / 1.3,
+              "rate.fp32": 1.3, "clock": 1.3}  # fmt: skip
     for knob, factor in better.items():
         after = plan_times(query, {**machines, knob: machines[knob] * factor})
         assert (after <= before * EXACT).all(), knob
