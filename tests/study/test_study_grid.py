@@ -63,7 +63,7 @@ def written(value: float, unit: Unit) -> str:
 
 
 def compared(cell: dict[str, Any], rng: np.random.Generator) -> int:
-    """How many of `POINTS` random points were sound: each equals the single estimate, and what is refused is refused alone too."""
+    """How many of `POINTS` random points were sound: each equals the single estimate; what is refused is refused alone too."""
     columns = random_columns(cell, rng)
     found = outcomes(ask(**cell), columns)
     for i in range(POINTS):
