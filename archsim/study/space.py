@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import archsim
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
+from archsim.errors import Unsupported
 from archsim.query import Query, ask
 from archsim.run import lowered_of
 from archsim.study.axis import Axis, BadAxis
@@ -89,9 +91,9 @@ class Space:
         base, inside = divmod(position, self.each)
         return base * -(-self.each // CHUNK) + inside // CHUNK
 
-    def query(self, base: int) -> Query:
-        """The question at a base. Raises what `ask` raises."""
-        return ask(**{**self.asked, **self.bases[base]})
+    def query(self, base: int, other: Mapping[str, Any] | None = None) -> Query:
+        """The question at a base, or at the base with `other` arguments. Raises what `ask` raises."""
+        return ask(**{**self.asked, **self.bases[base], **(other or {})})
 
     def columns(self, part: Part, query: Query) -> dict[str, Array]:
         """The knobs of the points of a part, each [D]; `query` is the question at its base."""
@@ -126,6 +128,10 @@ class Space:
                     meaning(query.spec.kind, knob)
             for link in self.links:
                 link.check(query)
+        for axis in self.axes:
+            for value in axis.values if axis.words else ():
+                with suppress(Unsupported):  # a combination that no model covers is a point with a problem
+                    self.query(0, {axis.knob: value})
         return queries
 
     def record(self, queries: list[Query]) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     lists += [_listed(chunk.columns[knob], knob in space.whole) for knob in space.knobs]
     sound = [not problem for problem in chunk.outcomes.problems]
     for name in OUTPUTS:
-        values = _listed(chunk.outcomes.values[name], name == "fits" and all(sound))
+        column = chunk.outcomes.values[name]
+        values = _listed(np.nan_to_num(column) if name == "fits" else column, name == "fits")
         lists.append(values if all(sound) else [v if ok else None for v, ok in zip(values, sound, strict=True)])
     lists.append([problem or None for problem in chunk.outcomes.problems])
     return zip(*lists, strict=True)

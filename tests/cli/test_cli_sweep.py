@@ -86,6 +86,7 @@ def test_points_that_are_no_machine_are_kept_with_their_reason(cli: Cli, tmp_pat
     assert "power.idle: 500 W is more than power.tdp (180 W)" in found.out
     connection = sqlite3.connect(out)
     assert connection.execute("SELECT count(*) FROM points WHERE latency_s IS NULL AND fits IS NULL").fetchone() == (3,)
+    assert connection.execute("SELECT DISTINCT typeof(fits) FROM points WHERE problem IS NULL").fetchall() == [("integer",)]
     connection.close()
 
 
@@ -120,6 +121,8 @@ def test_linked_keys_move_together(cli: Cli) -> None:
         (("--vary", "sm.count=8", "--link", "l2.bandwidth=clock"), 2, "is not varied"),
         (("--vary", "sm.count=8", "--workers", "2", "--scheduler", "tcp://x"), 2, "choose one"),
         (("--vary", "sm.count=8", "--sample", "0"), 2, "x>=1"),
+        (("--vary", "precision=fp32,fp61"), 2, "unknown precision 'fp61'"),
+        (("--vary", "stack=caffe-cudnn4,cafe-cudnn5.1"), 2, "nearest: caffe-cudnn5.1"),
         (("--vary", "sm.count=8", "--out", "/nowhere/x.sqlite"), 65, "no folder /nowhere"),
         (("--vary", "sm.count=8", "--out", "/"), 65, "is a folder"),
     ],
@@ -137,7 +140,7 @@ def test_what_is_refused_says_why_and_leaves_nothing(
 
 def test_a_base_that_cannot_be_is_refused_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "study.sqlite"
-    found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080", "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))
+    found = cli(*BASE, "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))
     assert found.code == 2
     assert "for a cpu" in found.err
     assert not out.exists()

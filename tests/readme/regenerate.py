@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import shlex
+import tempfile
 from pathlib import Path
 
 from archsim.answer import estimate
@@ -25,9 +26,14 @@ def with_output(readme: str) -> str:
 
 
 def printed(line: str) -> str:
-    """What the archsim command at the end of a shell line prints."""
+    """What the archsim command at the end of a shell line prints, run where the files that it writes are in nobody's way."""
     words = shlex.split(line.replace("\\\n", " ").rpartition("archsim ")[2])
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         group.main(words, standalone_mode=False)
     return out.getvalue().rstrip("\n")
 

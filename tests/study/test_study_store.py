@@ -224,6 +224,7 @@ def kill_a_worker() -> bool:
 
 def test_workers_that_cannot_live_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archsim.study.crew._work", leave)
+    monkeypatch.setattr("archsim.study.crew.DEATHS", 1)
     with pytest.raises(WorkersDie, match="fewer --workers"):
         list(over_processes(space_of("sm.count=8,16"), range(1), 1))
 
