@@ -52,7 +52,7 @@ class Span:
     note: str = ""
 
 
-def written(value: float, unit: str, digits: int = 3) -> str:
+def written(value: float, unit: str, digits: int = 4) -> str:
     """A value as people read it; units that the quantity table does not have stand behind the number.
 
     >>> written(0.0021, "s"), written(3.0, ""), written(0.19, "img/s/USD")

@@ -66,7 +66,10 @@ def test_power_makes_an_order_by_watt_less_sure() -> None:
 def test_copies_cost_a_gpu_time_and_a_cpu_nothing() -> None:
     assert on("gtx_1080", 16, True).latency_s > on("gtx_1080", 16).latency_s
     assert on("i7_6700k", 16, True).latency_s == on("i7_6700k", 16).latency_s
-    moved = on("gtx_1080", 16, True)
+    moved, placed = on("gtx_1080", 16, True), ask("alexnet", "gtx_1080", batch=16)
+    assert placed.stack.inputs == "device"
+    crossing = 16 * 3 * 227 * 227 * 4 / (placed.spec.device.link.bandwidth * placed.spec.device.link.achievable)
+    assert moved.estimate.latency_s > on("gtx_1080", 16).latency_s + 0.5 * crossing
     assert moved.energy_j > moved.estimate.energy_j
     assert moved.throughput_per_s == 16 / moved.latency_s
 

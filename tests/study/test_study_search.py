@@ -13,7 +13,7 @@ from archsim.errors import MissingExtra, UnknownName, Unsupported
 from archsim.query import Query, ask
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
-from archsim.study.search import Evaluator, Finding, Wish, search, with_front
+from archsim.study.search import Collector, Evaluator, Finding, Wish, search, with_front
 from archsim.study.silicon import chip
 from archsim.study.space import Space
 from archsim.study.target import ways
@@ -57,6 +57,19 @@ def test_the_front_ends_at_the_best() -> None:
     latencies, areas = [r["latency_s"] for r in f.front], [r["area_mm2"] for r in f.front]
     assert latencies == sorted(latencies)
     assert areas == sorted(areas, reverse=True)
+
+
+def test_points_that_come_in_parts_give_the_same_front_and_best() -> None:
+    query, space = asked()
+    wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    columns = space.columns(space.part(0), query)
+    values, problems = Evaluator(query)(columns)
+    collector = Collector(wish=wish, knobs=space.knobs, top=3, best=[], rows=[])
+    for part in (slice(13, None), slice(0, 5), slice(5, 13)):
+        collector.take({k: v[part] for k, v in columns.items()}, {k: v[part] for k, v in values.items()}, problems[part])
+    whole = search(query, space, wish, top=3)
+    assert collector.rows == list(whole.front)
+    assert [row for _, _, row in collector.best] == list(whole.best)
 
 
 def test_conditions_hold_and_may_leave_nothing() -> None:
