@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 import archsim
 from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
+from archsim.cost.cost import Array
 from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.query import SEQUENCE, Query, ask
-from archsim.run import Run, run
+from archsim.run import ROUNDING, Run, run, spread
+from archsim.schedule.observer import Observer
 
 SCHEMA = "archsim-estimate/1"
 
@@ -127,19 +129,19 @@ class Estimate:
         return snippet(self)
 
 
-def estimate(net: str, hw: str, **choices: object) -> Estimate:
+def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
     """Predict a network on a device.
 
     `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
-    calibration, graph, seq_len. Raises what `ask` raises.
+    calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
-    return answer(query, references=not (choices.get("settings") or choices.get("seq_len")))
+    return answer(query, references=not (choices.get("settings") or choices.get("seq_len")), observers=observers)
 
 
-def answer(query: Query, references: bool = True) -> Estimate:
+def answer(query: Query, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
     """The estimate of a query; measurements beside it, unless the device is a what-if."""
-    result = run(query)
+    result = run(query, observers)
     ops = _ops(query, result)
     latency = float(result.latency_s[0])
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
@@ -221,16 +223,25 @@ def mean_clock(query: Query, result: Run) -> float:
 
 
 def _breakdown(result: Run) -> dict[str, float]:
+    """The latency by what limits it [s]. Where ops overlap, each counts with what it adds to the latency."""
     index = result.lowered.plan_of
+    share = _shares(result)[index >= 0]
     live = index[index >= 0]
-    split = {name: math.fsum(values[0, live].tolist()) for name, values in result.cost.bound_s.items()}
+    split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
     split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
     return split
 
 
+def _shares(result: Run) -> Array:
+    """What part of its own time each op adds to the latency, waiting for the host apart: 1 unless others run beside it."""
+    own = spread(result.cost.time_s, result.lowered.plan_of)[0]
+    added = result.timeline.op_time_s[0] - result.timeline.wait_s[0]
+    return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))
+
+
 def class_of(query: Query) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
-    modelled = query.fidelity.name == "analytical" and not query.graph
+    modelled = query.fidelity.overheads and not query.graph and query.streams == 1
     what = "inference" if query.task == "inference" else "training"
     return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
 
@@ -249,7 +260,7 @@ def energy_interval(query: Query, energy: float) -> tuple[float, float]:
 
 
 def _power_spread(query: Query) -> Spread:
-    modelled = query.fidelity.name == "analytical"
+    modelled = query.fidelity.overheads and query.streams == 1
     return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
 
 

@@ -15,11 +15,15 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.query import Query
+from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
+
+STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
+ROUNDING = 1e-9  # by which the times of a serial schedule may differ from the sum of its kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +60,10 @@ class Run:
         return self.timeline.latency_s
 
 
-def run(query: Query) -> Run:
-    """Lower the network, cost every distinct plan once, and put the ops in order."""
+def run(query: Query, observers: Sequence[Observer] = ()) -> Run:
+    """Lower the network, cost every distinct plan once, and put the ops in time. With `observers` they are told how a simulation
+    of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
+    """
     device, constants = machine(query), query.calibration
     lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
                     tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
@@ -72,17 +78,40 @@ def run(query: Query) -> Run:
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
-    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
+    if query.fidelity.events or observers:
+        timeline = _simulated(query, lowered, cost, host, feed, device, observers)
+    else:
+        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
     dram = spread(cost.dram_bytes, lowered.plan_of)
     energy = op_energy(cost, lowered.plan_of, timeline, device)
     return Run(lowered=lowered, cost=cost, timeline=timeline, dram_bytes=dram, energy=energy,
                host_s=spread(host.issue_s + host.stall_s, lowered.plan_of))  # fmt: skip
 
 
+def _simulated(
+    query: Query, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
+    observers: Sequence[Observer],
+) -> Timeline:  # fmt: skip
+    from archsim.schedule.simulated import simulated
+
+    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
+    issue_s[..., :1] += feed_s
+    return simulated(lowered, cost, device, issue_s, stall_s, waits=query.stack.waits, streams=query.streams,
+                     observers=observers)  # fmt: skip
+
+
 def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device) -> dict[str, Array]:
-    """Energy of each op by component [J], [D, N]: that of its kernels, and the idle power while the host is waited for."""
+    """Energy of each op by component [J], [D, N]: that of its kernels, and the idle power while the host is waited for.
+
+    What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
+    """
     energy = {name: spread(part, plan_of) for name, part in cost.energy_j.items()}
-    idle = np.maximum(timeline.op_time_s - spread(cost.time_s, plan_of), 0.0)
+    added, alone = timeline.op_time_s, spread(cost.time_s, plan_of)
+    idle = np.maximum(added - alone, 0.0)
+    shadowed = added < alone * (1.0 - ROUNDING)
+    if shadowed.any():
+        share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
+        energy |= {name: energy[name] * share for name in STEADY if name in energy}
     return {**energy, "base": energy["base"] + device.power.idle * idle}
 
 
