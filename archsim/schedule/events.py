@@ -88,13 +88,7 @@ class Shared:
             self._walk(self._active[0], elapsed, now)
             return
         for job in self._active:
-            self._advance(job, min(job.left, job.rate * elapsed))
-
-    def _advance(self, job: Job, work: float) -> None:
-        job.left -= work
-        used = self.used
-        for resource, weight in job.phases[job.at].demand:
-            used[resource] = used.get(resource, 0.0) + weight * work
+            job.left = max(0.0, job.left - job.rate * elapsed)
 
     def _walk(self, job: Job, elapsed: float, now: float) -> None:
         """Let a job that is alone run on through its phases."""
@@ -102,20 +96,26 @@ class Shared:
             rate = self._rate_alone(job.phases[job.at])
             needed = job.left / rate
             if needed > elapsed or job.at + 1 == len(job.phases):
-                self._advance(job, min(job.left, rate * elapsed))
+                job.left = max(0.0, job.left - rate * elapsed)
                 return
             elapsed -= needed
-            self._advance(job, job.left)
             self._next_phase(job, now - elapsed)
 
-    def _next_phase(self, job: Job, now: float) -> None:
+    def _next_phase(self, job: Job, now: float) -> bool:
+        """End the phase of a job; whether there is another."""
+        done = job.phases[job.at]
+        for resource, weight in done.demand:
+            self.used[resource] = self.used.get(resource, 0.0) + weight * done.work
         job.ends.append(now)
-        job.at += 1
-        job.left = job.phases[job.at].work
         self.changes += 1
+        job.at += 1
+        if job.at == len(job.phases):
+            return False
+        phase = job.phases[job.at]
+        job.left = phase.work
         if self._counters and len(self._active) == 1:
-            phase = job.phases[job.at]
             self._tell(now, ((phase, self._rate_alone(phase)),))
+        return True
 
     def _rate_alone(self, phase: Phase) -> float:
         rate = phase.cap
@@ -143,19 +143,27 @@ class Shared:
         self._timer.callbacks.append(self._alarm)
 
     def _fair_rates(self, active: list[Job]) -> float:
-        phases = [job.phases[job.at] for job in active]
-        free, caps = 1.0, []
-        for phase in phases:
-            held = min(phase.slots, free)
-            free -= held
-            caps.append(phase.cap if held >= phase.slots else phase.cap * held / phase.slots)
+        """The rates of several jobs, and the time until the first of their phases ends [s]."""
+        free, running, caps = 1.0, [], []
+        for job in active:
+            _, _, cap, slots, _ = job.phases[job.at]
+            if slots <= free:
+                free -= slots
+            elif free > 0.0:
+                cap, free = cap * free / slots, 0.0
+            else:
+                job.rate = 0.0  # it waits for slots
+                continue
+            running.append(job)
+            caps.append(cap)
         horizon = inf
-        for job, rate in zip(active, max_min([phase.demand for phase in phases], caps, self._capacity), strict=True):
+        rates = max_min([job.phases[job.at].demand for job in running], caps, self._capacity)
+        for job, rate in zip(running, rates, strict=True):
             job.rate = rate
-            if rate > 0.0 and job.left < horizon * rate:
+            if job.left < horizon * rate:
                 horizon = job.left / rate
         limit = horizon * (1.0 + SLACK)
-        self._due = [job for job in active if job.rate > 0.0 and job.left <= limit * job.rate]
+        self._due = [job for job in running if job.left <= limit * job.rate]
         return horizon
 
     def _alarm(self, event: Event) -> None:
@@ -165,16 +173,11 @@ class Shared:
         self._progress()
         now = self._env.now
         for job in self._due:
-            self._advance(job, job.left)
-            while alone and job.at + 1 < len(job.phases):
-                self._next_phase(job, now)
-                self._advance(job, job.left)
-            if job.at + 1 < len(job.phases):
-                self._next_phase(job, now)
-            else:
-                job.ends.append(now)
+            going = self._next_phase(job, now)
+            while alone and going:  # the sum of its phases is over, whatever rounding has left of the last
+                going = self._next_phase(job, now)
+            if not going:
                 self._active.remove(job)
-                self.changes += 1
                 job.done.succeed()
         if self._active:
             self._solve()

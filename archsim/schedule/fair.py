@@ -18,23 +18,14 @@ def max_min(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[
     >>> max_min([(("link", 1.0),), (("link", 1.0),)], [1.0, 9.0], {"link": 4.0})
     [1.0, 3.0]
     """
-    if len(caps) == 1:
-        return [_alone(demands[0], caps[0], capacity)]
-    left = dict(capacity)
+    load: dict[str, float] = {}
     for demand, cap in zip(demands, caps, strict=True):
         for resource, weight in demand:
-            if resource in left:
-                left[resource] -= weight * cap
-    if all(rest >= -TINY * capacity[resource] for resource, rest in left.items()):
-        return list(caps)
-    return _filled(demands, caps, capacity)
-
-
-def _alone(demand: Demand, cap: float, capacity: Mapping[str, float]) -> float:
-    for resource, weight in demand:
-        if resource in capacity and weight * cap > capacity[resource]:
-            cap = capacity[resource] / weight
-    return cap
+            load[resource] = load.get(resource, 0.0) + weight * cap
+    for resource, asked in load.items():
+        if resource in capacity and not asked <= capacity[resource] * (1.0 + TINY):
+            return _filled(demands, caps, capacity)
+    return list(caps)
 
 
 def _filled(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[str, float]) -> list[float]:
