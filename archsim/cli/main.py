@@ -17,6 +17,7 @@ COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
     "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
+    "simulate": ("archsim.cli.simulate", "What a sum of layers cannot say: requests that queue, devices that train together."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
@@ -63,11 +64,12 @@ Examples:
   archsim estimate --net vgg_16 --hw gtx_1080 --batch 16 --task forward_backward --html out.html
   archsim compare --net resnet_50 --hw tesla_k40,gtx_1080,i7_6700k --batch 16
   archsim explain --net alexnet --hw gtx_1080 --layer conv2
+  archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
   archsim show hw tegra_x1
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a stated bound was missed,
 2 usage, 65 bad input, 66 missing file, 69 missing optional package, 70 a defect of archsim, 130 interrupted.
-Not modelled yet: several devices, concurrent kernels, sparsity, kernel fusion beyond what the stack's file says."""
+Not modelled yet: sparsity, kernel fusion beyond what the stack's file says, models split over several devices."""
 
 
 @click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

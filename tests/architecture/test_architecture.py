@@ -21,7 +21,7 @@ ORDER = (
     ("fidelity",),
     ("query", "run", "footprint"),
     ("answer", "explain"),
-    ("study", "validate", "measure"),
+    ("study", "validate", "measure", "simulate"),
     ("report",),
     ("web", "cli", "__main__"),
 )
