@@ -85,6 +85,7 @@ class Estimate:
     devices: int
     fidelity: str
     graph: bool
+    streams: int
     clock_hz: float
     latency_s: float
     latency_interval_s: tuple[float, float]
@@ -156,7 +157,7 @@ def answer(query: Query, references: bool = True, observers: Sequence[Observer] 
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE),
         precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
-        graph=query.graph,
+        graph=query.graph, streams=query.streams,
         clock_hz=mean_clock(query, result), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,

@@ -9,6 +9,8 @@ import click
 
 SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "Requests that queue for devices and are answered in batches."),
+    "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a machine: the scaling curve."),
+    "allreduce": ("archsim.cli.simulate_allreduce", "Sums over several devices, on the links of a machine."),
 }
 
 

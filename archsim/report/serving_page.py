@@ -56,6 +56,7 @@ def _distribution(points: tuple[tuple[float, float], ...]) -> Any:
     })  # fmt: skip
     figure.add_trace(go.Scatter(
         mode="lines", x=[latency for _, latency in points], y=[share for share, _ in points], hoverinfo="text",
-        line={"color": "#0072b2", "width": 2}, hovertext=[f"{100 * share:g} %: {show(latency, 's')}" for share, latency in points],
+        line={"color": "#0072b2", "width": 2},
+        hovertext=[f"{100 * share:g} %: {show(latency, 's')}" for share, latency in points],
     ))  # fmt: skip
     return figure

@@ -22,6 +22,9 @@ SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
 MULTI_STREAM = 8  # samples in a query of MultiStream (MLPerf inference rules, section 3)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+FIGURES = (
+    "latency_s", "distribution", "wait_s", "throughput_per_s", "utilisation", "mean_batch", "energy_per_request_j", "power_w",
+)  # fmt: skip
 SHARES = (*(round(0.02 * i, 2) for i in range(1, 50)), 0.99, 0.995, 0.999)  # points of the distribution
 LEAST_TAIL = 4.0  # values beyond a percentile that a group must hold for an interval
 MOST_REQUESTS = 10_000_000
@@ -162,9 +165,7 @@ def _answer(
     query: Query, load: Load, batching: Batching, devices: int, batches: Batches, rate: float | None, capacity: float,
     highest: float | None, served: Served | None, stable: bool,
 ) -> Serving:  # fmt: skip
-    figures: dict[str, object] = dict.fromkeys(
-        ("latency_s", "distribution", "wait_s", "throughput_per_s", "utilisation", "mean_batch", "energy_per_request_j", "power_w")
-    )
+    figures: dict[str, object] = dict.fromkeys(FIGURES)
     if served is not None:
         figures = _figures(query, load.scenario, served, devices, batches)
     notes = (

@@ -15,6 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = (
     ("errors", "quantity", "files", "form"),
     ("trace", "device", "stack", "corpus", "host"),
+    ("machine",),
     ("readers", "lower"),
     ("cost", "cache"),
     ("schedule",),
