@@ -41,7 +41,7 @@ def command(
 
     from archsim.cost.constants import ENERGY, default, dump, load
     from archsim.files import write_text
-    from archsim.validate.calibrate import fit, recorded
+    from archsim.validate.calibrate import fit, recorded, restated
     from archsim.validate.case import with_power
     from archsim.validate.crossvalidate import cross_validate, thinned, with_times
     from archsim.validate.interval import spreads
@@ -58,7 +58,8 @@ def command(
     answer = fit(rows, start, prefixes)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
-        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
+        times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]
+        result = replace(result, version=given.version, fit=restated(given.fit, times, result), energy_fit=result.fit)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes,

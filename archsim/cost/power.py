@@ -10,6 +10,7 @@ things take is a multiple of it. V is a share of the voltage at the highest cloc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,8 @@ from archsim.errors import Unsupported
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
 CLOCKED = ("compute", "l2")  # bounds that grow as the core clock falls; memory, links and launches have clocks of their own
-STEPS = 40  # halvings of the range of clocks: the last bits of a float
+STEPS = 60  # of a search for a clock; it ends after about ten
+TOLERANCE = 1e-12  # of the logarithm of a clock
 SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
     "GDDR7": "GDDR6", "GDDR6": "GDDR6", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
@@ -55,13 +57,12 @@ def voltage(clock: Array | float, device: Device, constants: Calibration) -> Arr
     return np.asarray(np.maximum(constants["energy.voltage_floor"], line))
 
 
-def mac_energy(device: Device, precision: str, volt: Array, constants: Calibration) -> Array:
-    """Energy of one multiply-accumulate beyond the clocks of its unit [J].
+def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one multiply-accumulate beyond the clocks of its unit [J]; `node` is `node_energy`.
 
     A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times what the fp32 pipe of the
     same SM does in the same clock. A CPU spends `energy.core_mac` nodes' worth on a lane of fp32.
     """
-    node = node_energy(device, constants)
     if isinstance(device, Gpu):
         share = (1.0 - constants["energy.clock"]) * device.rate.fp32 / device.pipe(precision)
         tensor = device.has_tensor("fp16" if precision == "half" else precision)
@@ -69,17 +70,16 @@ def mac_energy(device: Device, precision: str, volt: Array, constants: Calibrati
     return np.asarray(node * constants["energy.core_mac"] * device.pipe("fp32") / device.pipe(precision) * volt**2)
 
 
-def clock_energy(device: Device, volt: Array, constants: Calibration) -> Array:
+def clock_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
     """Energy of one clock of an SM or core at work: clock tree and front end [J]."""
-    node = node_energy(device, constants)
     if isinstance(device, Gpu):
         return np.asarray(node * constants["energy.clock"] * device.rate.fp32 * volt**2)
     return np.asarray(node * constants["energy.core_clock"] * volt**2)
 
 
-def cache_energy(device: Device, volt: Array, constants: Calibration) -> Array:
+def cache_energy(volt: Array, node: Array, constants: Calibration) -> Array:
     """Energy of one byte between the shared cache and an SM or core, wires included [J]."""
-    return np.asarray(node_energy(device, constants) * constants["energy.cache"] * volt**2)
+    return np.asarray(node * constants["energy.cache"] * volt**2)
 
 
 def byte_energy(device: Device, constants: Calibration) -> float:
@@ -95,12 +95,11 @@ def memory_family(device: Device) -> str:
     raise Unsupported(f"{device.identity.id}: no energy per byte for memory type {device.memory.type!r}")
 
 
-def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
+def leakage_power(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
     """Leakage beyond that in the idle power, which is at the least voltage [W]; grows with V^3.
 
     It is a share of what all units would switch at the highest clock, as both grow with the transistors that there are.
     """
-    node = node_energy(device, constants)
     units = device.sm.count * device.rate.fp32 if isinstance(device, Gpu) else device.core.count * constants["energy.core_clock"]
     rise = volt**3 - constants["energy.voltage_floor"] ** 3
     return np.asarray(constants["energy.leakage"] * node * units * highest_clock(device) * rise)
@@ -121,15 +120,15 @@ def spent(
     Where the clock is higher than the limit allows, the parts that a lower clock would save are cut to what is left: the
     chip lowers its clock, whatever the spec says of it.
     """
-    volt = voltage(clock, device, constants)
+    volt, node = voltage(clock, device, constants), node_energy(device, constants)
     time = cost.busy_s + cost.overhead_s
     with np.errstate(invalid="ignore"):
         parts = {
-            "leakage": leakage_power(device, volt, constants) * time,
-            "clock": clock_energy(device, volt, constants) * cost.work["units"] * clock * cost.busy_s,
-            "compute": cost.work["macs"] * mac_energy(device, precision, volt, constants)
-            + cost.work["issues"] * mac_energy(device, "fp32", volt, constants),
-            "cache": cost.cache_bytes * cache_energy(device, volt, constants),
+            "leakage": leakage_power(device, volt, node, constants) * time,
+            "clock": clock_energy(device, volt, node, constants) * cost.work["units"] * clock * cost.busy_s,
+            "compute": cost.work["macs"] * mac_energy(device, precision, volt, node, constants)
+            + cost.work["issues"] * mac_energy(device, "fp32", volt, node, constants),
+            "cache": cost.cache_bytes * cache_energy(volt, node, constants),
             "dram": cost.dram_bytes * byte_energy(device, constants),
         }
         dynamic = np.sum(np.broadcast_arrays(*parts.values()), axis=0)
@@ -157,16 +156,43 @@ def sustained_share(
 ) -> Array:
     """The highest share of `clock` at which each variant alone draws no more than `limit` [W], [D, V].
 
-    Power grows with the clock, so halving the range finds it. A kernel that would draw more even at the lowest clock runs there.
+    A kernel that would draw more even at the lowest clock runs there.
     """
-    high = np.ones(np.broadcast_shapes(cost.busy_s.shape, np.shape(clock)))
-    if np.all(power_at(high, cost, device, precision, clock, constants) <= limit):
-        return high
-    low, top = np.full_like(high, SLOWEST), high
-    fits = power_at(top, cost, device, precision, clock, constants) <= limit
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        under = power_at(middle, cost, device, precision, clock, constants) <= limit
-        low, high = np.where(under, middle, low), np.where(under, high, middle)
-    return np.where(fits, top, low)
 
+    def over(share: Array) -> Array:
+        return np.log(np.maximum(power_at(share, cost, device, precision, clock, constants), 1e-3) / limit)
+
+    high = np.ones(np.broadcast_shapes(cost.busy_s.shape, np.shape(clock)))
+    at_high = over(high)
+    if np.all(at_high <= 0.0):
+        return high
+    low = np.full_like(high, SLOWEST)
+    return np.where(at_high <= 0.0, high, _crossing(over, low, high, over(low), at_high))
+
+
+def _crossing(over: Callable[[Array], Array], low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+    """Where the rising `over` passes 0 between `low` and `high`, or `low` where it is above 0 already; not above the crossing.
+
+    False position in the logarithms, the kept end's value halved each time that it stays (the Illinois rule; Dowell & Jarratt
+    1971): power is nearly a power of the clock, so few steps do what a bisection takes forty for.
+    """
+    left, right = np.log(low), np.log(high)
+    lowest = at_low >= 0.0
+    settled = lowest | (at_high <= 0.0)
+    side = np.zeros_like(left)
+    for _ in range(STEPS):
+        open_ = ~settled & (right - left > TOLERANCE)
+        if not open_.any():
+            break
+        with np.errstate(invalid="ignore", divide="ignore"):
+            guess = np.where(open_, right - at_high * (right - left) / (at_high - at_low), left)
+        guess = np.clip(guess, left + 0.25 * TOLERANCE, right - 0.25 * TOLERANCE)
+        value = over(np.exp(guess))
+        below = open_ & (value <= 0.0)
+        above = open_ & (value > 0.0)
+        at_high = np.where(below & (side < 0), 0.5 * at_high, at_high)
+        at_low = np.where(above & (side > 0), 0.5 * at_low, at_low)
+        left, at_low = np.where(below, guess, left), np.where(below, value, at_low)
+        right, at_high = np.where(above, guess, right), np.where(above, value, at_high)
+        side = np.where(below, -1.0, np.where(above, 1.0, side))
+    return np.where(lowest, low, np.exp(left))

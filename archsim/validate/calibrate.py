@@ -108,6 +108,16 @@ def recorded(fit: Fit, cases: Sequence[Case], version: str) -> Calibration:
     return replace(fit.calibration, version=version, fit=record)
 
 
+def restated(record: FitRecord | None, cases: Sequence[Case], calibration: Calibration) -> FitRecord | None:
+    """The record of a fit to `cases` after constants of energy have changed: clocks under power limits, and times, follow them.
+
+    Only for the rows of that fit; with others, and without a record, it stays as it is.
+    """
+    if record is None or rows_hash(cases) != record.rows_hash:
+        return record
+    return replace(record, model_hash=model_hash(cases, calibration))
+
+
 def bounds_reached(calibration: Calibration, names: Sequence[str]) -> tuple[str, ...]:
     """The constants whose value lies at a bound of its physical range: a sign of missing physics."""
     found = []

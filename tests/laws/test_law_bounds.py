@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archsim.answer import Estimate, answer
 from archsim.cost.constants import default
-from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, voltage
+from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
 from archsim.query import ask
 from archsim.run import run
@@ -161,9 +161,11 @@ def test_more_voltage_never_takes_less_energy_per_operation(hw: str, shares: tup
     device, constants = devices.find(hw).device, default()
     volts = [voltage(share * device.clock.boost, device, constants) for share in sorted(shares)]
     assert volts[0] <= volts[1]
-    for energy in (clock_energy, cache_energy, leakage_power):
-        assert energy(device, volts[0], constants) <= energy(device, volts[1], constants)
-    assert mac_energy(device, "fp32", volts[0], constants) <= mac_energy(device, "fp32", volts[1], constants)
+    node = node_energy(device, constants)
+    for energy in (clock_energy, leakage_power):
+        assert energy(device, volts[0], node, constants) <= energy(device, volts[1], node, constants)
+    assert cache_energy(volts[0], node, constants) <= cache_energy(volts[1], node, constants)
+    assert mac_energy(device, "fp32", volts[0], node, constants) <= mac_energy(device, "fp32", volts[1], node, constants)
 
 
 @given(cells())

@@ -552,13 +552,15 @@ def test_every_kernel_and_device_finds_its_own_clock() -> None:
 def test_a_narrow_pipe_spends_half_per_operation() -> None:
     device, constants = catalog.find("tegra_x1").device, default()
     volt = voltage(690e6, device, constants)
-    wide, narrow = (mac_energy(device, precision, volt, constants) for precision in ("fp32", "fp16"))
+    node = node_energy(device, constants)
+    wide, narrow = (mac_energy(device, precision, volt, node, constants) for precision in ("fp32", "fp16"))
     assert wide == pytest.approx(2 * narrow)
 
 
 def test_tensor_cores_spend_less_per_operation_and_more_per_clock() -> None:
     device, constants = catalog.find("h100_sxm5_80gb").device, default()
-    wide, tensor = (mac_energy(device, precision, np.ones(1), constants) for precision in ("fp32", "bf16"))
+    node = node_energy(device, constants)
+    wide, tensor = (mac_energy(device, precision, np.ones(1), node, constants) for precision in ("fp32", "bf16"))
     assert tensor < wide < tensor * device.rate.tensor_bf16 / device.rate.fp32
 
 

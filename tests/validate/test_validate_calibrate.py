@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archsim.cost.constants import default, dump, load
-from archsim.validate.calibrate import CannotFit, bounds_reached, fit, model_hash, recorded, rows_hash
+from archsim.validate.calibrate import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
 from archsim.validate.crossvalidate import cross_validate, thinned
 from archsim.validate.interval import class_of, spreads
 from archsim.validate.predict import predict
@@ -73,6 +73,16 @@ def test_a_fitted_calibration_survives_its_file(rows, tmp_path):
     assert again.fit.rows_hash == rows_hash(rows)
     assert again.fit.model_hash == model_hash(rows, again)
     assert again.before_fit().constants["conv.cudnn5"].value == start["conv.cudnn5"]
+
+
+def test_the_record_of_times_follows_constants_of_energy_and_only_for_its_own_rows(rows):
+    capped = [replace(c, clock=None, limit=150.0) for c in rows]
+    start = default().before_fit()
+    found = recorded(fit(capped, start, ["conv.cudnn5"]), capped, version="trial")
+    changed = found.with_values({"energy.voltage_slope": 0.8 * found["energy.voltage_slope"]})
+    assert restated(found.fit, capped, changed).model_hash == model_hash(capped, changed) != found.fit.model_hash
+    assert restated(found.fit, capped[1:], changed) == found.fit
+    assert restated(None, capped, changed) is None
 
 
 def test_a_changed_row_or_constant_changes_the_hashes(rows):
