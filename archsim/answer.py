@@ -247,6 +247,13 @@ def class_of(query: Query) -> tuple[str, Spread]:
     return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
 
 
+def trust(query: Query) -> str:
+    """How far a time of this query may be off, in words."""
+    kind, spread = class_of(query)
+    low, high = (100 * (math.exp(-end) - 1) for end in (spread.high, spread.low))
+    return f"times are estimates ({kind}): {100 * query.calibration.level:.0f} % lie within {low:+.0f} % and {high:+.0f} %"
+
+
 def power_interval(query: Query, power: float) -> tuple[float, float]:
     """Where the mean power lies [W] at the calibration's level, never below idle or above the limit."""
     device, spread = query.spec.device, _power_spread(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Machine:
         import networkx
 
         nodes = networkx.shortest_path(self.graph(), source, target, weight="time")
-        return [hop(*ends) for ends in zip(nodes, nodes[1:], strict=False)]
+        return [hop(*ends) for ends in pairwise(nodes)]
 
 
 def hop(source: str, target: str) -> str:

@@ -14,7 +14,7 @@ from archsim.report.markup import Cell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import energy_parts, rate_unit
+from archsim.report.text import energy_parts, rate_unit, streams_words
 from archsim.schedule.observer import Recording
 
 # The browser itself then refuses to load anything: all that the page needs stands in it.
@@ -54,7 +54,7 @@ def _heading(e: Estimate, spec: Spec) -> str:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:
         asked.append(f"{e.devices} devices")
-    asked.append(f"{e.fidelity} model")
+    asked.append(f"{e.fidelity} model{streams_words(e)}")
     line = " · ".join(map(text, asked))
     return f'<h1>{text(e.network)} on {text(spec.identity.name)}</h1>\n<p class="asked">{line}</p>'
 

@@ -23,6 +23,7 @@ def training_text(t: Training) -> str:
     """The answer for a terminal."""
     parts = [title(t), table(HEAD, [row(point) for point in t.points], left=0)]
     notes = [*explained(t), *(("assumed", note) for note in t.assumptions)]
+    notes[:0] = [("warning", text) for text in t.warnings]
     unknown = t.assumed_values
     notes.append(("assumed", f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"))
     return "\n\n".join([*parts, "\n".join(clean(f"{name:11} {text}") for name, text in notes)])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import archsim
+from archsim.answer import trust
 from archsim.footprint import largest_batch
 from archsim.query import BATCH, ArgumentError, Query, with_batch
 from archsim.run import run
@@ -170,6 +171,7 @@ def _answer(
         figures = _figures(query, load.scenario, served, devices, batches)
     notes = (
         *query.notes,
+        trust(query),
         "inputs arrive in host memory and cross the link; a device answers one batch after the other",
         *(() if load.recorded_s is not None or load.scenario != "Server" else (f"arrivals: Poisson, seed {load.seed}",)),
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import archsim
+from archsim.answer import trust
 from archsim.device.device import Gpu
 from archsim.errors import Unsupported
+from archsim.footprint import fits, footprint_of
 from archsim.machine.spec import MachineSpec
 from archsim.query import ArgumentError, Query
 from archsim.run import Run, input_bytes, run
@@ -71,6 +73,7 @@ class Training:
     buckets: int
     gradient_bytes: float
     points: tuple[Point, ...]
+    warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     assumed_values: tuple[str, ...]
     provenance: Mapping[str, str]
@@ -102,7 +105,7 @@ def simulate_training(
     return Training(
         network=query.network, hardware=query.spec.identity.id, host=machine.id, stack=query.stack.id, precision=query.precision,
         batch=query.batch, sync=sync, overlap=overlap, input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets),
-        gradient_bytes=sum(size for _, size in step.buckets), points=points, assumptions=_notes(query, spec, given),
+        gradient_bytes=sum(size for _, size in step.buckets), points=points, warnings=_warnings(asked, result), assumptions=_notes(query, spec, given),
         assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
         provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
                     "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
@@ -155,6 +158,13 @@ def _point(query: Query, count: int, t: Trained, alone: Trained, energy: float, 
     )  # fmt: skip
 
 
+def _warnings(query: Query, result: Run) -> tuple[str, ...]:
+    memory, capacity = footprint_of(query, result), float(np.ravel(query.spec.device.memory.capacity)[0])
+    if fits(memory, capacity):
+        return ()
+    return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
+
+
 def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
     machine, notes = spec.machine, list(query.notes)
     if machine.holds and machine.holds != query.spec.identity.id:
@@ -163,6 +173,7 @@ def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
         notes.append(f"decode={given.decode}: the host has {machine.cores:g} cores, which they share")
     if given == Input():
         notes.append("input: made beforehand, on the device; --input disk,decode=8,pcie has it read, decoded and copied")
+    notes.append(trust(query))
     notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
     return tuple(notes)
 

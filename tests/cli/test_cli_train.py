@@ -52,6 +52,11 @@ def test_what_makes_it_slower(cli: Any) -> None:
     assert answer(cli, "--devices", "16", "--net", "vgg_16", "--batch", "16")["points"][0]["step_s"] > base
 
 
+def test_a_batch_beyond_the_memory_is_said(cli: Any) -> None:
+    assert "does not fit: each device needs" in cli(*TRAIN, "--batch", "512", "--devices", "1").out
+    assert answer(cli, "--devices", "1")["warnings"] == []
+
+
 def test_more_workers_than_cores_share_them(cli: Any) -> None:
     many, all_cores = (answer(cli, "--devices", "8", "--input", f"decode={n}") for n in (64, 16))
     assert many["points"][0]["step_s"] == all_cores["points"][0]["step_s"]

@@ -20,9 +20,16 @@ def regenerate():
     return module
 
 
-def test_the_output_in_the_readme_is_what_the_first_command_prints(regenerate):
+def test_the_output_in_the_readme_is_what_its_commands_print(regenerate):
     readme = (ROOT / "README.md").read_text("utf-8")
     assert regenerate.with_output(readme) == readme, "run python tests/readme/regenerate.py"
+
+
+def test_each_output_follows_the_command_that_printed_it(regenerate):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for printed in (regenerate.first_estimate, regenerate.serving, regenerate.training):
+        command = printed.__doc__.strip("`")
+        assert re.search(re.escape(command) + r"\n```\n\n```text\n", readme), command
 
 
 def test_the_picture_is_what_the_program_draws(regenerate):

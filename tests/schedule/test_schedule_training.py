@@ -58,7 +58,7 @@ def test_rings_over_direct_links_share_none_of_them() -> None:
         assert all("plx" not in name for name in ring_demand(machine, 8))
         direct = {frozenset(link[:2]): link[3] for link in machine.links}
         for edge, number in direct.items():
-            taken = sum(frozenset(pair) == edge for ring in found for pair in zip(ring, (*ring[1:], ring[0]), strict=True))
+            taken = sum(frozenset(pair) == edge for ring in found for pair in pairwise((*ring, ring[0])))
             assert taken <= number or "plx" in str(edge)
 
 
