@@ -251,7 +251,8 @@ def trust(query: Query) -> str:
     """How far a time of this query may be off, in words."""
     kind, spread = class_of(query)
     low, high = (100 * (math.exp(-end) - 1) for end in (spread.high, spread.low))
-    return f"times are estimates ({kind}): {100 * query.calibration.level:.0f} % lie within {low:+.0f} % and {high:+.0f} %"
+    share = f"{100 * query.calibration.level:.0f} %"
+    return f"times are estimates ({kind}): in {share} of such cells the measured one lies from {low:+.0f} % to {high:+.0f} %"
 
 
 def power_interval(query: Query, power: float) -> tuple[float, float]:

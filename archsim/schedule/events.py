@@ -50,8 +50,7 @@ class Shared:
     """A server with `capacity` for each resource (no entry: no end) and one pool of slots.
 
     Slots go to jobs in the order in which they came, as the CTAs of a kernel leave only what is left to the next one;
-    whoever holds a share of the slots that it wants runs at that share of its rate at most. The rest is max-min fair. `used`
-    adds up what all jobs have taken of each resource.
+    whoever holds a share of the slots that it wants runs at that share of its rate at most. The rest is max-min fair.
     """
 
     def __init__(self, env: Environment, capacity: Mapping[str, float], observers: Sequence[Observer] = (),
@@ -66,7 +65,7 @@ class Shared:
         self._timer: Event | None = None
         self._since = 0.0
         self._due: list[Job] = []
-        self.used: dict[str, float] = {}
+        self._ended: dict[int, tuple[Sequence[Phase], int]] = {}  # the phases of jobs that have ended, and of how many jobs
         self.changes = 0  # starts and ends of jobs and phases
 
     def run(self, phases: Sequence[Phase]) -> Job:
@@ -77,6 +76,16 @@ class Shared:
         self.changes += 1
         self._solve()
         return job
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What all jobs that have ended took of each resource, in its own unit times seconds."""
+        taken: dict[str, float] = {}
+        for phases, times in self._ended.values():
+            for phase in phases:
+                for resource, weight in phase.demand:
+                    taken[resource] = taken.get(resource, 0.0) + times * weight * phase.work
+        return taken
 
     def _progress(self) -> None:
         """Bring all jobs to the present."""
@@ -103,13 +112,12 @@ class Shared:
 
     def _next_phase(self, job: Job, now: float) -> bool:
         """End the phase of a job; whether there is another."""
-        done = job.phases[job.at]
-        for resource, weight in done.demand:
-            self.used[resource] = self.used.get(resource, 0.0) + weight * done.work
         job.ends.append(now)
         self.changes += 1
         job.at += 1
         if job.at == len(job.phases):
+            phases, times = self._ended.get(id(job.phases), (job.phases, 0))
+            self._ended[id(job.phases)] = (phases, times + 1)  # which keeps them, so that no others get their id
             return False
         phase = job.phases[job.at]
         job.left = phase.work
@@ -145,8 +153,9 @@ class Shared:
     def _fair_rates(self, active: list[Job]) -> float:
         """The rates of several jobs, and the time until the first of their phases ends [s]."""
         free, running, caps = 1.0, [], []
+        load = dict.fromkeys(self._capacity, 0.0)
         for job in active:
-            _, _, cap, slots, _ = job.phases[job.at]
+            _, demand, cap, slots, _ = job.phases[job.at]
             if slots <= free:
                 free -= slots
             elif free > 0.0:
@@ -156,8 +165,15 @@ class Shared:
                 continue
             running.append(job)
             caps.append(cap)
+            for resource, weight in demand:
+                if resource in load:
+                    load[resource] += weight * cap
+        rates = caps
+        for resource, asked in load.items():
+            if not asked <= self._capacity[resource]:
+                rates = max_min([job.phases[job.at].demand for job in running], caps, self._capacity)
+                break
         horizon = inf
-        rates = max_min([job.phases[job.at].demand for job in running], caps, self._capacity)
         for job, rate in zip(running, rates, strict=True):
             job.rate = rate
             if job.left < horizon * rate:

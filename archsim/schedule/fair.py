@@ -18,17 +18,6 @@ def max_min(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[
     >>> max_min([(("link", 1.0),), (("link", 1.0),)], [1.0, 9.0], {"link": 4.0})
     [1.0, 3.0]
     """
-    load: dict[str, float] = {}
-    for demand, cap in zip(demands, caps, strict=True):
-        for resource, weight in demand:
-            load[resource] = load.get(resource, 0.0) + weight * cap
-    for resource, asked in load.items():
-        if resource in capacity and not asked <= capacity[resource] * (1.0 + TINY):
-            return _filled(demands, caps, capacity)
-    return list(caps)
-
-
-def _filled(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[str, float]) -> list[float]:
     rates = [0.0] * len(caps)
     left = dict(capacity)
     rising = [i for i, cap in enumerate(caps) if cap > 0]

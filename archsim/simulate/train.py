@@ -105,7 +105,8 @@ def simulate_training(
     return Training(
         network=query.network, hardware=query.spec.identity.id, host=machine.id, stack=query.stack.id, precision=query.precision,
         batch=query.batch, sync=sync, overlap=overlap, input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets),
-        gradient_bytes=sum(size for _, size in step.buckets), points=points, warnings=_warnings(asked, result), assumptions=_notes(query, spec, given),
+        gradient_bytes=sum(size for _, size in step.buckets), points=points, warnings=_warnings(asked, result),
+        assumptions=_notes(query, spec, given),
         assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
         provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
                     "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
