@@ -21,7 +21,7 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @click.option("--batching", default="max=1", show_default=True, metavar="max=N,wait=TIME",
               help="Answer up to N requests at once; wait for them until the oldest is so old.")  # fmt: skip
 @click.option("--scenario", default="Server", show_default=True, type=click.Choice(SCENARIOS, case_sensitive=False),
-              help="As MLPerf has them.")  # fmt: skip
+              metavar="|".join(SCENARIOS), help="As MLPerf has them.")  # fmt: skip
 @click.option("--devices", type=int, default=1, show_default=True, help="Devices that take requests from one queue.")
 @click.option("--requests", type=int, default=100_000, show_default=True, help="How many requests are simulated.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the arrivals; the same seed draws the same ones.")

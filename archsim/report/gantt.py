@@ -25,7 +25,8 @@ def gantt(recording: Recording) -> Any:
     kinds = {name: i for i, name in enumerate(sorted({kind_of(piece) for piece in longest}))}
     left = max(80.0, 7.0 * max(map(len, tracks), default=0) + 20)
     figure = go.Figure(layout={
-        **common(ROW * len(tracks) + 70), "margin": {"l": left, "r": 20, "t": 46, "b": 10}, "barmode": "overlay", "bargap": 0.25,
+        **common(ROW * len(tracks) + 100), "margin": {"l": left, "r": 20, "t": 46, "b": 40}, "barmode": "overlay",
+        "showlegend": len(kinds) > 1, "legend": {"orientation": "h", "x": 0, "y": 0, "yanchor": "top"},
         "xaxis": {"side": "top", "showgrid": False, "zerolinecolor": LINE, "tickfont": {"color": QUIET},
                   **axis_ticks(end, "s", 8), "range": [0, 1.01 * end]},
         "yaxis": {"range": [len(tracks) - 0.5, -0.5], "tickvals": list(range(len(tracks))),
@@ -39,7 +40,7 @@ def gantt(recording: Recording) -> Any:
             y=[tracks.index(piece.track) for piece in mine], name=label(name), hoverinfo="text",
             hovertext=[f"{label(piece.name, 80)}<br>{show(piece.start_s, 's')} to {show(piece.end_s, 's')}, "
                        f"{show(piece.end_s - piece.start_s, 's', 3)}" for piece in mine],
-            marker={"color": COLOURS[number % len(COLOURS)], "line": {"width": 0}},
+            width=0.75, marker={"color": COLOURS[number % len(COLOURS)], "line": {"width": 0}},
         ))  # fmt: skip
     return figure
 

@@ -31,7 +31,7 @@ def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
     rule = {"SingleStream": "one sample after the other", "MultiStream": f"queries of {MULTI_STREAM} samples"}.get(s.scenario, "")
     rule = rule or f"batches of up to {s.batching.most}"
     rule += f", wait {show(s.batching.wait_s, 's', 3)}" if s.batching.wait_s and s.scenario in ("Server", "Offline") else ""
-    many = "" if s.devices == 1 else f" on each of {s.devices} devices"
+    many = "" if s.devices == 1 else f"{s.devices} x "
     rows = _rates(s)
     if s.latency_s is not None and s.wait_s is not None:
         rows += [("latency" if i == 0 else "", f"{name:5} {_measured(m)}") for i, (name, m) in enumerate(s.latency_s.items())]
@@ -39,14 +39,15 @@ def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
     rows += _use(s)
     rows += [("batches", ", ".join(f"{n}: {show(time, 's', 3)}" for n, time in _some(s).items()))]
     rows += [("assumed", note) for note in s.assumptions]
-    return f"{s.network} on {s.hardware}{many}: {s.scenario}, {s.precision}, stack {s.stack}, {rule}", rows
+    return f"{s.network} on {many}{s.hardware}: {s.scenario}, {s.precision}, stack {s.stack}, {rule}", rows
 
 
 def _rates(s: Serving) -> list[tuple[str, str]]:
     rows = []
     if s.rate_per_s is not None:
         rows.append(("arrivals", f"{s.rate_per_s:.4g} requests/s, {s.requests:,} of them"))
-    rows.append(("capacity", f"{s.capacity_per_s:.4g} requests/s in full batches"))
+    if s.scenario in ("Server", "Offline"):
+        rows.append(("capacity", f"{s.capacity_per_s:.4g} requests/s in full batches"))
     if s.highest_rate_per_s is not None and s.bound_s is not None:
         bound = show(s.bound_s, "s", 3)
         found = (f"{s.highest_rate_per_s:.4g} requests/s keep p99 within {bound}" if s.highest_rate_per_s > 0 else

@@ -21,7 +21,8 @@ def serving_page(s: Serving, recording: Recording) -> str:
     title, rows = serving_lines(s)
     sections = [
         f"<h1>{text(s.network)} served by {text(s.hardware)}</h1>", f'<p class="asked">{text(title)}</p>',
-        table(("what", "figure"), [(words(name), words(figure)) for name, figure in rows], style="pairs"),
+        table(("what", "figure"), [(words(name), words(figure)) for name, figure in rows if name not in ("latency", "")],
+              style="pairs"),
     ]  # fmt: skip
     if s.distribution is not None and s.latency_s is not None:
         sections += [

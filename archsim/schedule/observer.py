@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -56,5 +57,10 @@ class Recording:
 
     @property
     def tracks(self) -> Sequence[str]:
-        """The names of all tracks, in the order in which they first appear."""
-        return list(dict.fromkeys(piece.track for piece in self.slices))
+        """The names of all tracks, in alphabetical order, numbers in theirs."""
+        return sorted({piece.track for piece in self.slices}, key=_parts)
+
+
+def _parts(name: str) -> list[tuple[int, str]]:
+    """The words of a name as keys that sort `gpu2` before `gpu10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
