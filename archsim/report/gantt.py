@@ -11,7 +11,8 @@ from archsim.schedule.observer import Recording, Slice
 
 ROW = 34  # height of a track [px]
 MOST = 4000  # slices; a browser draws no more with ease
-COLOURS = ("#3b6ea5", "#c8792b", "#4d8a57", "#8c5a8e", "#a3423f", "#5f7f8f")  # neighbours of one track take turns
+COLOURS = ("#3b6ea5", "#c8792b", "#4d8a57", "#8c5a8e", "#a3423f", "#5f7f8f", "#b79c2e", "#6c5fb0",
+           "#2f9c95", "#b5597a", "#7a6248", "#8aa34d")  # neighbours of one track take turns
 
 
 def gantt(recording: Recording) -> Any:

@@ -65,13 +65,17 @@ class Served:
 
 def serve(
     arrival_s: Sequence[float], service: Service, batching: Batching | None = None, devices: int = 1,
-    observers: Sequence[Observer] = (),
+    observers: Sequence[Observer] = (), power: Service | None = None,
 ) -> Served:  # fmt: skip
-    """Let requests arrive at these times, in order, and one queue feed `devices` alike."""
+    """Let requests arrive at these times, in order, and one queue feed `devices` alike.
+
+    Observers hear of batches, waiting requests and, where `power` says what a device draws with a batch of a size (0: with
+    none) [W], of that.
+    """
     from simpy import Environment
 
     env = Environment()
-    desk = _Desk(env, list(map(float, arrival_s)), service, batching or Batching(), devices, observers)
+    desk = _Desk(env, list(map(float, arrival_s)), service, batching or Batching(), devices, observers, power)
     env.process(desk.arrivals())
     env.run()
     return Served(
@@ -86,13 +90,14 @@ class _Desk:
 
     def __init__(
         self, env: Environment, arrival: list[float], service: Service, batching: Batching, devices: int,
-        observers: Sequence[Observer],
+        observers: Sequence[Observer], power: Service | None,
     ) -> None:  # fmt: skip
         from simpy.events import Timeout
 
         self._timeout: Callable[..., Event] = Timeout
         self.env, self.arrival, self.service, self.batching = env, arrival, service, batching
-        self.observers = observers
+        self.observers, self._power = observers, power
+        self._running = [0] * devices  # the size of the batch on each device
         self.start, self.end = [0.0] * len(arrival), [0.0] * len(arrival)
         self.batches: list[int] = []
         self.batch_s: list[float] = []
@@ -140,6 +145,7 @@ class _Desk:
         time = self.service(size)
         for i in mine:
             self.start[i] = now
+        self._running[device] = size
         self.batches.append(size)
         self.batch_s.append(time)
         self._timeout(self.env, time, (mine, device)).callbacks.append(self._finish)
@@ -150,6 +156,7 @@ class _Desk:
         for i in mine:
             self.end[i] = now
         self._free.append(device)
+        self._running[device] = 0
         for observer in self.observers:
             words = {"kind": f"batch of {len(mine)}", "requests": len(mine), "first": mine[0]}
             observer.ran(f"device {device}", f"batch of {len(mine)}", self.start[mine[0]], now, words)
@@ -160,6 +167,8 @@ class _Desk:
     def _tell(self) -> None:
         for observer in self.observers:
             observer.level("waiting requests [1]", self.env.now, float(len(self._queue)))
+            if self._power is not None:
+                observer.level("power [W]", self.env.now, sum(self._power(size) for size in self._running))
 
 
 def in_turn(count: int, size: int, service: Service) -> Served:

@@ -84,6 +84,7 @@ class Batches:
     """Time [s] and energy [J] of a batch of any size on one device, computed when they are first needed."""
 
     of: Callable[[int], tuple[float, float]]
+    idle_w: float
     seen: dict[int, float]
 
     def time_s(self, size: int) -> float:
@@ -96,6 +97,10 @@ class Batches:
         """What it takes."""
         return self.of(size)[1]
 
+    def power_w(self, size: int) -> float:
+        """What a device draws meanwhile; with no batch its idle power."""
+        return self.energy_j(size) / self.of(size)[0] if size else self.idle_w
+
 
 def batches_of(query: Query) -> Batches:
     """The batches of a query. Inputs lie in host memory, where requests arrive, and cross the link."""
@@ -106,7 +111,7 @@ def batches_of(query: Query) -> Batches:
         result = run(asked if size == asked.batch else with_batch(asked, size))
         return float(result.latency_s[0]), float(result.energy_j[0].sum())
 
-    return Batches(of=of, seen={})
+    return Batches(of=of, idle_w=float(np.ravel(query.spec.device.power.idle)[0]), seen={})
 
 
 def simulate_serving(
@@ -134,11 +139,12 @@ def _served(
     if load.scenario in ("SingleStream", "MultiStream"):
         return in_turn(load.requests, 1 if load.scenario == "SingleStream" else MULTI_STREAM, batches.time_s)
     if load.scenario == "Offline":
-        return serve([0.0] * load.requests, batches.time_s, batching, devices, observers)
+        return serve([0.0] * load.requests, batches.time_s, batching, devices, observers, batches.power_w)
     if load.recorded_s is not None:
-        return serve(load.recorded_s.tolist(), batches.time_s, batching, devices, observers)
+        return serve(load.recorded_s.tolist(), batches.time_s, batching, devices, observers, batches.power_w)
     assert rate is not None
-    return serve(poisson(rate, load.requests, load.seed).tolist(), batches.time_s, batching, devices, observers)
+    arrivals = poisson(rate, load.requests, load.seed).tolist()
+    return serve(arrivals, batches.time_s, batching, devices, observers, batches.power_w)
 
 
 def _highest_rate(
@@ -168,7 +174,7 @@ def _answer(
 ) -> Serving:  # fmt: skip
     figures: dict[str, object] = dict.fromkeys(FIGURES)
     if served is not None:
-        figures = _figures(query, load.scenario, served, devices, batches)
+        figures = _figures(load.scenario, served, devices, batches)
     notes = (
         *query.notes,
         trust(query),
@@ -188,12 +194,12 @@ def _answer(
     )  # fmt: skip
 
 
-def _figures(query: Query, scenario: str, served: Served, devices: int, batches: Batches) -> dict[str, object]:
+def _figures(scenario: str, served: Served, devices: int, batches: Batches) -> dict[str, object]:
     samples, span = float(served.batches.sum()), served.span_s
     sizes, counts = np.unique(served.batches, return_counts=True)
     worked = sum(int(n) * batches.energy_j(int(size)) for size, n in zip(sizes, counts, strict=True))
     idle = devices * span - float(served.batch_s.sum())
-    energy = worked + max(0.0, idle) * float(np.ravel(query.spec.device.power.idle)[0])
+    energy = worked + max(0.0, idle) * batches.idle_w
     use: dict[str, object] = {
         "throughput_per_s": samples / span, "utilisation": served.utilisation, "mean_batch": samples / len(served.batches),
         "energy_per_request_j": energy / samples, "power_w": energy / span,

@@ -145,5 +145,5 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     assert result.code == 0
     assert all(word in page.read_text("utf-8") for word in ("<h2>Latency</h2>", "<h2>Timeline</h2>"))
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
-    assert {event["name"] for event in events if event["ph"] == "C"} == {"waiting requests [1]"}
+    assert {event["name"] for event in events if event["ph"] == "C"} == {"waiting requests [1]", "power [W]"}
     assert sum(event["args"]["requests"] for event in events if event["ph"] == "X") == 4000
