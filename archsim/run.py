@@ -23,7 +23,7 @@ from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 
 STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
-ROUNDING = 1e-9  # by which the times of a serial schedule may differ from the sum of its kernels
+ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ def chrome_trace(recording: Recording, title: str) -> str:
         events.append({"ph": "C", "pid": PROCESS, "name": counter, "ts": _us(time), "args": {"value": round(value, 6)}})
     for number, ends in enumerate(recording.flows, 1):
         for letter, (track, time) in zip("sf", ends, strict=True):
-            point = {"ph": letter, "pid": PROCESS, "tid": threads[track], "ts": _us(time), "id": number, "name": "waits for",
+            # a flow begins inside the slice that it comes from, which at its end is over
+            moment = max(0, _ns(time) - (letter == "s")) / 1000
+            point = {"ph": letter, "pid": PROCESS, "tid": threads[track], "ts": moment, "id": number, "name": "waits for",
                      "cat": "dependency"}  # fmt: skip
             events.append(point | ({"bp": "e"} if letter == "f" else {}))
     lines = ",\n".join(json.dumps(event, allow_nan=False) for event in events)

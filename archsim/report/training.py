@@ -8,7 +8,7 @@ from dataclasses import asdict
 from archsim.quantity import show
 from archsim.report.text import clean, table
 from archsim.schedule.training import CORES, DISK, MEMORY
-from archsim.simulate.train import SCHEMA, Input, Point, Training
+from archsim.simulate.train import SCHEMA, Input, Point, Reference, Training
 
 HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "compute", "exchange", "update", "device idle",
         "busiest link", "J/sample")  # fmt: skip
@@ -22,11 +22,18 @@ def training_json(t: Training) -> str:
 def training_text(t: Training) -> str:
     """The answer for a terminal."""
     parts = [title(t), table(HEAD, [row(point) for point in t.points], left=0)]
-    notes = [*explained(t), *(("assumed", note) for note in t.assumptions)]
+    notes = [*explained(t), *(("measured", measured_words(r)) for r in t.references)]
+    notes += [("assumed", note) for note in t.assumptions]
     notes[:0] = [("warning", text) for text in t.warnings]
     unknown = t.assumed_values
     notes.append(("assumed", f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"))
     return "\n\n".join([*parts, "\n".join(clean(f"{name:11} {text}") for name, text in notes)])
+
+
+def measured_words(r: Reference) -> str:
+    """A published step beside the simulated one."""
+    return (f"{r.devices} devices {show(r.measured_s, 's', 3)} a step ({r.source}), predicted {show(r.predicted_s, 's', 3)}, "
+            f"error {100 * r.error:+.1f} %")  # fmt: skip
 
 
 def title(t: Training) -> str:

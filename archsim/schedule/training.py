@@ -200,16 +200,18 @@ class _Run:
             return
         self.arrived[step][bucket] += 1
         if self.arrived[step][bucket] == self.devices:
-            self.ready[step][bucket].succeed()
+            self.ready[step][bucket].succeed((self.machine.gpus[device], self.env.now))
 
     def _rings(self) -> Generator[Event, Any, None]:
         """All devices sum bucket after bucket, in one order."""
         for number in range(self.steps):
             for i in range(self.exchanges):
-                yield self.ready[number][i]
+                last = yield self.ready[number][i]
                 begun = self.env.now
                 yield self.shared.run(self.reduction[i]).done
                 self._tell("all-reduce", f"bucket {i}", begun, step=number)
+                for observer in self.observers:
+                    observer.followed(last, ("all-reduce", begun))
                 for device in range(self.devices):
                     self.summed[number][device][i].succeed()
 

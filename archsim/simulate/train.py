@@ -9,6 +9,7 @@ import numpy as np
 
 import archsim
 from archsim.answer import trust
+from archsim.corpus.measurement import citations, rows_of
 from archsim.device.device import Gpu
 from archsim.errors import Unsupported
 from archsim.footprint import fits, footprint_of
@@ -57,6 +58,17 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A published step of the same network, stack and number of devices, whose batches together are as large."""
+
+    devices: int
+    measured_s: float
+    predicted_s: float
+    error: float  # predicted / measured - 1
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """The answer: a point for each number of devices. `batch` is that of one device."""
 
@@ -73,6 +85,7 @@ class Training:
     buckets: int
     gradient_bytes: float
     points: tuple[Point, ...]
+    references: tuple[Reference, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     assumed_values: tuple[str, ...]
@@ -105,7 +118,8 @@ def simulate_training(
     return Training(
         network=query.network, hardware=query.spec.identity.id, host=machine.id, stack=query.stack.id, precision=query.precision,
         batch=query.batch, sync=sync, overlap=overlap, input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets),
-        gradient_bytes=sum(size for _, size in step.buckets), points=points, warnings=_warnings(asked, result),
+        gradient_bytes=sum(size for _, size in step.buckets), points=points,
+        references=_references(query, points), warnings=_warnings(asked, result),
         assumptions=_notes(query, spec, given),
         assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
         provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
@@ -156,6 +170,16 @@ def _point(query: Query, count: int, t: Trained, alone: Trained, energy: float, 
         efficiency=alone.step_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s, exchange_s=t.exchange_s,
         update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / query.batch, busy=t.busy,
         busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
+    )  # fmt: skip
+
+
+def _references(query: Query, points: Sequence[Point]) -> tuple[Reference, ...]:
+    rows = [row for row in rows_of(query.network, query.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
+            (row.task, row.precision, row.stack) == (query.task, query.precision, query.stack.id)]  # fmt: skip
+    return tuple(
+        Reference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
+                  source=citations().get(row.source, row.source))
+        for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * query.batch)
     )  # fmt: skip
 
 

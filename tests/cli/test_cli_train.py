@@ -57,6 +57,16 @@ def test_a_batch_beyond_the_memory_is_said(cli: Any) -> None:
     assert answer(cli, "--devices", "1")["warnings"] == []
 
 
+def test_published_steps_stand_beside_the_simulated_ones(cli: Any) -> None:
+    """A batch of 8192 over two cards, as the source counts it."""
+    words = ("--net", "fcn_5", "--hw", "tesla_k40", "--stack", "cntk-cudnn5.1", "--devices", "2", "--batch", "4096")
+    [reference] = answer(cli, *words)["references"]
+    assert reference["measured_s"] == 0.13
+    assert abs(reference["error"]) < 0.25
+    assert "measured    2 devices 130 ms a step (guolinke" in cli(*TRAIN, *words).out
+    assert answer(cli, "--devices", "2")["references"] == []
+
+
 def test_more_workers_than_cores_share_them(cli: Any) -> None:
     many, all_cores = (answer(cli, "--devices", "8", "--input", f"decode={n}") for n in (64, 16))
     assert many["points"][0]["step_s"] == all_cores["points"][0]["step_s"]
@@ -71,6 +81,7 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert {"gpu1 decode", "all-reduce", "gpu0"} <= {event["args"]["name"] for event in events if event["ph"] == "M" and
                                                      "name" in event["args"]}  # fmt: skip
+    assert {event["ph"] for event in events} == {"M", "X", "C", "s", "f"}
     counters = {event["name"] for event in events if event["ph"] == "C"}
     assert {"disk [GB/s]", "cpu0 > plx0 [GB/s]"} <= counters
 

@@ -60,6 +60,9 @@ def test_flows_join_slices_in_the_order_of_time(recorded: tuple[Recording, archs
     assert starts
     assert starts.keys() == ends.keys()
     assert all(starts[i]["ts"] <= ends[i]["ts"] and starts[i]["tid"] != ends[i]["tid"] for i in starts)
+    slices = [(e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
+    for point in [*starts.values(), *ends.values()]:  # otherwise a viewer has nothing to bind the arrow to
+        assert any(thread == point["tid"] and begin <= point["ts"] < end for thread, begin, end in slices)
 
 
 def test_counters_have_units_and_stay_in_range(recorded: tuple[Recording, archsim.Estimate]) -> None:
