@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archsim.machine.machine import SERVER, Machine
 from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import Phase, Shared
+from archsim.schedule.fair import Demand
 from archsim.schedule.observer import Observer
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class _Run:
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
+        self.up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _ways(machine, devices))
         self.shared = Shared(env, self.capacity, observers, named)
         self.exchanges = len(step.buckets) if devices > 1 else 0
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
@@ -133,15 +135,15 @@ class _Run:
         env, line = self.env, self.pipeline
         gpu = self.machine.gpus[device]
         stages = [
-            (DISK, line.disk_bytes, [(DISK, 1.0)], float("inf")),
-            (CORES, None if line.decode_rate is None else float(line.samples), [(CORES, 1.0)], line.decode_rate or 0.0),
-            ("copy", line.copy_bytes, [(name, 1.0) for name in self.machine.path(SERVER, gpu)], line.copy_rate),
+            (DISK, line.disk_bytes, _hops([DISK]), float("inf")),
+            (CORES, None if line.decode_rate is None else float(line.samples), _hops([CORES]), line.decode_rate or 0.0),
+            ("copy", line.copy_bytes, self.down[device], line.copy_rate),
         ]  # fmt: skip
         source: Store | None = None
         for name, work, demand, cap in stages:
             if work:
                 target = Store(env, PREFETCH)
-                env.process(self._stage(gpu, name, [Phase(work, tuple(demand), cap)], source, target))
+                env.process(self._stage(gpu, name, [Phase(work, demand, cap)], source, target))
                 source = target
         return env.process(self._device(device, source))
 
@@ -222,11 +224,10 @@ class _Run:
     def _push(self, device: int, number: int) -> Generator[Event, Any, None]:
         """Send the gradients of a device to the server, bucket after bucket."""
         gpu = self.machine.gpus[device]
-        up = tuple((name, 1.0) for name in self.machine.path(gpu, SERVER))
         for i, (_, size) in enumerate(self.step.buckets):
             yield self._has(number, i, device)
             begun = self.env.now
-            yield self.shared.run([Phase(size, up, float("inf"))]).done
+            yield self.shared.run([Phase(size, self.up[device], float("inf"))]).done
             self._tell(f"{gpu} push", f"bucket {i}", begun, step=number)
             self.arrived[number][i] += 1
             if self.arrived[number][i] == self.devices:
@@ -244,8 +245,7 @@ class _Run:
                 self.env.process(self._pull(number, bucket, device, size))
 
     def _pull(self, number: int, bucket: int, device: int, size: float) -> Generator[Event, Any, None]:
-        down = tuple((name, 1.0) for name in self.machine.path(SERVER, self.machine.gpus[device]))
-        yield self.shared.run([Phase(size, down, float("inf"))]).done
+        yield self.shared.run([Phase(size, self.down[device], float("inf"))]).done
         self.summed[number][device][bucket].succeed()
 
     def _tell(self, track: str, name: str, begun: float, **words: object) -> None:
@@ -269,6 +269,16 @@ class _Run:
             update_s=update, busy={"device": (compute + update) * steps / span, **used},
             events=self.shared.changes + self.steps * self.devices * (2 * self.exchanges + 4),
         )  # fmt: skip
+
+
+def _hops(names: Sequence[str]) -> Demand:
+    return tuple((name, 1.0) for name in names)
+
+
+def _ways(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The ends of the paths to the server, and of those from it."""
+    gpus = machine.gpus[:devices]
+    return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
 
 
 def all_reduce_phases(machine: Machine, devices: int, step: Step) -> list[list[Phase]]:

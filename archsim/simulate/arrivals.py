@@ -51,4 +51,6 @@ def recorded(path: str | Path) -> NDArray[np.float64]:
         raise InputError(path, problems)
     if len(times) < 2:
         raise InputError(path, f"holds {len(times)} arrivals; it takes two or more")
+    if times[-1] == times[0]:
+        raise InputError(path, f"all requests arrive at {times[0]:g} s; --scenario Offline is for that")
     return np.array(times)

@@ -32,7 +32,7 @@ def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1)
     are not (Law and Kelton 2000, Simulation Modeling and Analysis, section 9.5.3). A group needs `least` values.
     """
     settled = values[int(WARM_UP * len(values)) :]
-    if float(np.ptp(settled)) <= ROUNDING * abs(figure(settled)):
+    if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(figure(settled)):
         return Measured(value=figure(settled), interval=(figure(settled), figure(settled)))
     size = len(settled) // GROUPS
     if size < least:

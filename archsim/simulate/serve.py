@@ -164,8 +164,7 @@ def _highest_rate(
 
 
 def _mean_rate(times: NDArray[np.float64]) -> float:
-    span = float(times[-1] - times[0])
-    return (len(times) - 1) / span if span > 0 else float("inf")
+    return (len(times) - 1) / float(times[-1] - times[0])
 
 
 def _answer(

@@ -92,6 +92,7 @@ BAD_TRACES = {
     "negative": ("arrival_s\n-1\n2\n", 65, "line 2"),
     "not finite": ("arrival_s\n1\nnan\n", 65, "line 3"),
     "other column": ("time\n1\n2\n", 65, "no column 'arrival_s'"),
+    "all at once": ("arrival_s\n2\n2\n", 65, "--scenario Offline"),
     "one only": ("arrival_s\n1\n", 65, "two or more"),
     "empty": ("", 65, "is empty"),
     "missing": (None, 66, "no such file"),
