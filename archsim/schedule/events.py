@@ -18,6 +18,7 @@ from archsim.schedule.observer import Observer
 if TYPE_CHECKING:
     from simpy import Environment, Event
 
+REMEMBERED = 10_000  # solutions; layers repeat, and so do the kernels that meet
 SLACK = 1e-12  # phases that end within this share of the time to the next event end with it; rounding parts them no more
 
 
@@ -64,7 +65,9 @@ class Shared:
         self._active: list[Job] = []
         self._timer: Event | None = None
         self._since = 0.0
-        self._due: list[Job] = []
+        self._due: list[Job] = []  # what ends a phase, or if alone all of them, when the timer does
+        self._alone = self._unsolved = False
+        self._solved: dict[tuple[int, ...], tuple[list[float], Sequence[Phase]]] = {}  # rates of phases that have met before
         self._ended: dict[int, tuple[Sequence[Phase], int]] = {}  # the phases of jobs that have ended, and of how many jobs
         self.changes = 0  # starts and ends of jobs and phases
 
@@ -74,8 +77,23 @@ class Shared:
         self._progress()
         self._active.append(job)
         self.changes += 1
-        self._solve()
+        if len(self._active) == 1:
+            self._solve()
+        else:
+            self._solve_soon()
         return job
+
+    def _solve_soon(self) -> None:
+        """Solve once all that happens at this moment has happened: jobs often end and start together."""
+        if not self._unsolved:
+            self._unsolved = True
+            self._timeout(self._env, 0.0).callbacks.append(self._settle)
+
+    def _settle(self, _: Event) -> None:
+        self._unsolved = False
+        if self._active:
+            self._progress()
+            self._solve()
 
     @property
     def used(self) -> dict[str, float]:
@@ -135,7 +153,8 @@ class Shared:
     def _solve(self) -> None:
         """New rates for all, and an alarm for the next moment at which they change."""
         active = self._active
-        if len(active) == 1:
+        self._alone = len(active) == 1
+        if self._alone:
             job = active[0]
             phase = job.phases[job.at]
             job.rate = self._rate_alone(phase)
@@ -151,52 +170,52 @@ class Shared:
         self._timer.callbacks.append(self._alarm)
 
     def _fair_rates(self, active: list[Job]) -> float:
-        """The rates of several jobs, and the time until the first of their phases ends [s]."""
-        free, running, caps = 1.0, [], []
-        load = dict.fromkeys(self._capacity, 0.0)
-        for job in active:
-            _, demand, cap, slots, _ = job.phases[job.at]
-            if slots <= free:
-                free -= slots
-            elif free > 0.0:
-                cap, free = cap * free / slots, 0.0
-            else:
-                job.rate = 0.0  # it waits for slots
-                continue
-            running.append(job)
-            caps.append(cap)
-            for resource, weight in demand:
-                if resource in load:
-                    load[resource] += weight * cap
-        rates = caps
-        for resource, asked in load.items():
-            if not asked <= self._capacity[resource]:
-                rates = max_min([job.phases[job.at].demand for job in running], caps, self._capacity)
-                break
+        """Set the rates of several jobs; the time until the first of their phases ends [s]."""
+        key = tuple([id(job.phases[job.at]) for job in active])
+        if key not in self._solved:
+            if len(self._solved) >= REMEMBERED:
+                self._solved.clear()
+            phases = [job.phases[job.at] for job in active]
+            self._solved[key] = (self._shares(phases), phases)  # which keeps the phases, so that no others get their ids
         horizon = inf
-        for job, rate in zip(running, rates, strict=True):
+        for job, rate in zip(active, self._solved[key][0], strict=True):
             job.rate = rate
             if job.left < horizon * rate:
                 horizon = job.left / rate
         limit = horizon * (1.0 + SLACK)
-        self._due = [job for job in running if job.left <= limit * job.rate]
+        self._due = [job for job in active if job.rate > 0.0 and job.left <= limit * job.rate]
         return horizon
+
+    def _shares(self, phases: Sequence[Phase]) -> list[float]:
+        """The rates of phases, the first to come first: 0 for one that waits for slots."""
+        free, rates, running = 1.0, [0.0] * len(phases), []
+        for i, phase in enumerate(phases):
+            held = min(phase.slots, free)
+            if held > 0.0 or phase.slots <= 0.0:
+                rates[i] = phase.cap if held >= phase.slots else phase.cap * held / phase.slots
+                running.append(i)
+            free -= held
+        shared = max_min([phases[i].demand for i in running], [rates[i] for i in running], self._capacity)
+        for i, rate in zip(running, shared, strict=True):
+            rates[i] = rate
+        return rates
 
     def _alarm(self, event: Event) -> None:
         if event is not self._timer:
             return  # rates have changed since this alarm was set
-        alone = len(self._active) == 1
         self._progress()
-        now = self._env.now
+        now, before = self._env.now, len(self._active)
         for job in self._due:
             going = self._next_phase(job, now)
-            while alone and going:  # the sum of its phases is over, whatever rounding has left of the last
+            while self._alone and going:  # the sum of its phases is over, whatever rounding has left of the last
                 going = self._next_phase(job, now)
             if not going:
                 self._active.remove(job)
                 job.done.succeed()
-        if self._active:
+        if len(self._active) == before:
             self._solve()
+        elif self._active:
+            self._solve_soon()
         else:
             self._timer = None
             if self._counters:
