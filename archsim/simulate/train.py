@@ -201,8 +201,8 @@ def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
         notes.append("input: made beforehand, on the device; --input disk,decode=8,pcie has it read, decoded and copied")
     if given.disk or given.decode is not None:
         size = show(machine.sample_bytes, "B", 3)
-        notes.append(f"input: a sample is {size} on the disk, and a core makes {machine.decode_rate:g} of them ready in a second, "
-                     "as the host's file says of photographs")  # fmt: skip
+        notes.append(f"input: a sample is {size} on the disk, and a core makes {machine.decode_rate:g} of them ready in a second,"
+                     " as the host's file says of photographs")  # fmt: skip
     notes.append(trust(query))
     notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
     return tuple(notes)
