@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from archsim.cost.cost import Array
 from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
+from archsim.later import Later
 from archsim.query import SEQUENCE, Query, ask
-from archsim.run import ROUNDING, Run, run, spread
+from archsim.run import ROUNDING, Run, mean_clock, run, spread
 from archsim.schedule.observer import Observer
+from archsim.unmoved import unmoved
 
 SCHEMA = "archsim-estimate/1"
 
@@ -66,9 +68,9 @@ class Reference:
     boundary: str = ""  # what the source's power covers, where it measured one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The answer to one query; attributes bear the names of the JSON keys.
+    """The answer to one query; attributes bear the names of the JSON keys. What takes long is computed when it is asked for.
 
     `clock_hz` is the mean over the time of all kernels. Power and energy are those of what `power_boundary` names; no op draws
     more than `power_limit_w`.
@@ -101,18 +103,18 @@ class Estimate:
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float
     power_boundary: str
-    memory: Footprint
+    memory: Later[Footprint] = Later()
     memory_capacity_bytes: float
-    max_batch: int | None  # the largest that fits; None where the network fixes its batch
-    flop: float
+    max_batch: Later[int | None] = Later()  # the largest that fits; None where the network fixes its batch
+    flop: Later[float] = Later()
     dram_bytes: float
-    breakdown_s: Mapping[str, float]
-    ops: tuple[OpEstimate, ...]
-    references: tuple[Reference, ...]
-    warnings: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    assumed_values: tuple[str, ...]
-    provenance: Mapping[str, str]
+    breakdown_s: Later[Mapping[str, float]] = Later()
+    ops: Later[tuple[OpEstimate, ...]] = Later()
+    references: Later[tuple[Reference, ...]] = Later()
+    warnings: Later[tuple[str, ...]] = Later()
+    assumptions: Later[tuple[str, ...]] = Later()
+    assumed_values: Later[tuple[str, ...]] = Later()
+    provenance: Later[Mapping[str, str]] = Later()
 
     @property
     def memory_bytes(self) -> float:
@@ -124,6 +126,10 @@ class Estimate:
         """Whether that is within the usable part of the device's memory."""
         return fits(self.memory, self.memory_capacity_bytes)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Everything computed, as what computes it stays in this process."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def _repr_html_(self) -> str:
         from archsim.report.notebook import snippet
 
@@ -133,48 +139,51 @@ class Estimate:
 def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
     """Predict a network on a device.
 
-    `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings,
+    `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings, scales,
     calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
-    return answer(query, references=not (choices.get("settings") or choices.get("seq_len")), observers=observers)
+    known = not any(choices.get(name) for name in ("settings", "scales", "seq_len"))
+    return answer(query, references=known, observers=observers)
 
 
 def answer(query: Query, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
     """The estimate of a query; measurements beside it, unless the device is a what-if."""
     result = run(query, observers)
-    ops = _ops(query, result)
-    latency = float(result.latency_s[0])
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
-    latency = math.fsum(op.time_s for op in ops) if ops else latency
-    split = {name: math.fsum(op.energy_breakdown_j[name] for op in ops) for name in COMPONENTS}
+    latency = math.fsum(result.timeline.op_time_s[0].tolist())
+    split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
     kind, spread = class_of(query)
-    memory = footprint_of(query, result)
     device = query.spec.device
     power = energy / latency
     return Estimate(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE),
-        precision=query.precision, threads=query.threads, devices=1, fidelity=query.fidelity.name,
+        precision=query.precision, threads=query.team, devices=1, fidelity=query.fidelity.name,
         graph=query.graph, streams=query.streams,
-        clock_hz=mean_clock(query, result), latency_s=latency,
+        clock_hz=float(mean_clock(query, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=query.batch / latency, power_w=power, power_interval_w=power_interval(query, power),
         energy_j=power * latency, energy_interval_j=energy_interval(query, power * latency),
         throughput_per_w=query.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=float(np.ravel(device.power.tdp if query.limit is None else query.limit)[0]),
-        power_boundary=device.power.boundary, memory=memory,
-        memory_capacity_bytes=float(device.memory.capacity), max_batch=largest_batch(query, result), flop=float(query.trace.flop),
-        dram_bytes=math.fsum(op.dram_bytes for op in ops), breakdown_s=_breakdown(result), ops=ops,
-        references=_references(query) if references else (), warnings=_warnings(query, memory),
-        assumptions=(*query.notes, assumptions(query.stack)), assumed_values=tuple(entry.key for entry in query.spec.assumed),
-        provenance={
-            "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
-            "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
-        },
+        power_boundary=device.power.boundary, memory=lambda: footprint_of(query, result),
+        memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(query, result),
+        flop=lambda: float(query.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
+        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(query, result),
+        references=(lambda: _references(query)) if references else (), warnings=lambda: _warnings(query, result),
+        assumptions=lambda: (*query.notes, assumptions(query.stack)),
+        assumed_values=lambda: tuple(entry.key for entry in query.spec.assumed), provenance=lambda: _provenance(query),
     )  # fmt: skip
+
+
+def _provenance(query: Query) -> dict[str, str]:
+    return {
+        "version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+        "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+    }  # fmt: skip
 
 
 def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
@@ -212,15 +221,6 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
         for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
         if time > 0
     )
-
-
-def mean_clock(query: Query, result: Run) -> float:
-    """The clock [Hz] of a run: the one asked for, or under a power limit the mean over the time of all kernels."""
-    asked = float(np.ravel(query.clock)[0])
-    index = result.lowered.plan_of
-    live = index[index >= 0]
-    time = float(result.cost.time_s[0, live].sum())
-    return float(result.cost.clocks[0, live].sum()) / time if query.limit is not None and time > 0 else asked
 
 
 def _breakdown(result: Run) -> dict[str, float]:
@@ -273,12 +273,13 @@ def _power_spread(query: Query) -> Spread:
     return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
 
 
-def _warnings(query: Query, memory: Footprint) -> tuple[str, ...]:
+def _warnings(query: Query, result: Run) -> tuple[str, ...]:
     found = []
-    device = query.spec.device
+    device, memory = query.spec.device, footprint_of(query, result)
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    found += [f"{key} changes no output of this estimate" for key in unmoved(query)]
     if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":
@@ -322,6 +323,6 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
     predicted = values[row.metric]
     return Reference(
         metric=row.metric, measured=row.value, predicted=predicted, error=predicted / row.value - 1,
-        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=mean_clock(query, result),
+        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(mean_clock(query, result)[0]),
         boundary=script.boundary if row.metric in ("power_w", "energy_j") else "",
     )  # fmt: skip

@@ -53,8 +53,7 @@ def _analytical(
         share = sustained_share(cost, device, precision, cost.clock, limit, constants)
         cost = cost if (share == 1.0).all() else at(share)
     cap = device.power.tdp if limit is None else limit
-    energy = spent(cost, device, precision, cost.clock, cap, constants)
-    return plan_cost(replace(cost, energy=energy), kernels)
+    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants))
 
 
 def _cost_at(

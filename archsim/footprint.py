@@ -12,6 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
+from archsim.cost.cost import Array
 from archsim.device.device import PRECISION_BYTES
 from archsim.query import LARGEST_BATCH, Query, with_batch
 from archsim.run import Run, run
@@ -79,6 +82,13 @@ def footprint_of(query: Query, result: Run) -> Footprint:
     plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
     workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
     return _with(query, workspace)
+
+
+def needed_bytes(query: Query, result: Run) -> Array:
+    """What a run of D variants of a device needs in all [B], [D]."""
+    plans = np.unique(result.lowered.plan_of)
+    workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
+    return np.asarray(_with(query, 0.0).total + workspace)
 
 
 def fits(need: Footprint, capacity: float) -> bool:

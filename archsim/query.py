@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ LARGEST_BATCH = 1 << 20
 Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
 BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
+CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
 
 
@@ -37,7 +39,9 @@ class ArgumentError(ArchsimError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One question: this network as this task on this device with this stack. `clock` [Hz] is a float or [D, 1].
+    """One question: this network as this task on this device with this stack. `clock` [Hz] and `threads` are numbers or [D, 1].
+
+    `asked` holds the arguments of `ask`: what nobody named there follows the spec.
 
     With a `limit` [W] (a float or [D, 1]) each kernel runs at the highest clock up to `clock` at which it draws no more;
     without one, at `clock`.
@@ -52,7 +56,7 @@ class Query:
     task: str
     batch: int
     precision: str
-    threads: int | None
+    threads: int | Array | None
     clock: float | Array
     fidelity: Fidelity
     calibration: Calibration
@@ -60,6 +64,12 @@ class Query:
     limit: float | Array | None = None
     streams: int = 1  # on which ops that do not wait for each other may overlap
     notes: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def team(self) -> int | None:
+        """The threads of a question about one device; None on a GPU."""
+        return None if self.threads is None else int(self.threads)
 
 
 def ask(
@@ -67,9 +77,9 @@ def ask(
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
-    streams: int = 1,
+    streams: int = 1, scales: Mapping[str, float] | None = None,
 ) -> Query:  # fmt: skip
-    """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values.
+    """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values, `scales` with factors.
 
     `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. Under a
     `power_limit` [W] clocks are what the power model finds, up to `clock` or to the highest of the device;
@@ -81,10 +91,16 @@ def ask(
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
     """
-    spec = find_device(hw, settings)
+    asked = {
+        "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
+        "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
+        "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
+        "power_mode": power_mode, "streams": streams, "scales": scales,
+    }  # fmt: skip
+    spec = find_device(hw, settings, scales)
     _check(batch, precision, task, threads, devices, clock)
     if power_mode is not None:
-        clock = mode_clock(spec, power_mode, clock)
+        clock = float(mode_clock(spec, power_mode, clock))
     chosen = stacks.find(stack or spec.identity.default_stack)
     variant = chosen.variants.get(net, net)
     notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
@@ -95,7 +111,7 @@ def ask(
         if clock is None and power_limit is None:
             notes.append(_clock_note(spec, device))
     else:
-        threads = threads or chosen.usual_threads(int(device.core.count), int(device.core.threads))
+        threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
@@ -114,11 +130,30 @@ def ask(
         stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
         clock=clock_of(spec, clock, power_limit), limit=limit_of(spec, clock, power_limit),
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
-        notes=tuple(notes),
+        notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 
-def clock_of(spec: Spec, clock: float | None, power_limit: float | None) -> float | Array:
+def with_spec(query: Query, spec: Spec, **asked: Any) -> Query:
+    """The same question of other numbers of the device; clock, limit and threads that nobody asked for follow them.
+
+    `asked` replaces arguments of `ask` among clock, power_limit and threads, floats or [D, 1].
+    """
+    given = {**query.asked, **asked}
+    clock, limit, threads = asked_clock(spec, given), given.get("power_limit"), given.get("threads")
+    if threads is None and not isinstance(spec.device, Gpu):
+        threads = query.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+    return replace(query, spec=spec, threads=threads, clock=clock_of(spec, clock, limit), limit=limit_of(spec, clock, limit),
+                   asked=given)  # fmt: skip
+
+
+def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
+    """The clock that was asked for [Hz], as such or by a power mode; None where it follows the spec."""
+    mode, clock = asked.get("power_mode"), asked.get("clock")
+    return clock if mode is None else mode_clock(spec, mode, clock)
+
+
+def clock_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array:
     """The highest clock that kernels may take [Hz]: the one asked for, under a power limit the highest, else the usual one."""
     device = spec.device
     if clock is not None:
@@ -126,7 +161,7 @@ def clock_of(spec: Spec, clock: float | None, power_limit: float | None) -> floa
     return highest_clock_of(device) if power_limit is not None else device.default_clock
 
 
-def limit_of(spec: Spec, clock: float | None, power_limit: float | None) -> float | Array | None:
+def limit_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array | None:
     """The power that clocks keep to [W]: the one asked for, that of a GPU whose sustained clock nobody measured, else none."""
     if power_limit is not None:
         return power_limit
@@ -139,9 +174,9 @@ def highest_clock_of(device: Gpu | Cpu) -> float | Array:
     return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.default_clock
 
 
-def mode_clock(spec: Spec, mode: str, clock: float | None) -> float:
+def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Array:
     """The core clock [Hz] of a power mode of a module. Raises Unsupported for a device without modes, UnknownName for others."""
-    modes = {key.removeprefix("mode."): float(entry.value) for key, entry in spec.entries.items() if key.startswith("mode.")}
+    modes = {key.removeprefix("mode."): entry.number for key, entry in spec.entries.items() if key.startswith("mode.")}
     if not modes:
         raise Unsupported(f"power mode {mode}: {spec.identity.id} has none; --clock and --power-limit set what a mode does")
     found = mode.lower().replace("-", "").replace("_", "")
@@ -157,10 +192,10 @@ def with_batch(query: Query, batch: int) -> Query:
     return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, BATCH: batch}))
 
 
-def find_device(hw: str, settings: Mapping[str, str] | None) -> Spec:
-    """The spec of a device, with the user's settings applied."""
+def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None) -> Spec:
+    """The spec of a device, with the user's settings and factors applied."""
     spec = devices.find(hw)
-    return spec.with_settings(settings) if settings else spec
+    return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
 
 
 @lru_cache(maxsize=256)
@@ -210,7 +245,7 @@ def _check(batch: int, precision: str, task: str, threads: int | None, devices: 
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
-    if clock is not None and not 1e6 <= clock <= 1e11:
+    if clock is not None and not CLOCKS[0] <= clock <= CLOCKS[1]:
         raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
 
 

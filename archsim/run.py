@@ -65,16 +65,16 @@ def run(query: Query, observers: Sequence[Observer] = ()) -> Run:
     of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
     """
     device, constants = machine(query), query.calibration
-    lowered = lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
-                    tensor=isinstance(device, Gpu) and device.has_tensor(query.precision),
-                    architecture=device.identity.architecture)  # fmt: skip
+    lowered = lowered_of(query)
     multiplied = arithmetic(query.stack, device, query.precision)
+    threads = 1 if query.threads is None else query.threads
     cost = query.fidelity.cost(
-        lowered.kernels, device, multiplied, query.clock, query.threads or 1, constants, frozenset(), query.limit
+        lowered.kernels, device, multiplied, query.clock, threads, constants, frozenset(), query.limit
     )
     overheads = float(query.fidelity.overheads)
     host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
-    feed = feed_time(input_bytes(query.trace.ops), query.stack, device, constants) * overheads
+    size = input_bytes(query.trace.ops) if query.stack.inputs == "host" else 0.0
+    feed = feed_time(size, query.stack, device, constants) * overheads
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
@@ -100,6 +100,25 @@ def _simulated(
                      observers=observers)  # fmt: skip
 
 
+def lowered_of(query: Query) -> Lowered:
+    """The kernels of a query."""
+    device = query.spec.device
+    return lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
+                 tensor=on_tensor_cores(query.stack, device, query.precision),
+                 architecture=device.identity.architecture)  # fmt: skip
+
+
+def mean_clock(query: Query, result: Run) -> Array:
+    """The clock of a run [Hz], [D]: the one asked for, or under a power limit the mean over the time of all kernels."""
+    asked = np.ravel(np.asarray(query.clock, dtype=float))
+    index = result.lowered.plan_of
+    live = index[index >= 0]
+    time = result.cost.time_s[..., live].sum(axis=-1)
+    if query.limit is None or not (time > 0).all():
+        return asked
+    return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
+
+
 def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device) -> dict[str, Array]:
     """Energy of each op by component [J], [D, N]: that of its kernels, and the idle power while the host is waited for.
 
@@ -116,10 +135,20 @@ def op_energy(cost: PlanCost, plan_of: Index, timeline: Timeline, device: Device
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
-    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can."""
-    if precision == "fp16" and stack.half == "native" and isinstance(device, Gpu) and device.rate.fp16 is not None:
+    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can, as `dp4a` where the
+    stack's products of int8 leave the tensor cores idle."""
+    if not isinstance(device, Gpu):
+        return precision
+    if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
         return "half"
+    if precision == "int8" and precision in stack.without_tensor and device.rate.int8 is not None:
+        return "dp4a"
     return precision
+
+
+def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
+    """Whether products of this precision run on tensor cores."""
+    return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
 def machine(query: Query) -> Device:

@@ -62,7 +62,7 @@ def command(
             tell(f"[{'#' * done}{'.' * (20 - done)}] {100 * share:.0f} %")
 
         if trace is not None:
-            spec = find_device(hw, arguments["settings"])
+            spec = find_device(hw, arguments["settings"], arguments["scales"])
             answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, fast=fast, tell=told)
         else:
             assert net is not None

@@ -44,6 +44,10 @@ def command(net: str, hw: str, as_json: bool, as_csv: bool, **given: Any) -> Non
         results.append(estimate(net, name, threads=threads if is_cpu else None, **arguments))
     if not results:
         raise click.UsageError("--hw names no device")
+    for result in results:
+        for text in result.warnings:
+            if "changes no output" in text:
+                click.echo(f"archsim: {result.hardware}: {text}", err=True)
     results.sort(key=lambda result: result.latency_s)
     if as_json:
         click.echo(json.dumps([record(result) for result in results], indent=2, allow_nan=False))

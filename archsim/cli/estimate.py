@@ -71,5 +71,5 @@ def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any], seen
     from archsim.query import find_device
     from archsim.report.page import page
 
-    write_text(path, page(result, find_device(hw, arguments["settings"]), seen))
+    write_text(path, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))
     click.echo(f"archsim: wrote {path}", err=True)

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
     "compare": ("archsim.cli.compare", "One network on several devices, side by side."),
     "simulate": ("archsim.cli.simulate", "What a sum of layers cannot say: requests that queue, devices that train together."),
+    "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
     "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
     "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
     "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from archsim.errors import ArchsimError, nearest
-from archsim.quantity import parse
+from archsim.quantity import COUNT, parse
 from archsim.trace.training import TASKS
 
 
@@ -57,6 +57,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
     "settings": click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                              help="Change a spec value: memory.bandwidth=51.2GB/s."),
+    "scales": click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
+                           help="Multiply a spec value: sm.count=2; `archsim show hw` prints the keys."),
     "calibration": click.option("--calibration", default=None, metavar="FILE",
                                 help="Use these constants instead of the shipped ones."),
 }  # fmt: skip
@@ -64,14 +66,15 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
-    settings, calibration = given.pop("settings"), given.pop("calibration")
+    settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     for name, unit in (("clock", "Hz"), ("power_limit", "W")):
         text = given.pop(name, None)
         try:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
-    given["settings"] = dict(_pair(text) for text in settings)
+    given["settings"] = dict(_pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings)
+    given["scales"] = {key: _factor(key, value) for key, value in (_pair(text, "--scale", "sm.count=2") for text in scales)}
     if calibration is not None:
         from archsim.cost.constants import load
 
@@ -113,11 +116,23 @@ def whole(text: str, option: str) -> int:
         raise click.BadParameter(f"{text!r} is not a whole number", param_hint=option) from None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip() or not value.strip():
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE, like memory.bandwidth=51.2GB/s", param_hint="--set")
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE, like {example}", param_hint=option)
     return key.strip(), value.strip()
+
+
+def _factor(key: str, text: str) -> float:
+    """A factor: `1.5`, `1.5x` or `150%`."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("x", "%") else (text, "")
+    try:
+        factor = parse(number, COUNT) * (0.01 if unit == "%" else 1.0)
+    except ValueError as error:
+        raise click.BadParameter(f"{key}: {error}", param_hint="--scale") from None
+    if not 0 < factor < float("inf"):
+        raise click.BadParameter(f"{key}: {text} is not a factor above 0", param_hint="--scale")
+    return factor
 
 
 def names(text: str) -> list[str]:

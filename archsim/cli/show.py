@@ -49,7 +49,7 @@ def _device(name: str) -> str:
     for key, unit, _ in keys(spec.kind):
         entry = spec.entries.get(key)
         if entry is not None:
-            value = entry.written if isinstance(entry.value, str) else show(entry.value, unit.unit)
+            value = entry.written if isinstance(entry.value, str) else show(float(entry.number), unit.unit)
             use = "informs only" if unit.informational else ""
             rows.append((key, value, entry.kind, unit.doc, "; ".join(filter(None, (entry.source, entry.note, use)))))
     head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
@@ -113,7 +113,8 @@ def _stack(name: str) -> str:
 
     s = find(name)
     lines = [clean(f"{s.id}: {s.framework} with {s.library}, for {s.kind}")]
-    algorithms = [(phase, *row) for phase, rows in s.conv.algorithms.items() for row in rows.items()]
+    tables = {"": s.conv.algorithms, **{f" on {name}": table for name, table in s.conv.own.items()}}
+    algorithms = [(phase + on, *row) for on, phases in tables.items() for phase, rows in phases.items() for row in rows.items()]
     lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
     menus = [
         (name, " ".join(f"{t.m}x{t.n}" for t in menu.tiles), " ".join(map(str, menu.split_k))) for name, menu in s.menus.items()

@@ -76,10 +76,11 @@ class Protocol:
     networks or frameworks for which its backward pass computes the gradient of the network's input too. `updates`: the
     frameworks whose backward pass also updates the weights. `graphs`: network or "framework network" -> the graph that it
     builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says.
-    `stacks`: "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
+    `stacks`: stack, "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
     of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
-    begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `boundary`: what its powers cover.
+    begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `clocks`: hardware -> the
+    core clock [MHz] that was set. `boundary`: what its powers cover.
     `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s].
     """
 
@@ -94,6 +95,7 @@ class Protocol:
     waits: tuple[str, ...] = ()
     threads: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
+    clocks: Mapping[str, float] = field(default_factory=dict)
     boundary: str = ""
     metered_from_s: float = 0.0
 
@@ -107,7 +109,7 @@ class Protocol:
     def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
         """The stack that really ran."""
         named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
-        return str(named or self.stacks.get(f"{network} {stack}", stack))
+        return str(named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack))
 
     def working_threads(self, reference: str, otherwise: int | None) -> int | None:
         """The threads that really ran, `otherwise` unless they are known to differ."""
@@ -147,7 +149,7 @@ def protocol(source: str) -> Protocol:
         stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
-        lengths=entry.get("lengths", {}), boundary=entry.get("boundary", ""),
+        lengths=entry.get("lengths", {}), clocks=entry.get("clocks", {}), boundary=entry.get("boundary", ""),
         metered_from_s=float(entry.get("metered_from_s", 0.0)),
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ class Cost:
 
     `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth
     maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work` is what takes energy besides it:
-    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `energy` is what
-    one launch takes, by component [J]. `terms` are the quantities on the way to the bounds, for whoever wants to see them.
+    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `terms` are the
+    quantities on the way to the bounds, for whoever wants to see them.
     """
 
     bounds: Mapping[str, Array]
@@ -32,53 +33,96 @@ class Cost:
     dram_bytes: Array
     cache_bytes: Array
     work: Mapping[str, Array] = field(default_factory=dict)
-    energy: Mapping[str, Array] = field(default_factory=dict)
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
     terms: Mapping[str, Array] = field(default_factory=dict)
 
 
+    def at(self, columns: Index) -> Cost:
+        """The costs of some of the V variants."""
+
+        def some(values: Array) -> Array:
+            return values[..., columns] if np.shape(values)[-1:] == width else values
+
+        width = np.shape(self.busy_s)[-1:]
+        bounds, work, terms = ({name: some(values) for name, values in table.items()}
+                               for table in (self.bounds, self.work, self.terms))  # fmt: skip
+        return Cost(
+            bounds=bounds, work=work, terms=terms, busy_s=some(self.busy_s), overhead_s=some(self.overhead_s),
+            dram_bytes=some(self.dram_bytes), cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)),
+        )  # fmt: skip
+
+
 def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH) -> Array:
-    """(sum of b^q)^(1/q): never less than the largest bound, and more where several are close.
+    """(sum of b^q)^(1/q): never less than the largest bound, and more where several are close. `exponent` is 2 or 3, or [V].
 
     >>> import numpy as np
     >>> smooth_maximum({"a": np.array([[3.0]]), "b": np.array([[0.0]])}).item()
     3.0
     """
-    stacked = np.stack(np.broadcast_arrays(*bounds.values()))
-    peak = np.maximum(stacked.max(axis=0), np.finfo(float).tiny)
-    return np.asarray(peak * np.sum((stacked / peak) ** exponent, axis=0) ** (1 / exponent))
+    peak = np.maximum(reduce(np.maximum, bounds.values()), np.finfo(float).tiny)
+    cubic = np.flatnonzero(np.broadcast_to(np.asarray(exponent) == ASYNCHRONOUS, peak.shape[-1:]))
+    total = np.zeros_like(peak)
+    for bound in bounds.values():
+        share = bound / peak
+        power = share * share
+        power[..., cubic] *= share[..., cubic]
+        total += power
+    root = np.sqrt(total)
+    root[..., cubic] = np.cbrt(total[..., cubic])
+    return np.asarray(peak * root)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What runs: for each plan the option [D, O], for each kernel the variant [D, K], and the resulting times.
+    """What runs: for each kernel its fastest variant, for each plan its fastest option. `time_s` is of all launches, [D, V].
 
-    Times and traffic of kernels [D, K] include their repeats; those of plans [D, O] are sums over the chosen option.
+    Times of kernels [D, K] include their repeats; those of options [D, P] are sums over their kernels.
     """
 
-    option: Index
-    variant: Index
+    kernels: Kernels
+    time_s: Array
     kernel_time_s: Array
     option_time_s: Array
     plan_time_s: Array
 
+    @cached_property
+    def option(self) -> Index:
+        """The option of each plan, [D, O]; the first one on a tie."""
+        return _first(self.option_time_s, self.plan_time_s, self.kernels.plan_start)
+
+    @cached_property
+    def variant(self) -> Index:
+        """The variant of each kernel, [D, K]; the first one on a tie."""
+        return _first(self.time_s, self.kernel_time_s, self.kernels.kernel_start)
+
+    @cached_property
+    def ran(self) -> tuple[Index, NDArray[np.bool_]]:
+        """The variants that run on any of the devices, [U], in their order, and on which of them each does, [D, U]."""
+        nest = self.kernels.nest
+        taken = np.zeros(len(self.kernels.options), dtype=bool)
+        taken[self.option] = True
+        among = np.flatnonzero(taken[nest.option_of])
+        kernel = self.kernels.kernel_of[among]
+        start = np.flatnonzero(np.diff(kernel, prepend=-1))
+        fastest = _first(self.time_s[:, among], self.kernel_time_s[:, kernel[start]], start)
+        runs = np.arange(among.size) == np.repeat(fastest, np.diff(start, append=among.size), axis=-1)
+        runs &= self.option[:, nest.plan_of[among]] == nest.option_of[among]
+        ever = runs.any(axis=0)
+        return among[ever], runs[:, ever]
+
 
 def choose(cost: Cost, kernels: Kernels) -> Choice:
     """The fastest variant of every kernel and the fastest option of every plan."""
-    one_launch = cost.busy_s + cost.overhead_s
-    time = np.atleast_2d(kernels.repeat * one_launch)
-    variant, kernel_time = _fastest(time, kernels.kernel_start)
+    time = np.atleast_2d(kernels.repeat * (cost.busy_s + cost.overhead_s))
+    kernel_time = np.minimum.reduceat(time, kernels.kernel_start, axis=-1)
     option_time = np.add.reduceat(kernel_time, kernels.option_start, axis=-1)
-    option, plan_time = _fastest(option_time, kernels.plan_start)
-    return Choice(
-        option=option, variant=variant, kernel_time_s=kernel_time, option_time_s=option_time, plan_time_s=plan_time
-    )
+    plan_time = np.minimum.reduceat(option_time, kernels.plan_start, axis=-1)
+    return Choice(kernels=kernels, time_s=time, kernel_time_s=kernel_time, option_time_s=option_time, plan_time_s=plan_time)
 
 
-def _fastest(time: Array, start: Index) -> tuple[Index, Array]:
-    """Position and value of the minimum inside each group of columns; the first one on a tie."""
-    best = np.minimum.reduceat(time, start, axis=-1)
-    lengths = np.diff([*start, time.shape[-1]])
+def _first(time: Array, best: Array, start: Index) -> Index:
+    """Position of the minimum inside each group of columns, whose values are `best`; the first one on a tie."""
+    lengths = np.diff(start, append=time.shape[-1])
     at_best = time == np.repeat(best, lengths, axis=-1)
     positions = np.where(at_best, np.arange(time.shape[-1]), time.shape[-1])
-    return np.minimum.reduceat(positions, start, axis=-1), best
+    return np.minimum.reduceat(positions, start, axis=-1)

@@ -25,6 +25,7 @@ CLOCKED = ("compute", "l2")  # bounds that grow as the core clock falls; memory,
 STEPS = 60  # of a search for a clock; it ends after about ten
 TOLERANCE = 1e-12  # of the logarithm of a clock
 SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
+TENSOR_WIDTH = {"tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 takes the paths of two
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
     "GDDR7": "GDDR6", "GDDR6": "GDDR6", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
 }  # fmt: skip
@@ -60,13 +61,15 @@ def voltage(clock: Array | float, device: Device, constants: Calibration) -> Arr
 def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:
     """Energy of one multiply-accumulate beyond the clocks of its unit [J]; `node` is `node_energy`.
 
-    A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times what the fp32 pipe of the
-    same SM does in the same clock. A CPU spends `energy.core_mac` nodes' worth on a lane of fp32.
+    A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times as much as an fp32 lane on
+    operands of 16 bits, and in proportion to their width on others. A CPU spends `energy.core_mac` nodes' worth on a lane of
+    fp32.
     """
     if isinstance(device, Gpu):
-        share = (1.0 - constants["energy.clock"]) * device.rate.fp32 / device.pipe(precision)
-        tensor = device.has_tensor("fp16" if precision == "half" else precision)
-        return np.asarray(node * share * (constants["energy.tensor"] if tensor else 1.0) * volt**2)
+        lane = node * (1.0 - constants["energy.clock"]) * volt**2
+        if device.has_tensor("fp16" if precision == "half" else precision):
+            return np.asarray(lane * constants["energy.tensor"] * TENSOR_WIDTH.get(precision, 1.0))
+        return np.asarray(lane * device.rate.fp32 / device.pipe(precision))
     return np.asarray(node * constants["energy.core_mac"] * device.pipe("fp32") / device.pipe(precision) * volt**2)
 
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from archsim.cost.constants import Calibration
-from archsim.cost.cost import Array, Cost
+from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.cpu import active_clock, last_level
 from archsim.cost.plan import PlanCost
 from archsim.cost.power import spent
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roof:
+    """A `PlanCost` of bounds alone, without variants."""
+
+    time_s: Array
+    bound_s: Mapping[str, Array]
+    flop: Array
+    dram_bytes: Array
+    energy_j: Mapping[str, Array]
+    clocks: Array
+    launches: Array
+    workspace: Array
+    option: Index
+    kernel_time_s: Array
+    kernel_bound: Index
+    bound_names: tuple[str, ...]
+    kernel_clock: Array
+    variants: Cost | None = None
+    choice: Choice | None = None
+    variant_energy_j: Mapping[str, Array] = field(default_factory=dict)
 
 
 def units(device: Device, threads: Array | float) -> Array | float:
@@ -41,7 +66,7 @@ def roofline_cost(
     cost = Cost(bounds={"compute": compute, "dram": dram}, busy_s=time, overhead_s=nothing,
                 dram_bytes=np.broadcast_to(np.atleast_2d(moved), time.shape), cache_bytes=nothing,
                 work={"macs": 0.5 * least, "issues": nothing, "units": np.asarray(units(device, threads))})  # fmt: skip
-    return PlanCost(
+    return Roof(
         time_s=time,
         bound_s={"compute": np.where(compute >= dram, time, 0.0), "dram": np.where(dram > compute, time, 0.0)},
         flop=np.broadcast_to(least, time.shape),

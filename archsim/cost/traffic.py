@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import Index, Kernels
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
@@ -58,16 +58,27 @@ def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> 
     the cache, as the keys of one head do while its queries pass. Splitting k writes and reads one partial result per
     split, in memory where they do not fit the cache.
     """
-    across_m, across_n, _ = grid(kernels)
-    side = np.sqrt(slots * kernels.tile_n / kernels.tile_m)
-    patch_m = np.clip(np.floor(side), 1.0, across_m)
-    patch_n = np.clip(np.floor(slots / patch_m), 1.0, across_n)
-    kept = RESIDENT_SHARE * cache_bytes
-    patched = (kernels.matrix > 0) & (kernels.exps == 0)
-    again_a = np.where(patched & (kernels.a_bytes > kept), np.ceil(across_n / patch_n), 1.0)
-    again_b = np.where(patched & (kernels.b_bytes > kept), np.ceil(across_m / patch_m), 1.0)
-    warm_b = np.where(kernels.b_bytes > kept, 1.0, 0.0)  # the op before has just written it
     partial = partial_bytes(kernels)
+    kept = RESIDENT_SHARE * cache_bytes
     partial = np.where(partial > kept, partial, 0.0)
-    reads = kernels.a_bytes * again_a + kernels.b_bytes * again_b * warm_b + partial
-    return np.asarray(reads), np.asarray(kernels.c_bytes + partial + 0 * slots)
+    reads = kernels.a_bytes + np.where(kernels.b_bytes > kept, kernels.b_bytes, 0.0) + partial  # the op before has just written b
+    # Streams and operands that stay are read once; the rest is worked out for the others alone.
+    large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
+    some = np.flatnonzero((kernels.matrix > 0) & (kernels.exps == 0) & large)
+    if some.size:
+        reads = np.array(np.broadcast_to(reads, np.broadcast_shapes(reads.shape, np.shape(slots))))
+        reads[..., some] += read_again(kernels, some, slots, kept)
+    return reads, np.asarray(kernels.c_bytes + partial)
+
+
+def read_again(kernels: Kernels, some: Index, slots: Array, kept: Array | float) -> Array:
+    """Bytes that `some` products read from memory a second time and more, [D, S]."""
+    across_m, across_n = (across[some] for across in grid(kernels)[:2])
+    slots = slots[..., some] if slots.shape[-1] > 1 else slots
+    side = np.sqrt(slots * kernels.tile_n[some] / kernels.tile_m[some])
+    patch_m = np.maximum(np.minimum(np.floor(side), across_m), 1.0)
+    patch_n = np.maximum(np.minimum(np.floor(slots / patch_m), across_n), 1.0)
+    a_bytes, b_bytes = kernels.a_bytes[some], kernels.b_bytes[some]
+    again_a = np.where(a_bytes > kept, a_bytes, 0.0) * (np.ceil(across_n / patch_n) - 1.0)
+    again_b = np.where(b_bytes > kept, b_bytes, 0.0) * (np.ceil(across_m / patch_m) - 1.0)
+    return np.asarray(again_a + again_b)

@@ -70,8 +70,8 @@ class Gpu:
         """The fastest multiply-accumulate rate [FMA/clk/SM] for operands of `precision`.
 
         Narrow storage without an arithmetic unit of its own runs on the fp32 pipe (half storage, single arithmetic).
-        `half` is fp16 that must be multiplied as such, however slow. Raises Unsupported for half, fp8 and int8 where no unit
-        takes them.
+        `half` is fp16 that must be multiplied as such, however slow, `dp4a` int8 outside tensor cores. Raises Unsupported for
+        half, fp8, int8 and dp4a where no unit takes them.
         """
         candidates = {
             "fp64": (self.rate.fp64,),
@@ -82,6 +82,7 @@ class Gpu:
             "bf16": (self.rate.tensor_bf16, self.rate.fp32),
             "fp8": (self.rate.tensor_fp8,),
             "int8": (self.rate.tensor_int8, self.rate.int8),
+            "dp4a": (self.rate.int8,),
         }.get(precision)
         if candidates is None:
             raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")

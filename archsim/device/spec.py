@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.form import EntryForm, HeaderForm, StatedForm
@@ -19,6 +20,9 @@ from archsim.errors import InputError, MissingFile, UnknownName, nearest
 from archsim.files import read_text
 from archsim.form import problems_of
 from archsim.quantity import COUNT, TEXT, parse, show
+
+if TYPE_CHECKING:
+    from archsim.device.part import Number
 
 SCHEMA = 1
 SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
@@ -30,16 +34,24 @@ _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ 
 class Entry:
     """One value of a spec: `value` in the base unit (or a word), as `written`, with its source.
 
-    `kind` is datasheet, measured, derived or assumed; `set` marks a value that the user changed for a what-if.
+    `kind` is datasheet, measured, derived or assumed; `set` marks a value that the user changed for a what-if, which may be
+    an array of shape [D, 1].
     """
 
     key: str
-    value: float | str
+    value: Number | str
     written: str
     source: str
     kind: str
     note: str = ""
     clock: str = ""  # stated peaks only: the clock (base, boost, ...) at which the vendor states it
+
+    @property
+    def number(self) -> Number:
+        """The value of an entry that is no word."""
+        if isinstance(self.value, str):
+            raise ValueError(f"{self.key} is a word, {self.value!r}")
+        return self.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,22 +85,46 @@ class Spec:
         body = "\n".join(f"{key}={entry.value!r}" for key, entry in sorted(self.entries.items()))
         return hashlib.sha256(f"{self.identity.id}\n{body}".encode()).hexdigest()[:16]
 
-    def with_settings(self, settings: Mapping[str, str]) -> Spec:
-        """This spec with some values replaced: `{"memory.bandwidth": "51.2 GB/s"}`.
+    def with_settings(self, settings: Mapping[str, str], scales: Mapping[str, float] | None = None) -> Spec:
+        """This spec with some values replaced, `{"memory.bandwidth": "51.2 GB/s"}`, and then some scaled, `{"sm.count": 2.0}`.
 
         Raises UnknownName for a key that the device kind does not have, InputError for a value that does not fit it.
         """
         changed, problems = dict(self.entries), []
         for key, written in settings.items():
-            unit = unit_of(self.kind, key)
-            value, problem = _quantity(written, unit)
+            value, problem = _quantity(written, unit_of(self.kind, key))
             if problem is not None:
                 problems.append(f"{key}: {problem}")
             else:
                 changed[key] = Entry(key=key, value=value, written=written, source="set by the user", kind="set")
-        problems = problems or _missing(self.kind, changed) or _relations(self.kind, changed)
         if problems:
             raise InputError("--set", problems)
+        for key, factor in (scales or {}).items():
+            entry, problem = _scaled(changed.get(key), unit_of(self.kind, key), factor)
+            if entry is None:
+                problems.append(f"{key}: {problem}")
+            else:
+                changed[key] = entry
+        if problems:
+            raise InputError("--scale", problems)
+        problems = _missing(self.kind, changed) or _relations(self.kind, changed)
+        if problems:
+            raise InputError("--scale" if scales and not settings else "--set", problems)
+        return replace(self, entries=changed)
+
+    def with_values(self, values: Mapping[str, Number]) -> Spec:
+        """This spec with some numbers replaced, in base units, floats or [D, 1]. Ranges are the caller's to check.
+
+        Raises UnknownName for a key that the device kind does not have, InputError for a word and where a table is incomplete.
+        """
+        changed = dict(self.entries)
+        for key, value in values.items():
+            if unit_of(self.kind, key).unit == TEXT:
+                raise InputError(self.identity.id, f"{key}: is a word, not a number")
+            changed[key] = Entry(key=key, value=value, written="varied", source="set by the user", kind="set")
+        problems = _missing(self.kind, changed)
+        if problems:
+            raise InputError(self.identity.id, problems)
         return replace(self, entries=changed)
 
 
@@ -251,6 +287,20 @@ def _quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None
     return value, None if problem is None else f"{written} {problem}"
 
 
+def _scaled(entry: Entry | None, unit: Unit, factor: float) -> tuple[Entry | None, str]:
+    """An entry times a factor, or the reason why there is none."""
+    if entry is None or isinstance(entry.value, str):
+        return None, "has no number to scale on this device" if entry is None else "is a word, not a number"
+    value = float(entry.number) * factor
+    if unit.whole and math.isclose(value, round(value), rel_tol=1e-12):
+        value = float(round(value))
+    written = show(value, unit.unit, digits=6)
+    problem = unit.problem(value)
+    if problem is not None:
+        return None, f"{written}, {factor:g} times {entry.written}, {problem}"
+    return replace(entry, value=value, written=written, source=f"{factor:g} times {entry.written}", kind="set", note=""), ""
+
+
 def _like(written: float, unit: Unit) -> str:
     return show(float(written), unit.unit) if 0 < abs(written) < 1e30 else f"1 {unit.unit}"
 
@@ -266,7 +316,7 @@ def _missing(kind: str, found: Mapping[str, Entry], written: Collection[str] = (
 
 
 # Pairs (small, large): the first value may not exceed the second.
-_ORDER = {
+ORDER = {
     "gpu": [
         ("clock.base", "clock.boost"), ("sm.shared_memory_cta", "sm.shared_memory"), ("l1.sector", "l1.line"),
         ("l2.sector", "l2.line"), ("l1.line", "l1.size"), ("l2.line", "l2.size"), ("power.idle", "power.tdp"),
@@ -280,7 +330,7 @@ _ORDER = {
 
 def _relations(kind: str, found: Mapping[str, Entry]) -> list[str]:
     problems = []
-    for small, large in _ORDER[kind]:
+    for small, large in ORDER[kind]:
         low, high = found.get(small), found.get(large)
         if low and high and isinstance(low.value, float) and isinstance(high.value, float) and low.value > high.value:
             problems.append(f"{small}: {low.written} is more than {large} ({high.written})")

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.device import PRECISION_BYTES
 from archsim.errors import Unsupported
 from archsim.lower.context import Context
 from archsim.query import Query
-from archsim.run import Run, run
+from archsim.run import Run, on_tensor_cores, run
 from archsim.trace.trace import BoundOp
 
 # What a convolution would have to be like for an algorithm to run it; tried one by one, then together.
@@ -75,7 +75,8 @@ def _listed(query: Query, op: BoundOp) -> list[str]:
         return []
     device = query.spec.device
     context = Context(stack=query.stack, device_kind=device.kind, element=PRECISION_BYTES[query.precision], training=False,
-                      tensor=isinstance(device, Gpu) and device.has_tensor(query.precision))  # fmt: skip
+                      tensor=on_tensor_cores(query.stack, device, query.precision),
+                      architecture=device.identity.architecture)  # fmt: skip
     return list(context.algorithms(op.phase))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.cost.power import highest_clock, memory_family, node_energy, voltage
+from archsim.cost.power import TENSOR_WIDTH, highest_clock, memory_family, node_energy, voltage
 from archsim.device.device import Gpu
 from archsim.explain.equation import Equation, Quantities
 from archsim.query import Query
@@ -19,7 +19,7 @@ SAVED = Equation(name="saved", unit="W",
 MAC = {
     "gpu": Equation(name="mac", unit="J", text="node * (1 - energy.clock) * rate.fp32 / pipe * volt ** 2",
                     meaning="one multiply-accumulate of this format"),
-    "tensor": Equation(name="mac", unit="J", text="node * (1 - energy.clock) * rate.fp32 / pipe * energy.tensor * volt ** 2",
+    "tensor": Equation(name="mac", unit="J", text="node * (1 - energy.clock) * energy.tensor * width * volt ** 2",
                        meaning="one multiply-accumulate of this format on tensor cores"),
     "cpu": Equation(name="mac", unit="J", text="node * energy.core_mac * single / pipe * volt ** 2",
                     meaning="one multiply-accumulate of this format in a SIMD lane"),
@@ -69,6 +69,7 @@ def quantities(query: Query, speed: float, busy: float, overhead: float, work: d
     return {
         "speed": (speed, "Hz"), "highest": (_one(highest_clock(device)), "Hz"), "top": (top, "Hz"),
         "volt_top": (_one(voltage(top, device, constants)), "1"), "node": (_one(node_energy(device, constants)), "J"),
+        "width": (TENSOR_WIDTH.get(query.precision, 1.0), "1"),
         "pipe": (_one(device.pipe(arithmetic(query.stack, device, query.precision))), "FMA/clk"),
         "single": (_one(device.pipe("fp32")), "FMA/clk"), "limit": (_one(limit), "W"),
         "busy": (busy, "s"), "took": (busy + overhead, "s"),

@@ -188,7 +188,8 @@ def energy_steps(teller: Teller, v: int) -> tuple[Step, ...]:
     """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
     query, cost = teller.query, teller.cost
     launches = float(teller.kernels.repeat[v])
-    parts = {name: _at(part, v) for name, part in cost.energy.items()}
+    spent = teller.result.cost.variant_energy_j
+    parts = {name: _at(part, v) for name, part in spent.items()}
     work = {name: _at(value, v) for name, value in cost.work.items()}
     named = energy.quantities(query, _at(np.asarray(cost.clock), v), _at(cost.busy_s, v), _at(cost.overhead_s, v), work)
     traffic = {"dram_bytes": (_at(cost.dram_bytes, v), "B"), "l2_bytes": (_at(cost.cache_bytes, v), "B")}

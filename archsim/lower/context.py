@@ -64,7 +64,8 @@ class Context:
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""
         rules = self.stack.conv
-        return (rules.tensor if self.tensor and rules.tensor else rules.algorithms).get(phase, {})
+        general = rules.own.get(self.architecture, rules.algorithms)
+        return (rules.tensor if self.tensor and rules.tensor else general).get(phase, {})
 
     def passes(self, op: str, phase: str) -> Passes:
         """How often this stack reads and writes memory for a streaming op."""

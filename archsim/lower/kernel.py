@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from math import inf
 
@@ -97,7 +98,16 @@ _KERNEL_COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class Nest:
+    """Where the variants of some kernels belong: the option and the plan of each, [V], and the workspace of each option, [P]."""
+
+    option_of: Index
+    plan_of: Index
+    workspace: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Kernels:
     """The variants of all kernels of many plans as columns of length V, and how they nest.
 
@@ -156,6 +166,14 @@ class Kernels:
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
     updates: Array  # [O]
+
+    @cached_property
+    def nest(self) -> Nest:
+        """How variants, options and plans belong together."""
+        option = np.repeat(np.arange(len(self.options)), np.diff(self.option_start, append=len(self.kernels)))[self.kernel_of]
+        plan = np.repeat(np.arange(len(self.plan_start)), np.diff(self.plan_start, append=len(self.options)))[option]
+        workspace = np.array([option.workspace for option in self.options], dtype=float)
+        return Nest(option_of=option, plan_of=plan, workspace=workspace)
 
     @property
     def launches(self) -> Array:

@@ -60,6 +60,13 @@ def lower(
     context = Context(stack=stack, device_kind=device_kind, element=PRECISION_BYTES[precision], training=training,
                       tensor=_on_tensor_cores(device_kind, precision) if tensor is None else tensor,
                       architecture=architecture)  # fmt: skip
+    return _lowered(_Network(ops=tuple(ops), context=context))
+
+
+@lru_cache(maxsize=128)
+def _lowered(network: _Network) -> Lowered:
+    ops, context = network.ops, network.context
+    stack, device_kind = context.stack, context.device_kind
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of = []
@@ -76,11 +83,31 @@ def lower(
     if asked - set(stack.menus):
         raise InputError(f"stack {stack.id}", [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))])
     kernels = pack(plans, stack.menus, tiled=tiled)
-    return Lowered(ops=tuple(ops), kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
 
 
 def _on_tensor_cores(device_kind: str, precision: str) -> bool:
     return device_kind == "gpu" and precision in TENSOR_PRECISIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Network:
+    """The ops of a network in their context, equal to others if ops and stack are the very same."""
+
+    ops: tuple[BoundOp, ...]
+    context: Context
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Network) and self._key == other._key
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        context = self.context
+        return (id(self.ops), id(context.stack), context.device_kind, context.element, context.training, context.tensor,
+                context.architecture)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

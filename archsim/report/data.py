@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -51,11 +52,15 @@ def csv_text(estimate: Estimate) -> str:
                        [[estimate.network, estimate.hardware, estimate.batch, *row] for row in rows])  # fmt: skip
 
 
-def rows_as_csv(head: tuple[str, ...], rows: list[list[Any]]) -> str:
+def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:
+    """A head and rows as CSV."""
+    return csv_lines((head, *rows))
+
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
     """CSV with `\\n` line ends; text that a spreadsheet would run as a formula is made harmless."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(head)
     writer.writerows([[_harmless(cell) for cell in row] for row in rows])
     return buffer.getvalue()
 

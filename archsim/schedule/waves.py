@@ -6,6 +6,8 @@ bound of this resource has of that time. So a kernel alone runs exactly as the c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from archsim.cost.cost import Array, Cost
@@ -29,7 +31,7 @@ def phases_of(kernels: Kernels, cost: PlanCost, device: Device, power: bool = Fa
     if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
         return [(Phase(float(time)),) if time > 0 else () for time in cost.time_s[0]]
     columns = _columns(kernels, cost.variants, cost.choice.variant[0], device)
-    drawn = _drawn(cost.variants, cost.choice.variant[0]) if power else None
+    drawn = _drawn(cost.variants, cost.variant_energy_j, cost.choice.variant[0]) if power else None
     found = []
     for option in cost.option[0].tolist():
         first = int(kernels.option_start[option])
@@ -80,9 +82,9 @@ def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
     return phases
 
 
-def _drawn(cost: Cost, variant: Array) -> list[float]:
+def _drawn(cost: Cost, energy_j: Mapping[str, Array], variant: Array) -> list[float]:
     """Power of each kernel beyond the idle power of the device [W]."""
     time = np.broadcast_to(cost.busy_s + cost.overhead_s, np.atleast_2d(cost.busy_s).shape)[0][variant]
     energy = [np.broadcast_to(part, np.atleast_2d(cost.busy_s).shape)[0][variant]
-              for name, part in cost.energy.items() if name != "base"]  # fmt: skip
+              for name, part in energy_j.items() if name != "base"]  # fmt: skip
     return (np.sum(energy, axis=0) / time).tolist()  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder, read_text
 from archsim.form import problems_of
 from archsim.quantity import parse
-from archsim.stack.form import ConvForm, ConvPhase, MenuForm, PassesForm, StackForm
+from archsim.stack.form import ConvForm, ConvPhase, MenuForm, OwnKernelsForm, PassesForm, StackForm
 from archsim.stack.stack import Attention, Conv, Menu, Passes, Stack, Tile
 
 FOLDER = "traces/stacks"
@@ -94,7 +94,8 @@ def _build(place: Path | Traversable) -> Stack:
             most_packed=form.attention.most_packed,
         ),
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half, optimiser=form.optimiser,
+        window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half,
+        without_tensor=tuple(form.without_tensor), optimiser=form.optimiser,
         inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
         variants=form.variants, conv=conv, threaded_ops=tuple(form.threaded_ops), loops=form.loops, waiting=form.waiting,
         vectorised=form.vectorised, packing=form.packing, gather_clocks=form.gather_clocks, grain=form.grain,
@@ -126,7 +127,8 @@ def _size(key: str, written: str) -> float:
 def _conv(form: ConvForm) -> Conv:
     limit = float("inf") if form.workspace_limit is None else _size("conv.workspace_limit", form.workspace_limit)
     return Conv(
-        algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without), workspace_limit=limit,
+        algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without),
+        own={name: _own(form, rule) for name, rule in form.own.items()}, workspace_limit=limit,
         grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
         unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, barrier=form.barrier,
         winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]),
@@ -137,6 +139,13 @@ def _conv(form: ConvForm) -> Conv:
 def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[str]) -> dict[str, dict[str, str]]:
     """The algorithms of a library that a framework lets run."""
     return {str(phase): {name: c for name, c in rows.items() if name not in without} for phase, rows in table.items()}
+
+
+def _own(form: ConvForm, rule: OwnKernelsForm) -> dict[str, dict[str, str]]:
+    """The algorithms on an architecture with kernels of its own."""
+    allowed = _allowed(form.algorithms, {*form.without, *rule.without})
+    changed = {str(phase): rows for phase, rows in rule.algorithms.items()}
+    return {phase: {name: changed.get(phase, {}).get(name, c) for name, c in rows.items()} for phase, rows in allowed.items()}
 
 
 def _menu(form: MenuForm) -> Menu:

@@ -49,11 +49,20 @@ class PassesForm(Form):
     launches: Annotated[int, Field(ge=0)] = 1
 
 
+class OwnKernelsForm(Form):
+    """What differs on one architecture: the constants of some algorithms, and algorithms that have no kernel for it."""
+
+    algorithms: dict[ConvPhase, dict[Word, Word]] = {}
+    without: list[Word] = []
+    source: Word
+
+
 class ConvForm(Form):
     """How convolutions run."""
 
     algorithms: dict[ConvPhase, dict[Word, Word]]
     tensor: dict[ConvPhase, dict[Word, Word]] = {}
+    own: dict[Word, OwnKernelsForm] = {}
     without: list[Word] = []
     workspace_limit: Word | None = None
     grouped: Literal["sequential", "batched"] = "sequential"
@@ -110,6 +119,7 @@ class StackForm(Form):
     window_slots: Annotated[float, Field(ge=0)] = 0.0
     linear_bias: Literal["separate", "fused"] = "separate"
     half: Literal["storage", "native"] = "storage"
+    without_tensor: list[Word] = []
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
     input_copies: Annotated[int, Field(ge=0)] = 1

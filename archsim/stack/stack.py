@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,8 @@ class Conv:
     """How the stack convolves.
 
     `algorithms` maps a phase to {algorithm: name of its efficiency constant}; every algorithm whose workspace fits
-    `workspace_limit` is a candidate. `tensor` is the same for tensor cores, empty where they take the same algorithms.
+    `workspace_limit` is a candidate. `tensor` is the same for tensor cores, empty where they take the same algorithms;
+    `own` is the same for architectures that the library has kernels of their own for.
     `grouped` is how groups run: one after the other, or as one batched kernel. `layout_copies` says which convolutions
     are surrounded by copies into the library's layout. Unfolding takes `unfold_flop` operations of index arithmetic for
     each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
@@ -67,6 +71,7 @@ class Conv:
 
     algorithms: Mapping[str, Mapping[str, str]]
     tensor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     workspace_limit: float = float("inf")
     grouped: str = "sequential"
     bias: str = "separate"
@@ -128,6 +133,7 @@ class Stack:
     recurrent_launches: int = 2  # per time step and layer
     window_slots: float = 0.0  # issue slots for one value of a window (pooling, LRN): bounds, address, comparison
     linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
+    without_tensor: tuple[str, ...] = ()  # formats that it multiplies outside tensor cores, whatever the chip has
     half: str = "storage"  # fp16 without fast units: "storage": multiplied as fp32, "native": multiplied as fp16 all the same
     optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
     variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
@@ -142,6 +148,6 @@ class Stack:
     in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
     graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
 
-    def usual_threads(self, cores: int, hardware: int) -> int:
+    def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores

@@ -11,8 +11,9 @@ import numpy as np
 from archsim.cost.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.power import memory_family
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Device
 from archsim.errors import ArchsimError, MissingExtra
+from archsim.run import on_tensor_cores
 from archsim.validate.case import Case, with_power
 from archsim.validate.predict import Group, evaluate, prepare
 
@@ -238,7 +239,7 @@ def _influences(name: str, group: Group) -> bool:
     if rest.startswith("cublas"):
         return False
     if rest == "tensor_prologue_clk":
-        return isinstance(device, Gpu) and device.has_tensor(case.precision)
+        return on_tensor_cores(case.stack, device, case.precision)
     if rest in ("prologue_clk", "between_s") and family != "gemm":
         column = group.lowered.kernels.exps if family == "attention" else group.lowered.kernels.single
         return device.kind == "gpu" and bool(np.any(column > 0))

@@ -14,12 +14,12 @@ import numpy as np
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.device.device import Cpu, Gpu
+from archsim.device.device import Cpu
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
 from archsim.query import clock_of, highest_clock_of, limit_of
-from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, op_energy, spread
+from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, op_energy, spread
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.validate.case import Case
@@ -62,7 +62,7 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     device = first.spec.device
     networks = {id(case.ops): case.ops for case in cases}
     ops = [op for network in networks.values() for op in network]
-    tensor = isinstance(device, Gpu) and device.has_tensor(first.precision)
+    tensor = on_tensor_cores(first.stack, device, first.precision)
     lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training, tensor,
                     device.identity.architecture)  # fmt: skip
     plans, begin = {}, 0

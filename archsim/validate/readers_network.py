@@ -27,18 +27,18 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     devices = integer(cells, "devices", 1)
     if devices != 1:
         raise Refused(f"{devices} devices: several devices are not modelled")
-    if cells.get("seq_len") or cells.get("out_len"):
-        raise Refused("sequence lengths are not modelled")
+    if cells.get("out_len"):
+        raise Refused("the generation of tokens one by one is not modelled")
     script = protocol(cells["source"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
     found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
-    clock = cells.get("clock_mhz")
     framework = found.stack.framework
     ran = script.task(task, name, framework)
     samples = script.samples(batch, name, framework)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
-    ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework))
+    tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
+    ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     alone = cells.get("op", "")
     return [
@@ -47,7 +47,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
             ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
             precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
-            clock=float(clock) * 1e6 if clock else None, file=file,
+            clock=_clock(cells, script), file=file,
         )
     ]  # fmt: skip
 
@@ -67,6 +67,12 @@ def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
         absent = sorted(set(wanted) - {op.name for op in found})
         raise Refused(f"the network has no op {', '.join(absent)}")
     return found
+
+
+def _clock(cells: Mapping[str, str], script: Protocol) -> float | None:
+    """The core clock [Hz] of a row, or that at which its source ran all of this hardware."""
+    written = cells.get("clock_mhz") or script.clocks.get(cells["hardware"])
+    return float(written) * 1e6 if written else None
 
 
 def _threads(cells: Mapping[str, str], script: Protocol) -> int | None:

@@ -140,6 +140,8 @@ def _network(work: Work, batch: int, tokens: int | None) -> tuple[BoundOp, ...] 
         others = [symbol for symbol in trace.unsized if symbol != "N"]
         if others:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
+        if tokens is not None and "T" not in trace.free_symbols:
+            return f"network {graph!r} takes no sequences of a length that can be set"
         sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
         return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols}).ops
     except (ArchsimError, ValueError) as error:

@@ -13,14 +13,14 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # Each row may import itself and the rows above it.
 ORDER = (
-    ("errors", "quantity", "files", "form"),
+    ("errors", "quantity", "files", "form", "later"),
     ("trace", "device", "stack", "corpus", "host"),
     ("machine",),
     ("readers", "lower"),
     ("cost", "cache"),
     ("schedule",),
     ("fidelity",),
-    ("query", "run", "footprint"),
+    ("query", "run", "footprint", "unmoved"),
     ("answer", "explain"),
     ("study", "validate", "measure", "simulate"),
     ("report",),
@@ -29,7 +29,8 @@ ORDER = (
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # Upward all the same, inside a function: an estimate in a notebook shows itself.
 EXCEPTIONS = {("answer", "archsim.report.notebook")}
-HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml"}
+HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
+         "distributed", "dask", "pyarrow"}
 LONGEST = 400
 MODEL = ("lower", "cost", "cache", "schedule")
 # The calibration file, the trace of a program, and whether numba is there: read here, and nowhere else in the model.

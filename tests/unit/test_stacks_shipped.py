@@ -32,6 +32,7 @@ PROMISED = [
     "torch7-cudnn7.0",
     "tensorflow-cudnn4",
     "tensorflow-cudnn5.1",
+    "tensorflow-cudnn5.1-feed",
     "tensorflow-cudnn7.0",
     "tensorflow-cudnn7.1",
     "tensorflow-cudnn7.4",
@@ -77,7 +78,7 @@ DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v10
 
 def constants_of(stack: Stack) -> set[str]:
     """The names of constants that a stack's file mentions."""
-    tables = (stack.conv.algorithms, stack.conv.tensor)
+    tables = (stack.conv.algorithms, stack.conv.tensor, *stack.conv.own.values())
     algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
     return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.update_host} - {""})
 
@@ -138,6 +139,7 @@ def test_every_table_names_a_source_of_its_file_or_of_one_it_inherits() -> None:
     for place in folder().glob("*.toml"):
         document = catalog._merged(place)
         tables = [document.get("conv", {}), *document.get("menus", {}).values()]
+        tables += document.get("conv", {}).get("own", {}).values()
         used = {table["source"] for table in tables if "source" in table}
         assert used <= set(document.get("sources", {})), place.name
 
@@ -159,7 +161,7 @@ def test_tensorrt_does_not_train(name: str) -> None:
 
 def test_inherited_tables_merge() -> None:
     pair, framework, library = (
-        catalog._merged(folder() / f"{n}.toml") for n in ("tensorflow-cudnn5.1", "tensorflow", "cudnn5.1")
+        catalog._merged(folder() / f"{n}.toml") for n in ("tensorflow-cudnn5.1-feed", "tensorflow", "cudnn5.1")
     )
     assert pair["conv"]["workspace_limit"] == framework["conv"]["workspace_limit"]  # from the framework
     assert pair["conv"]["algorithms"] == library["conv"]["algorithms"]  # from the library
@@ -169,9 +171,23 @@ def test_inherited_tables_merge() -> None:
 
 
 def test_a_framework_can_refuse_an_algorithm_of_its_library() -> None:
-    forward = catalog.find("tensorflow-cudnn5.1").conv.algorithms["forward"]
+    forward = catalog.find("tensorflow-cudnn5.1-feed").conv.algorithms["forward"]
     assert "winograd_nonfused" not in forward
     assert "winograd_nonfused" in catalog.find("torch7-cudnn5.1").conv.algorithms["forward"]
+
+
+@pytest.mark.parametrize("name", ["torch7-cudnn3", "caffe-cudnn4", "torch7-cudnn5.0", "torch7-cudnn5.1", "caffe-cudnn7.1"])
+def test_cudnn_keeps_its_compiled_kernels_on_kepler(name: str) -> None:
+    """Kernels in the machine language of Maxwell do not run there; the frequency domain and transforms apart do."""
+    conv = catalog.find(name).conv
+    forward, general = conv.own["kepler"]["forward"], conv.algorithms["forward"]
+    assert forward["implicit_gemm"] == "conv.cudnn1" != general["implicit_gemm"]
+    assert set(general) - set(forward) == {"winograd"} & set(general)
+    assert conv.own["kepler"]["backward_filter"]["implicit_gemm"] == "conv.cudnn1.filter"
+
+
+def test_a_framework_refuses_an_algorithm_on_every_architecture() -> None:
+    assert "fft_tiling" not in catalog.find("tensorflow-cudnn5.1").conv.own["kepler"]["forward"]
 
 
 @pytest.mark.parametrize(

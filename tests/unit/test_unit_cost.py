@@ -557,6 +557,14 @@ def test_a_narrow_pipe_spends_half_per_operation() -> None:
     assert wide == pytest.approx(2 * narrow)
 
 
+def test_operands_of_tensor_cores_cost_as_they_are_wide() -> None:
+    device, constants = catalog.find("h100_sxm5_80gb").device, default()
+    node = node_energy(device, constants)
+    wide, usual, narrow = (mac_energy(device, precision, np.ones(1), node, constants) for precision in ("tf32", "fp16", "fp8"))
+    assert wide == pytest.approx(2 * usual)
+    assert usual == pytest.approx(2 * narrow)
+
+
 def test_tensor_cores_spend_less_per_operation_and_more_per_clock() -> None:
     device, constants = catalog.find("h100_sxm5_80gb").device, default()
     node = node_energy(device, constants)

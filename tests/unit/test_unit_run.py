@@ -9,7 +9,7 @@ import pytest
 from archsim.cost.constants import default
 from archsim.device import catalog as devices
 from archsim.query import ask
-from archsim.run import feed_time, input_bytes, run
+from archsim.run import arithmetic, feed_time, input_bytes, on_tensor_cores, run
 from archsim.stack import catalog as stacks
 
 
@@ -17,6 +17,23 @@ def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
     assert input_bytes(ask("alexnet", "gtx_1080", batch=2).trace.ops) == 4 * 2 * 3 * 227 * 227
     assert input_bytes(ask("alexnet", "gtx_1080", batch=2, task="training_step").trace.ops) == 4 * 2 * 3 * 227 * 227
     assert input_bytes(ask("lstm_ptb", "gtx_1080", batch=2).trace.ops) == 4 * 32 * 2
+
+
+@pytest.mark.parametrize(
+    ("stack", "hw", "precision", "as_", "tensor"),
+    [
+        ("pytorch-cudnn7.6", "tesla_t4", "int8", "dp4a", False),
+        ("pytorch-2", "tesla_t4", "int8", "int8", True),
+        ("pytorch-cudnn7.6", "tesla_t4", "fp16", "fp16", True),
+        ("pytorch-cudnn7.6", "gtx_1080", "int8", "dp4a", False),
+        ("caffe-cudnn5.1", "gtx_1080", "fp16", "half", False),
+        ("caffe-cudnn5.1", "titan_x_maxwell", "fp16", "fp16", False),
+    ],
+)
+def test_the_stack_says_where_operands_are_multiplied(stack: str, hw: str, precision: str, as_: str, tensor: bool) -> None:
+    found, device = stacks.find(stack), devices.find(hw).device
+    assert arithmetic(found, device, precision) == as_
+    assert on_tensor_cores(found, device, precision) is tensor
 
 
 def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:

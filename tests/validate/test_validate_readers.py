@@ -64,6 +64,24 @@ def test_a_case_is_timed_as_its_source_says(write: Write) -> None:
     assert not any(op.kind.op == "lrn" for case in cases for op in case.ops)  # the graph without normalisation
 
 
+def test_a_source_can_say_at_which_clock_a_card_ran(write: Write) -> None:
+    words = {"source": "shi2016_t7", "task": "training_step", "stack": "tensorflow-cudnn5.1"}
+    said, written, other = [network(**words, **more) for more in
+                            ({"hardware": "tesla_k80"}, {"hardware": "tesla_k80", "clock_mhz": "875"}, {})]  # fmt: skip
+    cases, _ = rows(write, HEAD, said, written, other)
+    assert [case.clock for case in cases] == [562e6, 875e6, None]
+    assert {case.stack_id for case in cases} == {"tensorflow-cudnn5.1-feed"}  # what its scripts do with the images
+
+
+def test_sequences_have_the_length_that_a_row_gives(write: Write) -> None:
+    words = {"network": "bert_base", "hardware": "tesla_t4", "stack": "pytorch-2"}
+    cells = [network(**words) | {"seq_len": "384"}, network(**words), network() | {"seq_len": "384"},
+             network(**words) | {"out_len": "16"}]  # fmt: skip
+    cases, skips = rows(write, HEAD + ",seq_len,out_len", *cells)
+    assert [case.ops[0].input_shapes[0] for case in cases] == [(16, 384), (16, 128)]
+    assert ["takes no sequences" in skips[0].reason, "one by one" in skips[1].reason] == [True, True]
+
+
 def test_equal_cells_share_their_ops(write: Write) -> None:
     cases, _ = rows(write, HEAD, network(), network(hardware="tesla_k80"), network(batch="17"))
     assert cases[0].ops is cases[1].ops

@@ -1,0 +1,183 @@
+"""`archsim sweep`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archsim.cli.options import choices, names, setting_options
+
+if TYPE_CHECKING:
+
+    from archsim.query import Query
+    from archsim.study.space import Space
+    from archsim.study.sweep import Chunk
+
+MANY = 5_000_000  # points that are computed without a question
+
+
+@click.command("sweep")
+@click.option("--net", required=True, help="Networks or trace files, separated by commas.")
+@click.option("--hw", required=True, help="Devices or spec files, separated by commas: the machines to start from.")
+@click.option("--vary", multiple=True, metavar="KEY=VALUES",
+              help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")  # fmt: skip
+@click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
+              help="A spec key that follows a knob in proportion, or to a power: l2.bandwidth=sm.count.")  # fmt: skip
+@click.option("--sample", type=click.IntRange(min=1), default=None, metavar="N",
+              help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Which Latin hypercube.")
+@setting_options
+@click.option("--out", default=None, metavar="FILE",
+              help="Where results go: a file of SQLite, or .csv or .parquet; CSV on standard output if not given.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with the sweep that FILE holds the beginning of.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes that compute.")
+@click.option("--scheduler", default=None, metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
+@click.option("--yes", is_flag=True, help="Do not ask about very many points.")
+def command(
+    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: str | None,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Machines that do not exist: every combination of the values of some knobs, or a sample of them.
+
+    Knobs are the keys that `archsim show hw` prints, and batch, seq_len, clock, power_limit, threads, precision, task and stack.
+    A sweep can be killed at any moment; the same command with --resume goes on.
+
+    \b
+    Examples:
+      archsim sweep --net alexnet --hw gtx_1080 --vary memory.bandwidth=100GB/s:1TB/s:4log --vary batch=1,16
+      archsim sweep --net alexnet,vgg_16 --hw gtx_1080 --vary sm.count=8:160:8 --link l2.bandwidth=sm.count --out study.sqlite
+      archsim sweep --net resnet_50 --hw titan_x_pascal --vary memory.bandwidth=100GB/s:2TB/s:log --vary sm.count=8:160
+          --sample 1000 --seed 1 --batch 16 --workers 2 --out study.csv
+    """
+    if resume and out is None:
+        raise click.UsageError("--resume needs the --out that it goes on with")
+    if scheduler is not None and workers > 1:
+        raise click.UsageError("--workers are processes of this machine, --scheduler is a cluster; choose one")
+    space, queries = _space(net, hw, vary, links, sample, seed, given)
+    _ask_about(space, queries, yes)
+    _tell_about(space, queries)
+    if out is None:
+        _to_stdout(space, queries, workers, scheduler)
+    else:
+        _to_file(out, space, queries, workers, scheduler, resume)
+
+
+def _space(
+    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
+) -> tuple[Space, list[Query]]:
+    """The points that the options ask for, and the questions at their bases."""
+    from archsim.query import find_device
+    from archsim.study.axis import axis_of
+    from archsim.study.link import link_of
+    from archsim.study.space import Space
+
+    nets, hws = list(dict.fromkeys(names(net))), list(dict.fromkeys(names(hw)))
+    if not nets or not hws:
+        raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
+    kinds = {name: find_device(name, None).kind for name in hws}
+    asked = choices(**given)
+    threads = asked.pop("threads")
+    axes = tuple([axis_of(text, kinds[hws[0]]) for text in vary])
+    bases = tuple([{"net": n, "hw": h} | ({"threads": threads} if kinds[h] == "cpu" else {}) for n in nets for h in hws])
+    varied = tuple([axis.knob for axis in axes])
+    found = Space(bases=bases, asked=asked, axes=axes, links=tuple([link_of(text, varied) for text in links]),
+                  sample=sample or 0, seed=seed)  # fmt: skip
+    return found, found.checked()
+
+
+def _ask_about(space: Space, queries: list[Query], yes: bool) -> None:
+    """Refuse very many points unless the user has said yes; says how long they would take."""
+    if space.count <= MANY or yes:
+        return
+    from archsim.study.sweep import pace
+
+    rate = pace(space, queries[0])
+    raise click.UsageError(f"{space.count:,} points would take about {_duration(space.count / rate)} on one core and "
+                           f"{space.count * 150 / 1e9:,.0f} GB; --sample N takes some of them, --yes goes on")  # fmt: skip
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _tell_about(space: Space, queries: list[Query]) -> None:
+    from archsim.study.sweep import idle_knobs
+
+    for knob, where in idle_knobs(space, queries).items():
+        on = "" if len(where) == len(queries) else f" on {', '.join(dict.fromkeys(where))}"
+        click.echo(f"archsim: {knob} changes no output{on}", err=True)
+
+
+def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
+    from archsim.study import crew
+    from archsim.study.sweep import here
+
+    if scheduler is not None:
+        return crew.over_cluster(space, numbers, scheduler)
+    return crew.over_processes(space, numbers, workers) if workers > 1 else here(space, numbers)
+
+
+def _to_stdout(space: Space, queries: list[Query], workers: int, scheduler: str | None) -> None:
+    from archsim.report.data import csv_lines
+    from archsim.study.sweep import names as column_names
+    from archsim.study.sweep import rows
+
+    click.echo(csv_lines([tuple(column_names(space, queries[0].spec.kind))]), nl=False)
+    for chunk in _chunks(space, range(space.parts), workers, scheduler):
+        click.echo(csv_lines(rows(chunk, space)), nl=False)
+
+
+def _to_file(out: str, space: Space, queries: list[Query], workers: int, scheduler: str | None, resume: bool) -> None:
+    from pathlib import Path
+
+    from archsim.cli.progress import Progress
+    from archsim.report.sweep import FORMATS, export, summary
+    from archsim.study.store import opened
+
+    path = Path(out)
+    kept = path
+    if path.suffix in FORMATS:
+        FORMATS[path.suffix].check(path)
+        kept = path.with_name(f"{path.name}.partial")
+    record = space.record(queries)
+    with opened(kept, space, record, queries[0].spec.kind, resume) as store:
+        before = store.count
+        pace = _Pace(before, space.count)
+        try:
+            with Progress() as tell:
+                for chunk in _chunks(space, range(space.part_at(before), space.parts), workers, scheduler):
+                    store.append(chunk)
+                    tell(pace.line(store.count))
+        except KeyboardInterrupt:
+            click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
+            raise
+        if kept != path:
+            export(store, path)
+        text = summary(store)
+    if kept != path:
+        kept.unlink()
+    click.echo(text)
+    click.echo(f"archsim: wrote {space.count:,} points to {path}", err=True)
+
+
+class _Pace:
+    """How fast points come, and what that means for the rest."""
+
+    def __init__(self, start: int, count: int) -> None:
+        import time
+
+        self._clock = time.monotonic
+        self._start, self._count, self._began = start, count, self._clock()
+
+    def line(self, done: int) -> str:
+        """The line of a progress bar."""
+        rate = (done - self._start) / max(self._clock() - self._began, 1e-9)
+        filled = 20 * done // self._count
+        bar = "#" * filled + "-" * (20 - filled)
+        return (f"[{bar}] {done:,} of {self._count:,} points, {rate:,.0f} points/s, "
+                f"{_duration((self._count - done) / max(rate, 1e-9))} left")  # fmt: skip

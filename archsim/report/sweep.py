@@ -1,0 +1,127 @@
+"""A sweep for others: as CSV or Parquet beside its provenance, and in a few lines for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from archsim.errors import InputError, MissingExtra
+from archsim.quantity import show
+from archsim.report.data import csv_lines
+from archsim.report.text import clean, table
+from archsim.study.knob import SIZES, WORDS
+from archsim.study.store import Store
+
+BATCH = 1 << 16  # rows that are held at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A kind of file that a sweep can be written as."""
+
+    write: Callable[[Store, IO[bytes]], None]
+    extra: str = ""
+    module: str = ""
+
+    def check(self, path: Path) -> None:
+        """Raises MissingExtra where its package is absent, InputError where the file is there already."""
+        import importlib.util
+
+        if self.module and importlib.util.find_spec(self.module) is None:
+            raise MissingExtra(f"a {path.suffix} file", self.extra)
+        if path.exists():
+            raise InputError(str(path), "is there already; name another file")
+
+
+def _csv(store: Store, stream: IO[bytes]) -> None:
+    stream.write(csv_lines([tuple(store.columns)]).encode())
+    rows = store.read(rest="ORDER BY point")
+    while block := list(islice(rows, BATCH)):
+        stream.write(csv_lines(block).encode())
+
+
+def _parquet(store: Store, stream: IO[bytes]) -> None:
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    types = {name: arrow.string() if unit == "text" else arrow.int64() if name in store.whole else arrow.float64()
+             for name, unit in store.columns.items()}  # fmt: skip
+    about = {"archsim": json.dumps(store.about())}
+    schema = arrow.schema(list(types.items()), metadata=about)
+    rows = store.read(rest="ORDER BY point")
+    with parquet.ParquetWriter(stream, schema) as writer:
+        while block := list(islice(rows, BATCH)):
+            columns = zip(zip(*block, strict=True), types.values(), strict=True)
+            arrays = [arrow.array(column, type=kind) for column, kind in columns]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+FORMATS = {".csv": Format(write=_csv), ".parquet": Format(write=_parquet, extra="data", module="pyarrow")}
+
+
+def export(store: Store, path: Path) -> None:
+    """Write a finished sweep as what the ending of `path` says; a CSV has its provenance beside it, in `PATH.json`.
+
+    Raises InputError where it cannot be written; then nothing is there.
+    """
+    with _whole(path) as stream:
+        FORMATS[path.suffix].write(store, stream)
+    if path.suffix == ".csv":
+        with _whole(path.with_name(f"{path.name}.json")) as stream:
+            stream.write((json.dumps(store.about(), indent=2) + "\n").encode())
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name when all of it is on the disk."""
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be written ({error.strerror or error})") from None
+    finally:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def summary(store: Store) -> str:
+    """How many points there are, how many are no machine, and the best of them."""
+    knobs = [name for name in store.columns if name in store.space.knobs]
+    wanted = ("network", "hardware", *knobs, "latency_s", "throughput_per_s", "power_w", "energy_j")
+    chosen = ", ".join(f'"{name}"' for name in wanted)
+    rows = []
+    for title, order in (
+        ("fastest", "latency_s"), ("most per second", "throughput_per_s DESC"), ("least energy", "energy_j"),
+        ("most per watt", "throughput_per_w DESC"),
+    ):  # fmt: skip
+        for row in store.read(chosen, f"WHERE fits = 1 AND problem IS NULL ORDER BY {order}, point LIMIT 1"):
+            rows.append((title, *_shown(row, knobs, store)))
+    ((wrong,),) = store.read("count(*)", "WHERE problem IS NOT NULL")
+    ((beyond,),) = store.read("count(*)", "WHERE fits = 0")
+    text = f"{store.count:,} points" + (f", {wrong:,} of them no machine or not modelled" if wrong else "")
+    text += f", {beyond:,} of them beyond the memory" if beyond else ""
+    for problem, times in store.read("problem, count(*)", "WHERE problem IS NOT NULL GROUP BY problem ORDER BY 2 DESC LIMIT 3"):
+        text += f"\n  {times:,} x {clean(problem)}"
+    head = ("best", "network", "device", *knobs, "latency", "per second", "power", "energy")
+    return f"{text}\n\n{table(head, rows, left=3)}" if rows else text
+
+
+def _shown(row: tuple[Any, ...], knobs: list[str], store: Store) -> tuple[str, ...]:
+    network, hardware, *rest = row
+    values, (latency, rate, power, energy) = rest[: len(knobs)], rest[len(knobs) :]
+    shown = [clean(str(value)) if knob in WORDS else f"{value:g}" if knob in SIZES else show(value, store.columns[knob])
+             for knob, value in zip(knobs, values, strict=True)]  # fmt: skip
+    return (clean(network), clean(hardware), *shown, show(latency, "s"), f"{rate:,.4g}", show(power, "W"), show(energy, "J"))

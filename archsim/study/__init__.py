@@ -1,0 +1,1 @@
+"""Studies: many machines, networks and settings at once, and what changes between them."""

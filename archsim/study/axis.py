@@ -1,0 +1,176 @@
+"""Axes: the values that one knob takes, from what a user writes.
+
+    memory.bandwidth=100GB/s:1TB/s:50log   50 values, equal ratios          batch=1:256:x2       each twice the one before
+    memory.bandwidth=100GB/s:1TB/s:10lin   10 values, equal differences     sm.count=8:160:8     in steps of 8
+    memory.bandwidth=100GB/s:1TB/s[:log]   any value between (samples)      precision=fp32,fp16  a list
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.device.part import Unit
+from archsim.errors import ArchsimError
+from archsim.quantity import COUNT, parse, show
+from archsim.study.knob import WORDS, meaning
+
+MOST_VALUES = 10_000_000  # of one axis; they are held in memory
+T = TypeVar("T", float, str)
+_COUNTED = re.compile(r"(\d{1,9})(log|lin)\Z")
+
+
+class BadAxis(ArchsimError):
+    """What to vary cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """The values of a knob: `values`, or any number from `low` to `high` (by ratio if `log`) where there are none."""
+
+    knob: str
+    written: str
+    values: tuple[float | str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    whole: bool = False
+
+    @property
+    def words(self) -> bool:
+        """Whether its values are words."""
+        return self.knob in WORDS
+
+    def picked(self, index: Array) -> Array:
+        """The values at positions of its list, [D]."""
+        return np.asarray(self.values)[index.astype(np.intp)]
+
+    def drawn(self, share: Array) -> Array:
+        """The values at shares in [0, 1) of the axis, [D]: so far along the list or the range."""
+        if self.values:
+            return self.picked(np.floor(share * len(self.values)))
+        if self.log:
+            value = self.low * (self.high / self.low) ** share
+            return np.clip(np.round(value) if self.whole else value, self.low, self.high)
+        if self.whole:
+            return np.asarray(np.floor(self.low + share * (self.high - self.low + 1.0)))
+        return np.asarray(self.low + share * (self.high - self.low))
+
+
+def axis_of(text: str, kind: str) -> Axis:
+    """The axis that `KEY=VALUES` describes for a kind of device. Raises BadAxis or UnknownName."""
+    knob, separator, written = (part.strip() for part in text.partition("="))
+    if not separator or not knob or not written:
+        raise BadAxis(f"{text!r} is not KEY=VALUES, like memory.bandwidth=100GB/s:1TB/s:50log or batch=1,4,16")
+    if knob in WORDS:
+        return Axis(knob=knob, written=written, values=_list(knob, written))
+    unit = meaning(kind, knob)
+    if ":" not in written:
+        values = tuple([_number(knob, word, unit) for word in _list(knob, written)])
+        return Axis(knob=knob, written=written, values=_distinct(knob, values), whole=unit.whole)
+    parts = [part.strip() for part in written.split(":")]
+    if len(parts) > 3:
+        raise BadAxis(f"{knob}: {written!r} has more than FROM:TO:STEP")
+    low, high = _number(knob, parts[0], unit), _number(knob, parts[1], unit)
+    if low > high:
+        raise BadAxis(f"{knob}: the range {parts[0]}:{parts[1]} runs backwards; write the smaller value first")
+    step = parts[2] if len(parts) == 3 else ""
+    if step in ("", "log", "lin"):
+        if low <= 0 and step == "log":
+            raise BadAxis(f"{knob}: a range of ratios must begin above 0")
+        return Axis(knob=knob, written=written, low=low, high=high, log=step == "log", whole=unit.whole)
+    return Axis(knob=knob, written=written, values=_steps(knob, low, high, step, unit), whole=unit.whole)
+
+
+def _list(knob: str, written: str) -> tuple[str, ...]:
+    words = tuple([word.strip() for word in written.split(",")])
+    if not all(words):
+        raise BadAxis(f"{knob}: the list {written!r} has an empty place")
+    return _distinct(knob, words)
+
+
+def _distinct(knob: str, values: tuple[T, ...]) -> tuple[T, ...]:
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise BadAxis(f"{knob}: {twice} stands in the list twice")
+    return values
+
+
+def _number(knob: str, written: str, unit: Unit) -> float:
+    try:
+        value = parse(written, unit.unit)
+    except ValueError as error:
+        raise BadAxis(f"{knob}: {error}") from None
+    problem = unit.problem(value)
+    if problem is not None:
+        raise BadAxis(f"{knob}: {written} {problem}")
+    return value
+
+
+def _steps(knob: str, low: float, high: float, step: str, unit: Unit) -> tuple[float, ...]:
+    """The values of a range with a step, a factor or a number of values; `high` is one of them where the steps hit it."""
+    counted = _COUNTED.match(step)
+    if counted:
+        values = _counted(knob, low, high, int(counted[1]), counted[2])
+    elif step.startswith("x"):
+        values = _multiplied(knob, low, high, step)
+    else:
+        try:
+            size = parse(step, unit.unit)
+        except ValueError as error:
+            hint = "a step like the ends, a factor like x2, or a number of values like 50log or 20lin"
+            raise BadAxis(f"{knob}: {error}; a range ends with {hint}") from None
+        if size <= 0:
+            raise BadAxis(f"{knob}: the step {step} must be more than 0")
+        count = math.floor((high - low) / size * (1 + 1e-12)) + 1
+        _check_count(knob, count)
+        values = np.asarray(low + size * np.arange(count), dtype=float)
+    if unit.whole:
+        values = np.unique(np.round(values))
+    return tuple(values.tolist())
+
+
+def _counted(knob: str, low: float, high: float, count: int, how: str) -> Array:
+    _check_count(knob, count)
+    if count == 0:
+        raise BadAxis(f"{knob}: a range of 0 values is empty")
+    if count == 1 or low == high:
+        return np.array([low])
+    if how == "lin":
+        return np.asarray(np.linspace(low, high, count))
+    if low <= 0:
+        raise BadAxis(f"{knob}: a range of ratios must begin above 0")
+    values = low * (high / low) ** (np.arange(count) / (count - 1))
+    values[-1] = high
+    return np.asarray(values)
+
+
+def _multiplied(knob: str, low: float, high: float, step: str) -> Array:
+    try:
+        factor = parse(step[1:], COUNT)
+    except ValueError as error:
+        raise BadAxis(f"{knob}: {error}") from None
+    if factor <= 1 or low <= 0:
+        raise BadAxis(f"{knob}: {step} must be more than x1, and the range begin above 0")
+    count = math.floor(math.log(high / low) / math.log(factor) + 1e-9) + 1
+    _check_count(knob, count)
+    return np.asarray(np.minimum(low * factor ** np.arange(count), high))
+
+
+def _check_count(knob: str, count: int) -> None:
+    if count > MOST_VALUES:
+        raise BadAxis(f"{knob}: {count:,} values; one axis has at most {MOST_VALUES:,}")
+
+
+def label(axis: Axis, unit: Unit | None) -> str:
+    """The axis for people: its ends and how many values."""
+    if axis.words or unit is None:
+        return f"{axis.knob}: {', '.join(map(str, axis.values))}"
+    ends = (float(axis.values[0]), float(axis.values[-1])) if axis.values else (axis.low, axis.high)
+    many = f"{len(axis.values)} values" if axis.values else "any value"
+    return f"{axis.knob}: {many} from {show(ends[0], unit.unit)} to {show(ends[1], unit.unit)}"

@@ -1,0 +1,160 @@
+"""Many points at once: the same models as for one estimate, over columns of devices and settings.
+
+A point is one value for each knob. Points that share their kernels (network, stack, precision, batch, ...) are computed
+together, some hundred rows at a time, so that what is held in between stays in the cache of a core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.errors import ArchsimError, InputError
+from archsim.footprint import USABLE, needed_bytes
+from archsim.lower.kernel import Index
+from archsim.query import ArgumentError, Query, ask, with_spec
+from archsim.run import Run, lowered_of, mean_clock, run
+from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, refusals
+
+OUTPUTS = (
+    "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes", "fits", "clock_hz",
+)  # fmt: skip
+VALUES = 1 << 15  # numbers in one array of rows x variants: a quarter of a megabyte
+LEAST_ROWS = 16
+Columns = Mapping[str, Any]  # knob -> [D] numbers in base units, or words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """What D points give: each output an array [D], NaN where the point's entry in `problems` says why there is none."""
+
+    values: Mapping[str, Array]
+    problems: list[str]
+
+
+def evaluate(query: Query, columns: Columns) -> Mapping[str, Array]:
+    """The outputs of all points, by name (`OUTPUTS`), each [D].
+
+    `query` is the question at the base; `columns` are arrays [D] of what differs from it: spec keys, `clock`, `power_limit`,
+    `threads`, `batch`, `seq_len` in base units, and words for `net`, `hw`, `stack`, `task`, `precision`. Equal to single
+    estimates to the last bits.
+
+    Raises UnknownName for a knob that does not exist, and InputError naming the first points that are no machine or that no
+    model covers.
+    """
+    found = outcomes(query, columns)
+    wrong = [f"point {i}: {problem}" for i, problem in enumerate(found.problems) if problem]
+    if wrong:
+        raise InputError("points", wrong)
+    return found.values
+
+
+def outcomes(query: Query, columns: Columns) -> Outcomes:
+    """As `evaluate`, with a problem for each point that has no outcome, instead of an error."""
+    count = max((len(column) for column in columns.values()), default=1)
+    values = {name: np.full(count, np.nan) for name in OUTPUTS}
+    problems = [""] * count
+    for choices, rows in groups(columns, count):
+        numbers = {knob: np.asarray(column, dtype=float)[rows] for knob, column in columns.items() if knob not in CHOICES}
+        said, sound, found = _group(query, choices, numbers, rows.size)
+        for name, column in found.items():
+            values[name][rows[sound]] = column
+        for i, text in zip(rows.tolist(), said, strict=True):
+            problems[i] = text
+    return Outcomes(values=values, problems=problems)
+
+
+def groups(columns: Columns, count: int) -> Iterator[tuple[dict[str, Any], Index]]:
+    """The distinct combinations of choices with the positions of their points, in the order of the first ones."""
+    code = np.zeros(count, dtype=np.intp)
+    for knob in CHOICES:
+        if knob in columns:
+            _, inverse = np.unique(np.asarray(columns[knob]), return_inverse=True)
+            _, code = np.unique(code * (int(inverse.max(initial=0)) + 1) + inverse, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    for rows in sorted(np.split(order, starts[1:]), key=lambda rows: int(rows[0])) if count else ():
+        picked = {knob: columns[knob][rows[0]] for knob in CHOICES if knob in columns}
+        yield {knob: value if knob in SIZES else str(value) for knob, value in picked.items()}, rows
+
+
+def chosen(query: Query, choices: Mapping[str, Any]) -> Query:
+    """The question with other choices; what nobody asked for follows them as in a single estimate.
+
+    Raises what `ask` raises.
+    """
+    if not choices:
+        return query
+    sizes = {knob: _size(knob, choices[knob]) for knob in SIZES if knob in choices}
+    return ask(**{**query.asked, **choices, **sizes})
+
+
+def _size(knob: str, value: Any) -> int:
+    problem = ARGUMENTS[knob].problem(float(value))
+    if problem is not None:
+        raise ArgumentError(f"{knob}: {float(value):g} {problem}")
+    return int(value)
+
+
+def _group(
+    query: Query, choices: Mapping[str, Any], numbers: Mapping[str, Array], count: int
+) -> tuple[list[str], Index, dict[str, Array]]:
+    """For points that share their choices: what is wrong with each, which are sound, and the outputs of these, by name."""
+    try:
+        base = chosen(query, choices)
+    except ArchsimError as error:
+        return [str(error)] * count, np.arange(0), {}
+    said = refusals(base.spec, numbers) or [""] * count
+    sound = np.flatnonzero([not text for text in said])
+    if not sound.size:
+        return said, sound, {}
+    try:
+        parts = list(_in_chunks(base, {knob: column[sound] for knob, column in numbers.items()}, sound.size))
+    except ArchsimError as error:  # what no model covers shows when it runs
+        return [text or str(error) for text in said], np.arange(0), {}
+    return said, sound, {name: np.concatenate([part[name] for part in parts]) for name in OUTPUTS}
+
+
+def _in_chunks(base: Query, numbers: Mapping[str, Array], count: int) -> Iterator[dict[str, Array]]:
+    """The outputs of points that share their kernels, some rows at a time."""
+    rows = max(LEAST_ROWS, VALUES // lowered_of(base).kernels.m.size)
+    for start in range(0, count, rows):
+        size = min(rows, count - start)
+        query = varied(base, {knob: column[start : start + size] for knob, column in numbers.items()})
+        yield {name: np.broadcast_to(column, (size,)) for name, column in totals(query, run(query)).items()}
+
+
+def varied(base: Query, numbers: Mapping[str, Array]) -> Query:
+    """The question of D devices: `numbers` are columns [D] of spec keys and of `clock`, `power_limit` and `threads`.
+
+    A column of equal values is one number, so that what depends on it is computed once.
+    """
+    columns: dict[str, Any] = {knob: _column(column) for knob, column in numbers.items()}
+    asked = {knob: columns.pop(knob) for knob in tuple(columns) if knob in ARGUMENTS}
+    return with_spec(base, base.spec.with_values(columns) if columns else base.spec, **asked) if columns or asked else base
+
+
+def _column(column: Array) -> Array | float:
+    return float(column[0]) if column.size == 1 or (column == column[0]).all() else column[:, None]
+
+
+def totals(query: Query, result: Run) -> dict[str, Array]:
+    """The outputs of a run, each [D], or [1] where no variant differs."""
+    latency, energy = result.latency_s, result.energy_j.sum(axis=-1)
+    memory = needed_bytes(query, result)
+    capacity = np.ravel(np.asarray(query.spec.device.memory.capacity))
+    return {
+        "latency_s": latency,
+        "throughput_per_s": query.batch / latency,
+        "power_w": energy / latency,
+        "energy_j": energy,
+        "throughput_per_w": query.batch / energy,
+        "dram_bytes": result.dram_bytes.sum(axis=-1),
+        "memory_bytes": memory,
+        "fits": np.asarray(memory <= USABLE * capacity, dtype=float),
+        "clock_hz": mean_clock(query, result),
+    }

@@ -1,0 +1,80 @@
+"""Knobs: what a study can vary, and which values of them make no machine.
+
+A knob is a numeric key of the spec (`memory.bandwidth`), an argument of an estimate that is a number (`clock`, `power_limit`,
+`threads`), or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.device.part import LARGEST, SMALLEST, Unit
+from archsim.device.spec import ORDER, Spec, keys, unit_of
+from archsim.errors import UnknownName
+from archsim.quantity import COUNT, TEXT, show
+from archsim.query import CLOCKS, LARGEST_BATCH, MOST_POWER
+
+WORDS = ("net", "hw", "stack", "task", "precision")
+SIZES = ("batch", "seq_len")
+CHOICES = (*WORDS, *SIZES)  # another value of one of these is another set of kernels
+ARGUMENTS = {
+    "clock": Unit(unit="Hz", doc="core clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
+    "power_limit": Unit(unit="W", doc="power limit", high=MOST_POWER),
+    "threads": Unit(unit=COUNT, doc="CPU threads", low=1, above=False, whole=True),
+    "batch": Unit(unit=COUNT, doc="samples per run", low=1, high=LARGEST_BATCH, above=False, whole=True),
+    "seq_len": Unit(unit=COUNT, doc="tokens in a sequence", low=1, above=False, whole=True),
+}
+
+
+def known(kind: str) -> list[str]:
+    """The names of all knobs of a kind of device."""
+    return [*CHOICES, *(name for name in ARGUMENTS if name not in CHOICES),
+            *(key for key, unit, _ in keys(kind) if unit.unit != TEXT)]  # fmt: skip
+
+
+def meaning(kind: str, knob: str) -> Unit:
+    """Unit, meaning and range of a knob that is a number. Raises UnknownName with the nearest names."""
+    if knob in ARGUMENTS:
+        return ARGUMENTS[knob]
+    if "." not in knob or knob not in known(kind):
+        raise UnknownName(f"{kind} knob", knob, known(kind), hint="`archsim show hw NAME` prints the keys of its spec")
+    return unit_of(kind, knob)
+
+
+def refusals(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
+    """For each point why its numbers make no machine; empty for those that do. `columns` are [D], in base units."""
+    said = [""] * max((np.size(column) for column in columns.values()), default=0)
+    for knob, column in columns.items():
+        unit = meaning(spec.kind, knob)
+        for i in np.flatnonzero(outside(unit, column)):
+            problem = unit.problem(float(column[i])) or "is not a finite number"
+            said[i] = said[i] or f"{knob}: {show(float(column[i]), unit.unit)} {problem}"
+    if "threads" in columns and spec.kind == "gpu":
+        said = [text or "threads: belong to a CPU; a GPU has none to set" for text in said]
+    for small, large in _pairs(spec, columns):
+        low, high = (np.broadcast_to(_value(spec, columns, key), (len(said),)) for key in (small, large))
+        shown = meaning(spec.kind, small).unit
+        for i in np.flatnonzero(low > high):
+            said[i] = said[i] or f"{small}: {show(float(low[i]), shown)} is more than {large} ({show(float(high[i]), shown)})"
+    return said
+
+
+def outside(unit: Unit, column: Array) -> Array:
+    """Which values are beyond the range of a knob; the same rules as `Unit.problem`, for all at once."""
+    low = column <= unit.low if unit.above else column < unit.low
+    wrong = low | (column > min(unit.high, LARGEST)) | ((column > 0) & (column < SMALLEST)) | ~np.isfinite(column)
+    return np.asarray(wrong | (column != np.floor(column)) if unit.whole else wrong)
+
+
+def _pairs(spec: Spec, columns: Mapping[str, Array]) -> Iterable[tuple[str, str]]:
+    """The pairs (small, large) of which a column holds one side."""
+    pairs = [*ORDER[spec.kind], *([("power.idle", "power_limit")] if "power_limit" in columns else [])]
+    there = {*spec.entries, *columns}
+    return [pair for pair in pairs if there.issuperset(pair) and not columns.keys().isdisjoint(pair)]
+
+
+def _value(spec: Spec, columns: Mapping[str, Array], key: str) -> Array:
+    return columns[key] if key in columns else np.asarray(spec.entries[key].number)

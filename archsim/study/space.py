@@ -1,0 +1,174 @@
+"""`Space`: the points of a sweep, by position. Any part of it can be made without the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import archsim
+from archsim.cost.cost import Array
+from archsim.device.spec import Spec
+from archsim.query import Query, ask
+from archsim.study.axis import Axis, BadAxis
+from archsim.study.knob import ARGUMENTS, CHOICES, meaning
+from archsim.study.link import Link
+from archsim.study.sample import MOST, shares
+
+CHUNK = 4096  # points that are computed and stored together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some points in a row, all of one base: from `start` to `stop`, counted over the whole space."""
+
+    base: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """What a sweep goes through: for each base (network and device) the grid of its axes, or a `sample` of so many points.
+
+    `bases` are the arguments of `archsim.query.ask` that differ, `asked` those that all share. Axes that choose kernels (batch,
+    precision, ...) turn slowest, whatever their place, so that points with the same kernels are neighbours.
+    """
+
+    bases: tuple[Mapping[str, Any], ...]
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    axes: tuple[Axis, ...] = ()
+    links: tuple[Link, ...] = ()
+    sample: int = 0
+    seed: int = 0
+
+    @property
+    def ordered(self) -> tuple[Axis, ...]:
+        """The axes from the slowest to the fastest."""
+        return tuple(sorted(self.axes, key=lambda axis: axis.knob not in CHOICES))
+
+    @property
+    def each(self) -> int:
+        """Points of one base."""
+        return self.sample or prod(len(axis.values) for axis in self.axes)
+
+    @property
+    def count(self) -> int:
+        """Points of all bases."""
+        return self.each * len(self.bases)
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The columns of its points: the axes in their order, then what is linked."""
+        return (*(axis.knob for axis in self.axes), *(link.knob for link in self.links))
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return len(self.bases) * -(-self.each // CHUNK)
+
+    def part(self, number: int) -> Part:
+        """Part `number` of the space."""
+        base, inside = divmod(number, -(-self.each // CHUNK))
+        start = base * self.each
+        return Part(base=base, start=start + inside * CHUNK, stop=start + min(self.each, (inside + 1) * CHUNK))
+
+    def part_at(self, position: int) -> int:
+        """The number of the part that begins at a position; how many parts there are at the end."""
+        base, inside = divmod(position, self.each)
+        return base * -(-self.each // CHUNK) + inside // CHUNK
+
+    def query(self, base: int) -> Query:
+        """The question at a base. Raises what `ask` raises."""
+        return ask(**{**self.asked, **self.bases[base]})
+
+    def columns(self, part: Part, query: Query) -> dict[str, Array]:
+        """The knobs of the points of a part, each [D]; `query` is the question at its base."""
+        start, stop = (position - part.base * self.each for position in (part.start, part.stop))
+        if self.sample:
+            found = {axis.knob: axis.drawn(shares(start, stop, self.sample, self.seed, axis.knob)) for axis in self.axes}
+        else:
+            found = self._grid(start, stop)
+        for link in self.links:
+            found[link.knob] = link.values(query, found[link.follows])
+        return found
+
+    def _grid(self, start: int, stop: int) -> dict[str, Array]:
+        position, found = np.arange(start, stop), {}
+        for axis in reversed(self.ordered):
+            position, index = np.divmod(position, len(axis.values))
+            found[axis.knob] = axis.picked(index)
+        return {axis.knob: found[axis.knob] for axis in self.axes}
+
+    def checked(self) -> list[Query]:
+        """The questions at all bases, if the space makes sense for them.
+
+        Raises BadAxis, UnknownName, or what `ask` raises.
+        """
+        _check_shape(self)
+        queries = [self.query(base) for base in range(len(self.bases))]
+        for query in queries:
+            for knob in self.knobs:
+                if knob not in CHOICES:
+                    meaning(query.spec.kind, knob)
+            for link in self.links:
+                link.check(query)
+        return queries
+
+    def record(self, queries: list[Query]) -> dict[str, Any]:
+        """What decides the results, as JSON: the definition, and the hashes of devices, networks, stacks and constants."""
+        shared = {key: value for key, value in self.asked.items() if key != "calibration" and value not in (None, {})}
+        return {
+            "version": archsim.__version__,
+            "asked": shared,
+            "bases": [_base_record(query) for query in queries],
+            "vary": [f"{axis.knob}={axis.written}" for axis in self.axes],
+            "link": [link.written for link in self.links],
+            "sample": self.sample,
+            "seed": self.seed if self.sample else 0,
+            "chunk": CHUNK,
+        }
+
+
+def _check_shape(space: Space) -> None:
+    knobs = list(space.knobs)
+    fixed = {knob for knob in ("clock", "power_limit", "threads", "seq_len", "stack") if space.asked.get(knob) is not None}
+    fixed |= {*(space.asked.get("settings") or {}), *(space.asked.get("scales") or {})}
+    for knob in knobs:
+        if knobs.count(knob) > 1:
+            raise BadAxis(f"{knob}: is varied twice")
+        if knob in ("net", "hw"):
+            raise BadAxis(f"{knob}: name several with --{knob}, separated by commas")
+        if knob in fixed:
+            raise BadAxis(f"{knob}: is set and varied; choose one")
+    open_ended = [axis.knob for axis in space.axes if not axis.values]
+    if open_ended and not space.sample:
+        raise BadAxis(f"{open_ended[0]}: a range without steps belongs to --sample; "
+                      "end it with a step, a factor like x2, or a number like 50log or 20lin")  # fmt: skip
+    if space.sample > MOST:
+        raise BadAxis(f"{space.sample} points are more than {MOST}, the most that a sample can have")
+
+
+def _base_record(query: Query) -> dict[str, Any]:
+    return {
+        "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id, "trace_hash": query.trace_digest,
+        "spec_hash": query.spec.digest, "stack_hash": query.stack.digest,
+        "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+    }  # fmt: skip
+
+
+def digest(record: Mapping[str, Any]) -> str:
+    """A hash of a record."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def units(spec: Spec, knobs: tuple[str, ...]) -> dict[str, str]:
+    """The unit of each knob that is a number."""
+    return {knob: meaning(spec.kind, knob).unit for knob in knobs if knob in ARGUMENTS or knob not in CHOICES}
+
+

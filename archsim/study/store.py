@@ -1,0 +1,143 @@
+"""The file of a sweep: SQLite, one transaction for each part, parts in their order.
+
+A part is in the file whole or not at all, whenever the process ends; the points that are there are always the first ones. So a
+sweep goes on at the number of points, and the file of one that was killed and resumed holds the bytes of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from archsim.errors import InputError
+from archsim.study.space import Space
+from archsim.study.sweep import Chunk, names, rows
+
+SCHEMA = "archsim-sweep/1"
+PATIENCE = 5.0  # s to wait for another process that reads or writes the file
+TYPES = {"text": "TEXT"}
+INTEGERS = ("point", "batch", "seq_len", "threads", "fits")
+
+
+class Store:
+    """The results of one sweep in a file of SQLite. Use `opened`; `count` is the number of points that are in it."""
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, space: Space, count: int, columns: Mapping[str, str]
+    ) -> None:
+        self.path, self.count, self.space, self.columns = path, count, space, columns
+        self._connection = connection
+        self._insert = f"INSERT INTO points VALUES ({', '.join('?' * len(columns))})"
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The columns of whole numbers."""
+        return frozenset(name for name in self.columns if name in INTEGERS)
+
+    def about(self) -> dict[str, Any]:
+        """What the file says about itself: schema, version, units, and everything that decides the results."""
+        with _telling(self.path, ""):
+            return {key: json.loads(value) for key, value in self._connection.execute("SELECT key, value FROM study")}
+
+    def append(self, chunk: Chunk) -> None:
+        """Add a part, which must begin where the file ends. Raises InputError where it does not, or the disk refuses."""
+        with _telling(self.path, f"{self.count:,} points are safe in it; --resume goes on"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                (there,) = self._connection.execute("SELECT coalesce(max(point) + 1, 0) FROM points").fetchone()
+                if there != chunk.part.start:
+                    raise InputError(str(self.path), "another sweep is writing into it; wait for it, or name another file")
+                self._connection.executemany(self._insert, rows(chunk, self.space))
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self.count = chunk.part.stop
+
+    def read(self, columns: str = "*", rest: str = "") -> Iterator[tuple[Any, ...]]:
+        """Rows of the points: `columns` and the `rest` of a SELECT."""
+        with _telling(self.path, ""):
+            yield from self._connection.execute(f"SELECT {columns} FROM points {rest}")
+
+
+@contextmanager
+def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resume: bool) -> Iterator[Store]:
+    """The store of a sweep: a new file, or with `resume` one that holds the first points of the same sweep.
+
+    `record` is what decides the results (`Space.record`), `kind` the kind of device, for the units. Raises InputError for a file
+    that is there already, is no sweep, or holds another one, and where it cannot be written.
+    """
+    if path.is_dir():
+        raise InputError(str(path), "is a folder; name a file")
+    if not path.parent.is_dir():
+        raise InputError(str(path), f"cannot be written: no folder {path.parent}")
+    there = path.exists() and path.stat().st_size > 0
+    if there and not resume:
+        raise InputError(str(path), "is there already; --resume goes on with its sweep, or name another file")
+    columns = names(space, kind)
+    with _telling(path, ""):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+        try:
+            if there:
+                _check(path, connection, record)
+            else:
+                _create(connection, record, columns)
+            (count,) = connection.execute("SELECT count(*) FROM points").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+    try:
+        yield Store(path, connection, space, count, columns)
+    finally:
+        connection.close()
+
+
+def _create(connection: sqlite3.Connection, record: Mapping[str, Any], columns: Mapping[str, str]) -> None:
+    kinds = {name: "INTEGER" if name in INTEGERS else TYPES.get(unit, "REAL") for name, unit in columns.items()}
+    kinds["point"] = "INTEGER PRIMARY KEY"
+    fields = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
+    about = {"schema": SCHEMA, "units": columns, **record}
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    connection.execute(f"CREATE TABLE points ({fields})")
+    connection.executemany("INSERT INTO study VALUES (?, ?)", [(key, json.dumps(value)) for key, value in about.items()])
+    connection.execute("COMMIT")
+
+
+def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]) -> None:
+    """InputError unless the file holds the sweep that the record is of."""
+    try:
+        about = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM study")}
+    except (sqlite3.DatabaseError, ValueError) as error:
+        if "locked" in str(error) or "readonly" in str(error):
+            raise
+        raise InputError(str(path), "is not a sweep of archsim; name another file") from None
+    other = [key for key, value in record.items() if about.get(key) != json.loads(json.dumps(value))]
+    if other:
+        was, now = (json.dumps(values.get(other[0])) for values in (about, record))
+        raise InputError(str(path), f"holds another sweep ({other[0]} was {_short(was)}, is {_short(now)}); name another file")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 90 else text[:87] + "..."
+
+
+@contextmanager
+def _telling(path: Path, safe: str) -> Iterator[None]:
+    """Errors of the database as errors of the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", "")
+        why = {
+            "SQLITE_FULL": "the disk is full",
+            "SQLITE_BUSY": "another sweep is writing into it; wait for it, or name another file",
+            "SQLITE_CANTOPEN": "it cannot be opened for writing",
+            "SQLITE_NOTADB": "is not a sweep of archsim; name another file",
+        }.get(code, f"cannot be read or written ({error})")
+        raise InputError(str(path), f"{why}; {safe}" if safe else why) from None

@@ -1,0 +1,32 @@
+"""Settings that change nothing: said to the user, who would look for their effect in vain."""
+
+from __future__ import annotations
+
+from archsim.errors import ArchsimError
+from archsim.footprint import needed_bytes
+from archsim.query import Query, find_device, with_spec
+from archsim.run import run
+
+
+def unmoved(query: Query) -> tuple[str, ...]:
+    """The spec keys that were set or scaled without any effect on time, energy, traffic or memory of the query."""
+    settings, scales = (query.asked.get(name) or {} for name in ("settings", "scales"))
+    keys = tuple(dict.fromkeys((*settings, *scales)))
+    if not keys:
+        return ()
+    here = _outcome(query)
+    found = []
+    for key in keys:
+        others = ({name: value for name, value in given.items() if name != key} for given in (settings, scales))
+        try:
+            same = _outcome(with_spec(query, find_device(query.asked["hw"], *others))) == here
+        except ArchsimError:  # without it there is no machine, so it matters
+            same = False
+        found += [key] if same else []
+    return tuple(found)
+
+
+def _outcome(query: Query) -> tuple[float, ...]:
+    result = run(query)
+    outputs = (result.latency_s, result.energy_j.sum(axis=-1), result.dram_bytes.sum(axis=-1), needed_bytes(query, result))
+    return (*(float(output[0]) for output in outputs), float(query.spec.device.memory.capacity))
