@@ -13,7 +13,7 @@ from archsim.schedule.events import Phase
 from archsim.schedule.observer import Observer
 from archsim.schedule.streams import Launch, assign, play
 from archsim.schedule.timeline import Array, Timeline
-from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, phases_of
+from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, of_machine, phases_of
 from archsim.trace.trace import BoundOp
 
 
@@ -21,31 +21,36 @@ def simulated(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, waits: bool = False,
     streams: int = 1, observers: Sequence[Observer] = (),
 ) -> Timeline:  # fmt: skip
-    """Play the ops on `streams` streams of a GPU, or one after the other on a CPU.
+    """Play the ops on `streams` streams of a GPU, or one after the other on a CPU; each of D machines on its own.
 
-    `issue_s` and `stall_s` are the host's times of each op [s], [1, N] or [N]. Where the host `waits` for each op, it has
-    nothing to stall later.
+    `issue_s` and `stall_s` are the host's times of each op [s], [D, N]. Where the host `waits` for each op, it has nothing to
+    stall later. Observers see the first machine.
     """
     waits = waits or not isinstance(device, Gpu)
-    launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
-                           power=bool(observers))  # fmt: skip
-    played = play(launches, CAPACITY, waits=waits, observers=observers, counters=_counters(device) if observers else None)
-    start, end = np.array([played.start_s]), np.array([played.end_s])
+    machines = max(len(cost.time_s), len(issue_s), len(stall_s))
+    start, end = np.zeros((machines, len(lowered.ops))), np.zeros((machines, len(lowered.ops)))
+    for machine in range(machines):
+        watched = observers if machine == 0 else ()
+        launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
+                               power=bool(watched), machine=machine)  # fmt: skip
+        played = play(launches, CAPACITY, waits=waits, observers=watched, counters=_counters(device) if watched else None)
+        start[machine], end[machine] = played.start_s, played.end_s
     timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
     wait = np.maximum(0.0, timeline.op_time_s - (end - start))
     return Timeline(start_s=start, end_s=end, wait_s=wait)
 
 
 def launches_of(
-    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1, power: bool = False
-) -> list[Launch]:
+    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
+    power: bool = False, machine: int = 0,
+) -> list[Launch]:  # fmt: skip
     """The ops as launches, each on one of `streams` streams; with `power` they say what they draw beyond the idle power."""
-    plans = phases_of(lowered.kernels, cost, device, power)
+    plans = phases_of(lowered.kernels, cost, device, power, machine)
     index = lowered.plan_of.tolist()
     phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
     after = dependencies(lowered.ops)
     chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
-    launched, issue, stall = cost.launches[0].tolist(), np.ravel(issue_s).tolist(), np.ravel(stall_s).tolist()
+    launched, issue, stall = (of_machine(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
     return [
         Launch(
             name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],

@@ -6,15 +6,16 @@ bound of this resource has of that time. So a kernel alone runs exactly as the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.cost.cost import Array, Cost
 from archsim.cost.occupancy import issue_slots
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import Index, Kernels
 from archsim.schedule.events import Phase
 
 PIPES = "SM pipes"
@@ -23,17 +24,20 @@ BOUND_OF = {"l2": L2, "dram": DRAM}
 CAPACITY = {PIPES: 1.0, L2: 1.0, DRAM: 1.0}  # each a share of what the device has
 
 
-def phases_of(kernels: Kernels, cost: PlanCost, device: Device, power: bool = False) -> list[tuple[Phase, ...]]:
-    """The phases of each plan, for the first device. With `power` they say what they draw beyond the idle power [W].
+def phases_of(
+    kernels: Kernels, cost: PlanCost, device: Device, power: bool = False, machine: int = 0
+) -> list[tuple[Phase, ...]]:
+    """The phases of each plan on one of the D machines. With `power` they say what they draw beyond the idle power [W].
 
     A plan whose fidelity knows no waves, and every plan of a CPU, is one phase that shares nothing.
     """
     if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
-        return [(Phase(float(time)),) if time > 0 else () for time in cost.time_s[0]]
-    columns = _columns(kernels, cost.variants, cost.choice.variant[0], device)
-    drawn = _drawn(cost.variants, cost.variant_energy_j, cost.choice.variant[0]) if power else None
+        return [(Phase(float(time)),) if time > 0 else () for time in of_machine(cost.time_s, machine)]
+    variant = of_machine(cost.choice.variant, machine)
+    columns = _columns(kernels, cost.variants, variant, device, machine)
+    drawn = _drawn(kernels, cost, variant, machine) if power else None
     found = []
-    for option in cost.option[0].tolist():
+    for option in of_machine(cost.option, machine).tolist():
         first = int(kernels.option_start[option])
         phases: list[Phase] = []
         for kernel in range(first, first + len(kernels.options[option].kernels)):
@@ -42,16 +46,26 @@ def phases_of(kernels: Kernels, cost: PlanCost, device: Device, power: bool = Fa
     return found
 
 
-def _columns(kernels: Kernels, cost: Cost, variant: Array, device: Gpu) -> list[list[float]]:
+def of_machine(values: NDArray[Any] | float, machine: int) -> NDArray[Any]:
+    """The row of one machine; values that are the same on all of them have one row, or none."""
+    rows = np.atleast_2d(values)
+    return np.asarray(rows[machine if len(rows) > 1 else 0])
+
+
+def _at(values: Array | float, variant: Index, machine: int, width: int) -> Array:
+    """Values of the chosen variants, of `width` variants, on one machine."""
+    return np.asarray(np.broadcast_to(of_machine(values, machine), (width,))[variant])
+
+
+def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine: int) -> list[list[float]]:
     """For each kernel: gap, time of its full waves and of its tail [s], their slots and pipes, its shares of L2 and DRAM."""
 
     def chosen(values: Array | float) -> Array:
-        row = np.broadcast_to(values, (np.atleast_2d(values).shape[0], kernels.repeat.size))[0]
-        return np.asarray(row[variant])
+        return _at(values, variant, machine, kernels.repeat.size)
 
     launches = kernels.launches
     ctas, resident, fill = (chosen(cost.terms[name]) for name in ("ctas", "resident", "fill"))
-    busy, count = chosen(cost.busy_s), float(np.ravel(device.sm.count)[0])
+    busy, count = chosen(cost.busy_s), float(of_machine(device.sm.count, machine)[0])
     full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
     full = issue_slots(full_ctas, resident, count, fill)
     units = issue_slots(ctas, resident, count, fill)
@@ -82,9 +96,10 @@ def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
     return phases
 
 
-def _drawn(cost: Cost, energy_j: Mapping[str, Array], variant: Array) -> list[float]:
+def _drawn(kernels: Kernels, cost: PlanCost, variant: Index, machine: int) -> list[float]:
     """Power of each kernel beyond the idle power of the device [W]."""
-    time = np.broadcast_to(cost.busy_s + cost.overhead_s, np.atleast_2d(cost.busy_s).shape)[0][variant]
-    energy = [np.broadcast_to(part, np.atleast_2d(cost.busy_s).shape)[0][variant]
-              for name, part in energy_j.items() if name != "base"]  # fmt: skip
+    assert cost.variants is not None
+    width = kernels.repeat.size
+    time = _at(cost.variants.busy_s + cost.variants.overhead_s, variant, machine, width)
+    energy = [_at(part, variant, machine, width) for name, part in cost.variant_energy_j.items() if name != "base"]
     return (np.sum(energy, axis=0) / time).tolist()  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from archsim.run import Run, run
 from archsim.schedule.observer import Recording
 from archsim.schedule.simulated import dependencies
 from archsim.schedule.waves import CAPACITY, phases_of
+from archsim.study.grid import evaluate
 
 CELLS: list[tuple[str, str, dict[str, Any]]] = [
     ("alexnet", "tegra_x1", {}),
@@ -130,3 +131,15 @@ def test_phases_of_a_kernel_add_up_to_its_time_and_bytes() -> None:
 def test_refusals(choices: dict[str, Any], words: str) -> None:
     with pytest.raises(ArchsimError, match=words):
         archsim.estimate(**({"net": "alexnet", "hw": "gtx_1080"} | choices))
+
+
+def test_many_machines_at_once_are_as_they_are_alone() -> None:
+    """A sweep asks for columns of machines; each is simulated on its own."""
+    written = ["100GB/s", "320GB/s", "900GB/s"]
+    choices: dict[str, Any] = {"batch": 16, "fidelity": "event", "streams": 4}
+    together = evaluate(ask("googlenet", "gtx_1080", **choices), {"memory.bandwidth": np.array([100e9, 320e9, 900e9])})
+    for row, bandwidth in enumerate(written):
+        alone = archsim.estimate("googlenet", "gtx_1080", settings={"memory.bandwidth": bandwidth}, **choices)
+        assert together["latency_s"][row] == pytest.approx(alone.latency_s, rel=1e-9)
+        assert together["energy_j"][row] == pytest.approx(alone.energy_j, rel=1e-9)
+    assert len(set(together["latency_s"].tolist())) == 3
