@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -11,12 +11,14 @@ import numpy as np
 import archsim
 from archsim.corpus.measurement import Measurement, citations, protocol, rows_of
 from archsim.cost.constants import EXTRAPOLATED, Calibration, Spread
+from archsim.cost.cost import Array
 from archsim.cost.power import COMPONENTS
 from archsim.errors import ArchsimError
 from archsim.footprint import Footprint, assumptions, fits, footprint_of, largest_batch
 from archsim.later import Later
 from archsim.query import SEQUENCE, Query, ask
-from archsim.run import Run, mean_clock, run
+from archsim.run import ROUNDING, Run, mean_clock, run, spread
+from archsim.schedule.observer import Observer
 from archsim.unmoved import unmoved
 
 SCHEMA = "archsim-estimate/1"
@@ -85,6 +87,7 @@ class Estimate:
     devices: int
     fidelity: str
     graph: bool
+    streams: int
     clock_hz: float
     latency_s: float
     latency_interval_s: tuple[float, float]
@@ -133,19 +136,20 @@ class Estimate:
         return snippet(self)
 
 
-def estimate(net: str, hw: str, **choices: object) -> Estimate:
+def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
     """Predict a network on a device.
 
     `choices` are those of `archsim.query.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity, settings, scales,
-    calibration, graph, seq_len. Raises what `ask` raises.
+    calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what `ask` raises.
     """
     query = ask(net, hw, **choices)  # type: ignore[arg-type]
-    return answer(query, references=not any(choices.get(name) for name in ("settings", "scales", "seq_len")))
+    known = not any(choices.get(name) for name in ("settings", "scales", "seq_len"))
+    return answer(query, references=known, observers=observers)
 
 
-def answer(query: Query, references: bool = True) -> Estimate:
+def answer(query: Query, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
     """The estimate of a query; measurements beside it, unless the device is a what-if."""
-    result = run(query)
+    result = run(query, observers)
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
@@ -157,7 +161,7 @@ def answer(query: Query, references: bool = True) -> Estimate:
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE),
         precision=query.precision, threads=query.team, devices=1, fidelity=query.fidelity.name,
-        graph=query.graph,
+        graph=query.graph, streams=query.streams,
         clock_hz=float(mean_clock(query, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=query.calibration.level, interval_class=kind, held_out=spread,
@@ -220,18 +224,35 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
 
 
 def _breakdown(result: Run) -> dict[str, float]:
+    """The latency by what limits it [s]. Where ops overlap, each counts with what it adds to the latency."""
     index = result.lowered.plan_of
+    share = _shares(result)[index >= 0]
     live = index[index >= 0]
-    split = {name: math.fsum(values[0, live].tolist()) for name, values in result.cost.bound_s.items()}
+    split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
     split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
     return split
 
 
+def _shares(result: Run) -> Array:
+    """What part of its own time each op adds to the latency, waiting for the host apart: 1 unless others run beside it."""
+    own = spread(result.cost.time_s, result.lowered.plan_of)[0]
+    added = result.timeline.op_time_s[0] - result.timeline.wait_s[0]
+    return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))
+
+
 def class_of(query: Query) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
-    modelled = query.fidelity.name == "analytical" and not query.graph
+    modelled = query.fidelity.overheads and not query.graph and query.streams == 1
     what = "inference" if query.task == "inference" else "training"
     return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
+
+
+def trust(query: Query) -> str:
+    """How far a time of this query may be off, in words."""
+    kind, spread = class_of(query)
+    low, high = (100 * (math.exp(-end) - 1) for end in (spread.high, spread.low))
+    share = f"{100 * query.calibration.level:.0f} %"
+    return f"times are estimates ({kind}): in {share} of such cells the measured one lies from {low:+.0f} % to {high:+.0f} %"
 
 
 def power_interval(query: Query, power: float) -> tuple[float, float]:
@@ -248,7 +269,7 @@ def energy_interval(query: Query, energy: float) -> tuple[float, float]:
 
 
 def _power_spread(query: Query) -> Spread:
-    modelled = query.fidelity.name == "analytical"
+    modelled = query.fidelity.overheads and query.streams == 1
     return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
 
 

@@ -30,12 +30,15 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """How closely the machine is modelled. `overheads`: whether launches and the host's time count."""
+    """How closely the machine is modelled. `overheads`: whether launches and the host's time count. `events`: whether ops are
+    put in time by simulation, so that they may overlap, queue and contend; otherwise one follows the other.
+    """
 
     name: str
     cost: CostModel
     overheads: bool
     meaning: str
+    events: bool = False
 
 
 def _analytical(
@@ -74,6 +77,10 @@ FIDELITIES = {
         Fidelity(
             name="analytical", cost=_analytical, overheads=True,
             meaning="tiles, waves, traffic and latency of each kernel, launches and the host's time",
+        ),
+        Fidelity(
+            name="event", cost=_analytical, overheads=True, events=True,
+            meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
         ),
     )
 }  # fmt: skip

@@ -28,6 +28,7 @@ from archsim.trace.unfused import unfused
 LARGEST_BATCH = 1 << 20
 Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
 BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
+MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
 
@@ -61,6 +62,7 @@ class Query:
     calibration: Calibration
     graph: bool = False  # the run is replayed as one CUDA graph
     limit: float | Array | None = None
+    streams: int = 1  # on which ops that do not wait for each other may overlap
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,7 +77,7 @@ def ask(
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
-    scales: Mapping[str, float] | None = None,
+    streams: int = 1, scales: Mapping[str, float] | None = None,
 ) -> Query:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values, `scales` with factors.
 
@@ -84,7 +86,8 @@ def ask(
     `power_mode` sets the clock that a module has in that mode (maxn, maxp, maxq).
 
     `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
-    replayed as one CUDA graph, where the stack can do that.
+    replayed as one CUDA graph, where the stack can do that. Of a GPU, ops that do not wait for each other may overlap on several
+    `streams`, which takes the fidelity `event`.
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
     """
@@ -92,7 +95,7 @@ def ask(
         "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
         "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
         "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
-        "power_mode": power_mode, "scales": scales,
+        "power_mode": power_mode, "streams": streams, "scales": scales,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
     _check(batch, precision, task, threads, devices, clock)
@@ -118,13 +121,16 @@ def ask(
     if graph:
         _check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
+    if streams != 1:
+        _check_streams(device, chosen, fidelity, streams)
+        notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
     return Query(
         network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
         stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
         clock=clock_of(spec, clock, power_limit), limit=limit_of(spec, clock, power_limit),
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, notes=tuple(notes),
-        asked=asked,
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
+        notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 
@@ -237,7 +243,8 @@ def _check(batch: int, precision: str, task: str, threads: int | None, devices: 
     if threads is not None and threads < 1:
         raise ArgumentError(f"threads {threads} is less than 1")
     if devices != 1:
-        raise Unsupported(f"devices {devices}: several devices are not modelled yet; an estimate is of one")
+        raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
+                          "and `archsim simulate serve` has several answer requests")  # fmt: skip
     if clock is not None and not CLOCKS[0] <= clock <= CLOCKS[1]:
         raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
 
@@ -250,6 +257,17 @@ def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
     if not find_fidelity(fidelity).overheads:
         raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
+
+
+def _check_streams(device: Gpu | Cpu, stack: Stack, fidelity: str, streams: int) -> None:
+    if not 1 <= streams <= MOST_STREAMS:
+        raise ArgumentError(f"streams {streams} is not between 1 and {MOST_STREAMS}")
+    if isinstance(device, Cpu):
+        raise ArgumentError("streams belong to a GPU; a CPU works on one op at a time")
+    if not find_fidelity(fidelity).events:
+        raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
+    if stack.waits:
+        raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
 
 
 def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:

@@ -17,11 +17,15 @@ from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.query import Query
 from archsim.same import Same
+from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
+
+STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
+ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class Run:
     timeline: Timeline
     host: HostTime
     idle: float | Array  # what the device draws while it waits for the host [W]
+    overlaps: bool = False  # whether ops may run side by side
 
     @cached_property
     def dram_bytes(self) -> Array:
@@ -53,9 +58,18 @@ class Run:
 
     @cached_property
     def energy(self) -> Mapping[str, Array]:
-        """Energy of each op by component [J]: that of its kernels, and the idle power while the host is waited for."""
-        found = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
-        return {**found, "base": found["base"] + self.idle * self.timeline.wait_s}
+        """Energy of each op by component [J]: that of its kernels, and the idle power while the host is waited for.
+
+        What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
+        """
+        energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
+        if not self.overlaps:
+            return {**energy, "base": energy["base"] + self.idle * self.timeline.wait_s}
+        added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
+        shadowed = added < alone * (1.0 - ROUNDING)
+        share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
+        energy |= {name: energy[name] * share for name in STEADY if name in energy}
+        return {**energy, "base": energy["base"] + self.idle * np.maximum(added - alone, 0.0)}
 
     @property
     def energy_j(self) -> Array:
@@ -75,6 +89,8 @@ class Run:
     @property
     def total_energy_j(self) -> Array:
         """Energy of one batch, [D]."""
+        if self.overlaps:
+            return np.asarray(self.energy_j.sum(axis=-1))
         of_plans = (self.cost.total_energy_j * self._times).sum(axis=-1)
         return np.asarray(of_plans + np.ravel(self.idle) * self.timeline.wait_s.sum(axis=-1))
 
@@ -90,8 +106,10 @@ class Run:
         return np.bincount(plans[plans >= 0], minlength=self.cost.time_s.shape[-1]).astype(float)
 
 
-def run(query: Query) -> Run:
-    """Lower the network, cost every distinct plan once, and put the ops in order."""
+def run(query: Query, observers: Sequence[Observer] = ()) -> Run:
+    """Lower the network, cost every distinct plan once, and put the ops in time. With `observers` they are told how a simulation
+    of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
+    """
     device, constants = machine(query), query.calibration
     lowered = lowered_of(query)
     multiplied = arithmetic(query.stack, device, query.precision)
@@ -106,8 +124,23 @@ def run(query: Query) -> Run:
     if query.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
-    timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle)
+    if query.fidelity.events or observers:
+        timeline = _simulated(query, lowered, cost, host, feed, device, observers)
+    else:
+        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, overlaps=query.fidelity.events)
+
+
+def _simulated(
+    query: Query, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
+    observers: Sequence[Observer],
+) -> Timeline:  # fmt: skip
+    from archsim.schedule.simulated import simulated
+
+    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
+    issue_s[..., :1] += feed_s
+    return simulated(lowered, cost, device, issue_s, stall_s, waits=query.stack.waits, streams=query.streams,
+                     observers=observers)  # fmt: skip
 
 
 def lowered_of(query: Query) -> Lowered:

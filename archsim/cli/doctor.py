@@ -53,12 +53,14 @@ def _data() -> list[str]:
     from archsim.cost.constants import default
     from archsim.device import catalog as devices
     from archsim.errors import ArchsimError
+    from archsim.machine import spec as hosts
     from archsim.stack import catalog as stacks
     from archsim.trace import file as traces
 
     problems, counts = [], {}
     for what, names, find in (
         ("devices", devices.names(), devices.find),
+        ("hosts", hosts.names(), hosts.find),
         ("networks", traces.names(), traces.load),
         ("stacks", stacks.names(), stacks.find),
     ):

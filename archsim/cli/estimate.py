@@ -19,10 +19,12 @@ from archsim.errors import EXIT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per op.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@click.option("--timeline", default=None, metavar="FILE", help="Also write when what runs, for ui.perfetto.dev.")
 @click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with 1 if it is true, e.g. "latency_s > 0.005".')
 def command(
-    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: str | None, fail_if: str | None, **given: Any
-) -> None:
+    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: str | None, timeline: str | None,
+    fail_if: str | None, **given: Any,
+) -> None:  # fmt: skip
     """Predict one network on one device: time, power, energy and memory, layer by layer.
 
     \b
@@ -30,19 +32,27 @@ def command(
       archsim estimate --net alexnet --hw tegra_x1
       archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
       archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
+      archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
     """
     from archsim.answer import estimate
     from archsim.report.data import csv_text, json_text, record
+    from archsim.schedule.observer import Recording
 
     if as_json and as_csv:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     arguments = choices(**given)
-    result = estimate(net, hw, **arguments)
+    seen = Recording()
+    watched = timeline is not None or (html is not None and arguments["fidelity"] == "event")
+    result = estimate(net, hw, observers=[seen] if watched else [], **arguments)
     if fail_if:
         missed = holds(fail_if, record(result))
     if html is not None:
-        _write_page(html, result, hw, arguments)
+        _write_page(html, result, hw, arguments, seen if arguments["fidelity"] == "event" else None)
+    if timeline is not None:
+        from archsim.cli.output import write_timeline
+
+        write_timeline(timeline, seen, f"{result.network} on {result.hardware}")
     if as_json:
         click.echo(json_text(result))
     elif as_csv:
@@ -56,10 +66,10 @@ def command(
         raise click.exceptions.Exit(EXIT["bound missed"])
 
 
-def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any]) -> None:
+def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:
     from archsim.files import write_text
     from archsim.query import find_device
     from archsim.report.page import page
 
-    write_text(path, page(result, find_device(hw, arguments["settings"], arguments["scales"])))
+    write_text(path, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))
     click.echo(f"archsim: wrote {path}", err=True)

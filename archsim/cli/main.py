@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
     "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
     "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
+    "simulate": ("archsim.cli.simulate", "What a sum of layers cannot say: requests that queue, devices that train together."),
     "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
     "search": ("archsim.cli.search", "The best of many what-ifs, within conditions; what a target would take."),
     "study": ("archsim.cli.study", "A question in a file, answered by a report with tables and pictures."),
@@ -68,11 +69,12 @@ Examples:
   archsim estimate --net vgg_16 --hw gtx_1080 --batch 16 --task forward_backward --html out.html
   archsim compare --net resnet_50 --hw tesla_k40,gtx_1080,i7_6700k --batch 16
   archsim explain --net alexnet --hw gtx_1080 --layer conv2
+  archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
   archsim show hw tegra_x1
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a stated bound was missed,
 2 usage, 65 bad input, 66 missing file, 69 missing optional package, 70 a defect of archsim, 130 interrupted.
-Not modelled yet: several devices, concurrent kernels, sparsity, kernel fusion beyond what the stack's file says."""
+Not modelled yet: sparsity, kernel fusion beyond what the stack's file says, models split over several devices."""
 
 
 @click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -9,58 +9,74 @@ from typing import Any
 
 import click
 
-from archsim.errors import ArchsimError
+from archsim.errors import ArchsimError, nearest
 from archsim.quantity import COUNT, parse
 from archsim.trace.training import TASKS
 
-ONE_BATCH = click.option("--batch", type=int, default=1, show_default=True, help="Samples per run.")
 BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--batch, --seq-len, --precision, --task, --stack, --threads, --devices, clock and power, --fidelity, --graph, ..."""
-    return _with_settings(command, ONE_BATCH)
+    """All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration."""
+    return _with(command, list(SETTINGS))
 
 
 def setting_options_of_batches(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same for several batches, which arrive as `batch_text`."""
-    return _with_settings(command, BATCHES)
+    return BATCHES(some_options("batch")(command))
 
 
-def _with_settings(command: Callable[..., Any], batch: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(
-        [
-            batch,
-            click.option("--seq-len", type=int, default=None, metavar="TOKENS",
-                         help="Tokens in a sequence, of networks that take any number; their usual number if not given."),
-            click.option("--precision", default="fp32", show_default=True, help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
-            click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
-            click.option("--stack", default=None, help="Framework and library; the device's default if not given."),
-            click.option("--threads", type=int, default=None, help="CPU threads; what the stack takes by default if not given."),
-            click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
-            click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
-            click.option("--power-limit", default=None, metavar="W",
-                         help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
-            click.option("--power-mode", default=None, metavar="MODE", help="Power mode of a module: maxn, maxp or maxq."),
-            click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical."),
-            click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
-            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-                         help="Change a spec value: memory.bandwidth=51.2GB/s."),
-            click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
-                         help="Multiply a spec value: sm.count=2; `archsim show hw` prints the keys."),
-            click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones."),
-        ]
-    ):  # fmt: skip
-        command = option(command)
+def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options of `setting_options` but for those named; what they would say is left at its default."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        return _with(command, [name for name in SETTINGS if name not in without])
+
+    return add
+
+
+def _with(command: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    for name in reversed(names):
+        command = SETTINGS[name](command)
     return command
+
+
+# name of the argument -> what adds its option
+SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "batch": click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
+    "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
+                            help="Tokens in a sequence, of networks that take any number; their usual number if not given."),
+    "precision": click.option("--precision", default="fp32", show_default=True,
+                              help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
+    "task": click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
+    "stack": click.option("--stack", default=None, help="Framework and library; the device's default if not given."),
+    "threads": click.option("--threads", type=int, default=None,
+                            help="CPU threads; what the stack takes by default if not given."),
+    "devices": click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
+    "clock": click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
+    "power_limit": click.option("--power-limit", default=None, metavar="W",
+                                help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
+    "power_mode": click.option("--power-mode", default=None, metavar="MODE",
+                               help="Power mode of a module: maxn, maxp or maxq."),
+    "fidelity": click.option("--fidelity", default="analytical", show_default=True, help="roofline, analytical or event."),
+    "streams": click.option("--streams", type=int, default=1, show_default=True,
+                            help="Streams of a GPU on which ops may overlap; with --fidelity event."),
+    "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
+    "settings": click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+                             help="Change a spec value: memory.bandwidth=51.2GB/s."),
+    "scales": click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
+                           help="Multiply a spec value: sm.count=2; `archsim show hw` prints the keys."),
+    "calibration": click.option("--calibration", default=None, metavar="FILE",
+                                help="Use these constants instead of the shipped ones."),
+}  # fmt: skip
 
 
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     for name, unit in (("clock", "Hz"), ("power_limit", "W")):
-        text = given.pop(name)
+        text = given.pop(name, None)
         try:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
@@ -72,6 +88,40 @@ def choices(**given: Any) -> dict[str, Any]:
 
         given["calibration"] = load(calibration)
     return given
+
+
+def pairs(text: str, known: Sequence[str], option: str) -> dict[str, str]:
+    """`max=32,wait=5ms` as {"max": "32", "wait": "5ms"}; a word without a value has the empty one.
+
+    >>> pairs("disk,decode=8", ["disk", "decode"], "--input")
+    {'disk': '', 'decode': '8'}
+    """
+    found: dict[str, str] = {}
+    for part in names(text):
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key not in known:
+            near = nearest(key, known) or list(known)
+            raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)
+        if key in found:
+            raise click.BadParameter(f"{key} stands there twice", param_hint=option)
+        found[key] = value
+    return found
+
+
+def quantity(text: str, unit: str, option: str) -> float:
+    """A value with its unit from an option."""
+    try:
+        return parse(text, unit)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+
+
+def whole(text: str, option: str) -> int:
+    """A whole number from an option that holds several."""
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a whole number", param_hint=option) from None
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:

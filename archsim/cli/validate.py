@@ -33,7 +33,7 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="At most so many rows, the first ones.")
 @click.option("--by", default="source,quantity", show_default=True, help="Columns to group by.")
-@click.option("--fidelity", default="analytical", show_default=True, help="roofline or analytical.")
+@click.option("--fidelity", default="analytical", show_default=True, help="roofline, analytical or event.")
 @click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
 @click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
 @click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")

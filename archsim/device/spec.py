@@ -159,8 +159,8 @@ def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
 
 def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     """The spec that `text` holds; `path` is what an error calls it."""
-    document = _document(text, path)
-    header_words = {key: value for key, value in document.items() if not isinstance(value, dict)}
+    words = document(text, path)
+    header_words = {key: value for key, value in words.items() if not isinstance(value, dict)}
     header, problems = problems_of(HeaderForm, header_words, "")
     if header is None:
         raise InputError(path, problems)
@@ -170,15 +170,15 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
         raise InputError(path, "kind: is missing; write kind = \"gpu\" or kind = \"cpu\"")
     if base is not None and base.kind != kind:
         raise InputError(path, f"inherits: {header.inherits} is a {base.kind}, this is a {kind}")
-    sources = document.pop("sources", {})
-    stated_table = document.pop("stated", {})
+    sources = words.pop("sources", {})
+    stated_table = words.pop("stated", {})
     found = dict(base.entries) if base else {}
-    for table, content in ((name, value) for name, value in document.items() if isinstance(value, dict)):
+    for table, content in ((name, value) for name, value in words.items() if isinstance(value, dict)):
         problems += _read_table(kind, table, content, sources, found)
     stated = dict(base.stated) if base else {}
     problems += _read_stated(kind, stated_table, sources, stated)
     # A key that was written and refused is not missing as well.
-    written = {f"{table}.{name}" for table, content in document.items() if isinstance(content, dict) for name in content}
+    written = {f"{table}.{name}" for table, content in words.items() if isinstance(content, dict) for name in content}
     problems += _missing(kind, found, written) or _relations(kind, found)
     identity, lacking = _identity(header, base)
     problems += lacking
@@ -198,18 +198,19 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
         raise InputError(path, f"inherits: {error}") from None
 
 
-def _document(text: str, path: str) -> dict[str, Any]:
+def document(text: str, path: str) -> dict[str, Any]:
+    """The tables of a spec file; InputError where it is no TOML or of another schema."""
     dotted = _DOTTED.search(text)
     if dotted is not None:
         line = text.count("\n", 0, dotted.start()) + 1
         raise InputError(path, f"line {line}: a key with more than {DOTS_LIMIT} dots")
     try:
-        document = tomllib.loads(text)
+        words = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(path, f"is not valid TOML: {error}") from None
-    if type(document.get("schema")) is not int or document["schema"] != SCHEMA:
-        raise InputError(path, f"schema: must be {SCHEMA}, is {document.get('schema', 'missing')!r}")
-    return document
+    if type(words.get("schema")) is not int or words["schema"] != SCHEMA:
+        raise InputError(path, f"schema: must be {SCHEMA}, is {words.get('schema', 'missing')!r}")
+    return words
 
 
 def _identity(header: HeaderForm, base: Spec | None) -> tuple[Identity | None, list[str]]:
@@ -232,7 +233,7 @@ def _read_table(kind: str, table: str, content: dict[str, Any], sources: Any, fo
         if name not in known:
             problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
             continue
-        entry, wrong = _entry(key, raw, known[name][0], sources, EntryForm)
+        entry, wrong = read_entry(key, raw, known[name][0], sources)
         problems += wrong
         if entry is not None:
             found[key] = entry
@@ -248,16 +249,17 @@ def _read_stated(kind: str, table: Any, sources: Any, stated: dict[str, Entry]) 
             problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
             continue
         unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
-        entry, wrong = _entry(f"stated.{name}", raw, unit, sources, StatedForm)
+        entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, StatedForm)
         problems += wrong
         if entry is not None:
             stated[name] = entry
     return problems
 
 
-def _entry(
-    key: str, raw: Any, unit: Unit, sources: Any, form: type[EntryForm]
+def read_entry(
+    key: str, raw: Any, unit: Unit, sources: Any, form: type[EntryForm] = EntryForm
 ) -> tuple[Entry | None, list[str]]:
+    """One value of a file with its provenance, or None and the reasons why it is none."""
     if not isinstance(raw, dict):
         return None, [f'{key}: is a bare value; write {{ value = "...", source = "...", kind = "datasheet" }}']
     parsed, problems = problems_of(form, raw, f"{key}.")

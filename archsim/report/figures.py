@@ -55,10 +55,10 @@ def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
     left = max(80.0, 7.0 * max(map(len, [row.name[:34] for row in rows]), default=0) + 16)
     axis = {"side": "top", "showgrid": False, "zerolinecolor": LINE, "tickfont": {"color": QUIET}, "fixedrange": True}
     return {
-        **_common(height + 56), "margin": {"l": left, "r": 10, "t": 46, "b": 10}, "barmode": "stack", "bargap": 0.28,
-        "xaxis": {**axis, **_ticks(longest, "s", 6), "range": [0, 1.36 * longest], "domain": [0, 0.58],
+        **common(height + 56), "margin": {"l": left, "r": 10, "t": 46, "b": 10}, "barmode": "stack", "bargap": 0.28,
+        "xaxis": {**axis, **axis_ticks(longest, "s", 6), "range": [0, 1.36 * longest], "domain": [0, 0.58],
                   "title": _title("time", standoff=6)},
-        "xaxis2": {**axis, **_ticks(hungriest, "J", 4), "range": [0, 1.62 * hungriest], "domain": [0.62, 1],
+        "xaxis2": {**axis, **axis_ticks(hungriest, "J", 4), "range": [0, 1.62 * hungriest], "domain": [0.62, 1],
                    "title": _title("energy", standoff=6)},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "ticktext": names,
                   "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
@@ -90,7 +90,7 @@ def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: 
     )  # fmt: skip
 
 
-def _ticks(longest: float, unit: str, steps: int) -> dict[str, Any]:
+def axis_ticks(longest: float, unit: str, steps: int) -> dict[str, Any]:
     """Round marks from 0 to `longest`, at most `steps` after the 0, with units as all the page has them."""
     rough = longest / steps
     power = 10.0 ** math.floor(math.log10(rough))
@@ -107,7 +107,7 @@ def roofline(shown: Roof) -> Any:
     inner = {"width": WIDTH - margin["l"] - margin["r"], "height": height - margin["t"] - margin["b"]}
     frame = Frame(**inner, x=shown.x, y=shown.y)
     figure = go.Figure(layout={
-        **_common(height), "margin": margin, "showlegend": True, "hovermode": "closest",
+        **common(height), "margin": margin, "showlegend": True, "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom", "itemsizing": "constant"},
         "xaxis": _log_axis(shown.x, "FLOP/B", "arithmetic intensity (FLOP per byte of memory traffic)", standoff=10),
         "yaxis": _log_axis(shown.y, "FLOP/s", "", standoff=8),
@@ -182,7 +182,7 @@ def _title(words: str, standoff: int) -> dict[str, Any]:
     return {"text": words, "font": {"size": 13, "color": INK}, "standoff": standoff}
 
 
-def _common(height: float) -> dict[str, Any]:
+def common(height: float) -> dict[str, Any]:
     """What all charts share; without a template, which would be most of their text."""
     font = {"family": FONT, "size": 12, "color": INK}
     return {

@@ -8,19 +8,21 @@ from archsim.answer import Estimate, OpEstimate
 from archsim.device.spec import Entry, Spec
 from archsim.quantity import show, show_capacity
 from archsim.report import figures
+from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import Cell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import energy_parts, rate_unit
+from archsim.report.text import energy_parts, rate_unit, streams_words
+from archsim.schedule.observer import Recording
 
 # The browser itself then refuses to load anything: all that the page needs stands in it.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def page(estimate: Estimate, spec: Spec) -> str:
-    """The whole page. `spec` is the device that the estimate is of, with the same settings.
+def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> str:
+    """The whole page. `spec` is the device that the estimate is of, with the same settings; `recording` is what ran when.
 
     Raises ValueError for the spec of another device.
     """
@@ -28,7 +30,7 @@ def page(estimate: Estimate, spec: Spec) -> str:
         raise ValueError(f"the estimate is of {estimate.hardware!r}, the spec of {spec.identity.id!r}")
     sections = [
         _heading(estimate, spec), _warnings(estimate), _totals(estimate), _measured(estimate), _breakdown(estimate),
-        _bars(estimate), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec),
+        _bars(estimate), _timeline(recording), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec),
         _provenance(estimate),
     ]  # fmt: skip
     title = text(f"{estimate.network} on {spec.identity.name}")
@@ -52,7 +54,7 @@ def _heading(e: Estimate, spec: Spec) -> str:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:
         asked.append(f"{e.devices} devices")
-    asked.append(f"{e.fidelity} model")
+    asked.append(f"{e.fidelity} model{streams_words(e)}")
     line = " · ".join(map(text, asked))
     return f'<h1>{text(e.network)} on {text(spec.identity.name)}</h1>\n<p class="asked">{line}</p>'
 
@@ -136,6 +138,14 @@ def _bars(e: Estimate) -> str:
         f"{kinds}\n<h2>Time and energy of the longest layers</h2>\n"
         f'<p class="quiet">{order_note}; the table below has all {len(e.ops)} ops.</p>\n{layers}'
     )
+
+
+def _timeline(recording: Recording | None) -> str:
+    if recording is None:
+        return ""
+    note = ("What ran when, by track; the pointer tells the name. --timeline writes the same with every kernel for "
+            "ui.perfetto.dev.")  # fmt: skip
+    return f'<h2>Timeline</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(gantt(recording), "timeline")}'
 
 
 def _roofline(e: Estimate, spec: Spec) -> str:

@@ -25,6 +25,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     return "\n".join([line(lines[0]), "  ".join("-" * w for w in widths), *map(line, lines[1:])])
 
 
+def streams_words(e: Estimate) -> str:
+    """How many streams ops overlap on, if on more than one."""
+    return f" with {e.streams} streams" if e.streams > 1 else ""
+
+
 def clean(text: str) -> str:
     """Text without control characters: a name from a file must not move the cursor."""
     return "".join(c if c.isprintable() else "?" for c in text)
@@ -45,7 +50,7 @@ def heading(e: Estimate) -> str:
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{', replayed graph' if e.graph else ''}"
+        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{streams_words(e)}{', replayed graph' if e.graph else ''}"
     )
 
 

@@ -28,5 +28,14 @@ class Timeline:
 
     @property
     def op_time_s(self) -> Array:
-        """How much each op adds to the latency, [D, N]: the time from the end of the op before to its own end."""
-        return np.diff(self.end_s, axis=-1, prepend=0.0)
+        """How much each op adds to the latency, [D, N]: the time from the end of the op that ends before it to its own end.
+
+        Where ops run side by side, one that ends in the shadow of others adds little; the sum is the latency all the same.
+        """
+        added = np.diff(self.end_s, axis=-1, prepend=0.0)
+        if (added >= 0).all():
+            return added
+        order = np.argsort(self.end_s, axis=-1, kind="stable")
+        sorted_ends = np.take_along_axis(self.end_s, order, axis=-1)
+        np.put_along_axis(added, order, np.diff(sorted_ends, axis=-1, prepend=0.0), axis=-1)
+        return added

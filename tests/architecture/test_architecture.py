@@ -15,13 +15,14 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ORDER = (
     ("errors", "quantity", "files", "form", "later", "same"),
     ("trace", "device", "stack", "corpus", "host"),
+    ("machine",),
     ("readers", "lower"),
     ("cost", "cache"),
     ("schedule",),
     ("fidelity",),
     ("query", "run", "footprint", "unmoved"),
     ("answer", "explain"),
-    ("study", "validate", "measure"),
+    ("study", "validate", "measure", "simulate"),
     ("report",),
     ("web", "cli", "__main__"),
 )

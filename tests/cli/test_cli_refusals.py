@@ -151,7 +151,7 @@ USAGE = {
     "clock beyond all": (("--net", "alexnet", "--hw", "tegra_x1", "--clock", "1e300THz"), ""),
     "threads of a GPU": (("--net", "alexnet", "--hw", "tegra_x1", "--threads", "4"), "CPU"),
     "no threads": (("--net", "alexnet", "--hw", "i7_6700k", "--threads", "0"), "threads 0"),
-    "two devices": (("--net", "alexnet", "--hw", "tegra_x1", "--devices", "2"), "not modelled"),
+    "two devices": (("--net", "alexnet", "--hw", "tegra_x1", "--devices", "2"), "an estimate is of one"),
     "stack of the other kind": (("--net", "alexnet", "--hw", "tegra_x1", "--stack", "intel-mkl"), "cpu"),
     "precision without a unit": (("--net", "alexnet", "--hw", "tegra_x1", "--precision", "int8"), "int8"),
     "both formats": (("--net", "alexnet", "--hw", "tegra_x1", "--json", "--csv"), "choose one"),

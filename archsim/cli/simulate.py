@@ -1,0 +1,55 @@
+"""`archsim simulate`: the group of its simulations."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+SIMULATIONS = {
+    "serve": ("archsim.cli.simulate_serve", "Requests that queue for devices and are answered in batches."),
+    "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a machine: the scaling curve."),
+    "allreduce": ("archsim.cli.simulate_allreduce", "Sums over several devices, on the links of a machine."),
+}
+
+
+class Simulations(click.Group):
+    """A group whose simulations are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(SIMULATIONS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of the simulation."""
+        if cmd_name not in SIMULATIONS:
+            return None
+        found: click.Command = importlib.import_module(SIMULATIONS[cmd_name][0]).command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing every simulation for its help."""
+        with formatter.section("Simulations"):
+            formatter.write_dl([(name, text) for name, (_, text) in SIMULATIONS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest simulation when there is no such one."""
+        from archsim.errors import nearest
+
+        if args and args[0] not in SIMULATIONS and not args[0].startswith("-"):
+            near = nearest(args[0], SIMULATIONS) or list(SIMULATIONS)
+            raise click.UsageError(f"no simulation {args[0]!r}; nearest: {', '.join(near)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command("simulate", cls=Simulations)
+def command() -> None:
+    """Simulate what overlaps, queues and contends, in events.
+
+    \b
+    Examples:
+      archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
+      archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
+      archsim simulate allreduce --host deepbench_8gpu --devices 2,4,8 --bytes 100MB
+    """

@@ -1,0 +1,42 @@
+"""`archsim simulate allreduce`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from archsim.cli.options import names, quantity, whole
+
+
+@click.command("allreduce")
+@click.option("--host", default="deepbench_8gpu", show_default=True,
+              help="The machine (`archsim list hosts`), or the path of its file.")  # fmt: skip
+@click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
+@click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(host: str, devices: str, sizes: str, as_json: bool) -> None:
+    """Sum a buffer over several devices on rings: time, bandwidth, and what DeepBench measured on its own host.
+
+    \b
+    Examples:
+      archsim simulate allreduce --devices 2,8,16 --bytes 400kB,258MB
+      archsim simulate allreduce --host dgx_1_v100 --devices 8 --bytes 1GB
+    """
+    from archsim.machine.spec import find
+    from archsim.quantity import show
+    from archsim.report.text import table
+    from archsim.simulate.allreduce import simulate_all_reduce
+
+    counts = [whole(text, "--devices") for text in names(devices)]
+    found = simulate_all_reduce(find(host), counts, [quantity(text, "B", "--bytes") for text in names(sizes)])
+    if as_json:
+        click.echo(json.dumps({"schema": "archsim-allreduce/1", "host": host, "rows": [asdict(row) for row in found]}, indent=2))
+        return
+    rows = []
+    for row in found:
+        beside = [f"{m.hardware} {show(m.time_s, 's', 3)} ({100 * (row.time_s / m.time_s - 1):+.0f} %)" for m in row.measured]
+        rows.append((str(row.devices), show(row.size, "B"), show(row.time_s, "s"), show(row.bandwidth_Bps, "B/s", 3),
+                     str(row.rings), ", ".join(beside) or "-"))  # fmt: skip
+    click.echo(table(("devices", "bytes", "time", "bus bandwidth", "rings", "measured by DeepBench"), rows, left=0))

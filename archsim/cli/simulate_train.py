@@ -1,0 +1,80 @@
+"""`archsim simulate train`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
+
+HOST = "deepbench_8gpu"
+
+
+@click.command("train")
+@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+@click.option("--hw", required=True, help="A shipped GPU, an alias, or the path of a spec file.")
+@click.option("--host", default=HOST, show_default=True,
+              help="The machine that holds the devices (`archsim list hosts`), or the path of its file.")  # fmt: skip
+@click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
+@click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
+@click.option("--input", "given", default="", metavar="disk,decode=N,pcie",
+              help="What inputs pass before each step; without it they are on the device.")  # fmt: skip
+@click.option("--sync", default="allreduce", show_default=True, type=click.Choice(("allreduce", "server")),
+              help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip
+@click.option("--overlap/--no-overlap", default=True, show_default=True,
+              help="Exchange gradients while earlier layers compute theirs.")  # fmt: skip
+@click.option("--bucket", default="25MB", show_default=True, help="Gradients that are exchanged together.")
+@click.option("--steps", type=int, default=16, show_default=True, help="Steps simulated; the later half counts.")
+@some_options("batch", "task", "devices", "fidelity", "streams", "graph")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@click.option("--timeline", default=None, metavar="FILE",
+              help="Also write when what runs on most devices, for ui.perfetto.dev.")  # fmt: skip
+def command(
+    net: str, hw: str, host: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
+    as_json: bool, html: str | None, timeline: str | None, **words: Any,
+) -> None:  # fmt: skip
+    """Data-parallel training on several devices: the scaling curve, and where the time of a step goes.
+
+    Steps of one device are those of `archsim estimate --task training_step`. Gradients are summed bucket by bucket over the
+    links of the host, which copies of inputs use too.
+
+    \b
+    Examples:
+      archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
+      archsim simulate train --net alexnet --hw gtx_1080 --input disk,decode=8,pcie
+      archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --host dgx_1_v100 --sync server
+    """
+    from archsim.cli.progress import Progress
+    from archsim.machine.spec import find
+    from archsim.query import ask
+    from archsim.report.training import training_json, training_text
+    from archsim.schedule.observer import Recording
+    from archsim.simulate.train import Input, simulate_training
+
+    counts = [whole(text, "--devices") for text in names(devices)]
+    stages = pairs(given, ["disk", "decode", "pcie"], "--input")
+    for stage in ("disk", "pcie"):
+        if stages.get(stage):
+            raise click.BadParameter(f"{stage} takes no value", param_hint="--input")
+    line = Input(disk="disk" in stages, pcie="pcie" in stages,
+                 decode=whole(stages["decode"], "--input") if "decode" in stages else None)  # fmt: skip
+    seen = Recording()
+    with Progress() as tell:
+        query = ask(net, hw, batch=batch, task="training_step", **choices(**words))
+        answer = simulate_training(
+            query, find(host), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
+            bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
+        )  # fmt: skip
+    if html is not None:
+        from archsim.files import write_text
+        from archsim.report.training_page import training_page
+
+        write_text(html, training_page(answer, seen))
+        click.echo(f"archsim: wrote {html}", err=True)
+    if timeline is not None:
+        from archsim.cli.output import write_timeline
+
+        write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware}")
+    click.echo(training_json(answer) if as_json else training_text(answer))

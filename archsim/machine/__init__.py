@@ -1,0 +1,1 @@
+"""Machines with several devices: what connects them, and what feeds them."""

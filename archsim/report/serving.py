@@ -1,0 +1,87 @@
+"""What serving gives, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from archsim.quantity import show
+from archsim.report.text import clean
+from archsim.simulate.interval import Measured
+from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving
+
+
+def serving_json(s: Serving) -> str:
+    """One JSON object; never NaN or Infinity. Sizes of batches are its keys as text."""
+    words: dict[str, Any] = {"schema": SCHEMA, **asdict(s)}
+    words["batching"] = {"max": s.batching.most, "wait_s": s.batching.wait_s}
+    words["batch_latency_s"] = {str(size): time for size, time in s.batch_latency_s.items()}
+    return json.dumps(words, indent=2, allow_nan=False)
+
+
+def serving_text(s: Serving) -> str:
+    """The answer for a terminal."""
+    title, rows = serving_lines(s)
+    return "\n".join([clean(title), "", *(clean(f"{name:12} {text}".rstrip()) for name, text in rows)])
+
+
+def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
+    """The title, and what is said of what."""
+    rule = {"SingleStream": "one sample after the other", "MultiStream": f"queries of {MULTI_STREAM} samples"}.get(s.scenario, "")
+    rule = rule or f"batches of up to {s.batching.most}"
+    rule += f", wait {show(s.batching.wait_s, 's', 3)}" if s.batching.wait_s and s.scenario in ("Server", "Offline") else ""
+    many = "" if s.devices == 1 else f"{s.devices} x "
+    rows = _rates(s)
+    if s.latency_s is not None and s.wait_s is not None:
+        rows += [("latency" if i == 0 else "", f"{name:5} {_measured(m)}") for i, (name, m) in enumerate(s.latency_s.items())]
+        rows.append(("waiting", f"{'mean':5} {_measured(s.wait_s)}"))
+    rows += _use(s)
+    rows += [("batches", ", ".join(f"{n}: {show(time, 's', 3)}" for n, time in _some(s).items()))]
+    rows += [("assumed", note) for note in s.assumptions]
+    return f"{s.network} on {many}{s.hardware}: {s.scenario}, {s.precision}, stack {s.stack}, {rule}", rows
+
+
+def _rates(s: Serving) -> list[tuple[str, str]]:
+    rows = []
+    if s.rate_per_s is not None:
+        rows.append(("arrivals", f"{s.rate_per_s:.4g} requests/s, {s.requests:,} of them"))
+    if s.scenario in ("Server", "Offline"):
+        rows.append(("capacity", f"{s.capacity_per_s:.4g} requests/s in full batches"))
+    if s.highest_rate_per_s is not None and s.bound_s is not None:
+        bound = show(s.bound_s, "s", 3)
+        found = (f"{s.highest_rate_per_s:.4g} requests/s keep p99 within {bound}" if s.highest_rate_per_s > 0 else
+                 f"none keeps p99 within {bound}: a single request takes longer")  # fmt: skip
+        rows.append(("highest rate", found))
+    if not s.stable and s.rate_per_s is not None:
+        rows.append(("unstable", "the queue grows without end, and no latency is typical: more arrives than full batches answer"))
+    return rows
+
+
+def _use(s: Serving) -> list[tuple[str, str]]:
+    if s.throughput_per_s is None or s.utilisation is None or s.energy_per_request_j is None or s.power_w is None:
+        return []
+    each = "one device" if s.devices == 1 else f"{s.devices} devices"
+    return [
+        ("throughput", f"{s.throughput_per_s:.4g} samples/s, {s.mean_batch:.3g} in a batch"),
+        ("utilisation", f"{100 * s.utilisation:.1f} % of the time of {each}"),
+        ("energy", f"{show(s.energy_per_request_j, 'J', 3)} per sample, idle time included; {show(s.power_w, 'W', 3)}"),
+    ]
+
+
+def _measured(m: Measured) -> str:
+    """A figure with its interval; that of a figure which never varies is left out."""
+    if m.interval is None:
+        return f"{show(m.value, 's'):10} too few requests for an interval"
+    low, high = m.interval
+    if high - low <= 1e-9 * m.value:
+        return show(m.value, "s")
+    return f"{show(m.value, 's'):10} {show(low, 's')} to {show(high, 's')}"
+
+
+def _some(s: Serving, most: int = 6) -> dict[int, float]:
+    """A few sizes of batches that occurred, the smallest and the largest among them."""
+    sizes = list(s.batch_latency_s)
+    if len(sizes) > most:
+        sizes = sorted({sizes[round(i * (len(sizes) - 1) / (most - 1))] for i in range(most)})
+    return {size: s.batch_latency_s[size] for size in sizes}

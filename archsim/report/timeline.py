@@ -1,0 +1,57 @@
+"""A recording in the trace event format of Chrome, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+
+Times in the file are microseconds with three decimals: whole nanoseconds, so that rounding never parts a slice from the one that
+it lies in. One process is the machine, one thread each of its tracks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from archsim.schedule.observer import Recording, Slice
+
+PROCESS = 1
+
+
+def chrome_trace(recording: Recording, title: str) -> str:
+    """The text of the file."""
+    threads = {track: number for number, track in enumerate(recording.tracks, 1)}
+    events: list[dict[str, Any]] = [_named("process_name", 0, title)]
+    for track, number in threads.items():
+        events += [_named("thread_name", number, track), _meta("thread_sort_index", number, {"sort_index": number})]
+    pieces = sorted(recording.slices, key=lambda piece: (_ns(piece.start_s), -_ns(piece.end_s)))
+    events += [_slice(piece, threads[piece.track]) for piece in pieces if _ns(piece.end_s) > _ns(piece.start_s)]
+    for counter, time, value in recording.levels:
+        events.append({"ph": "C", "pid": PROCESS, "name": counter, "ts": _us(time), "args": {"value": round(value, 6)}})
+    for number, ends in enumerate(recording.flows, 1):
+        for letter, (track, time) in zip("sf", ends, strict=True):
+            # a flow begins inside the slice that it comes from, which at its end is over
+            moment = max(0, _ns(time) - (letter == "s")) / 1000
+            point = {"ph": letter, "pid": PROCESS, "tid": threads[track], "ts": moment, "id": number, "name": "waits for",
+                     "cat": "dependency"}  # fmt: skip
+            events.append(point | ({"bp": "e"} if letter == "f" else {}))
+    lines = ",\n".join(json.dumps(event, allow_nan=False) for event in events)
+    return f'{{"displayTimeUnit": "ms", "traceEvents": [\n{lines}\n]}}\n'
+
+
+def _slice(piece: Slice, thread: int) -> dict[str, Any]:
+    start, end = _ns(piece.start_s), _ns(piece.end_s)
+    return {"ph": "X", "pid": PROCESS, "tid": thread, "name": piece.name or piece.track, "ts": start / 1000,
+            "dur": (end - start) / 1000, "args": dict(piece.words)}  # fmt: skip
+
+
+def _named(what: str, thread: int, name: str) -> dict[str, Any]:
+    return _meta(what, thread, {"name": name})
+
+
+def _meta(what: str, thread: int, words: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "M", "pid": PROCESS, "tid": thread, "name": what, "args": words}
+
+
+def _ns(time_s: float) -> int:
+    return round(time_s * 1e9)
+
+
+def _us(time_s: float) -> float:
+    return _ns(time_s) / 1000

@@ -1,0 +1,74 @@
+"""What training on several devices gives, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from archsim.quantity import show
+from archsim.report.text import clean, table
+from archsim.schedule.training import CORES, DISK, MEMORY
+from archsim.simulate.train import SCHEMA, Input, Point, Reference, Training
+
+HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "compute", "exchange", "update", "device idle",
+        "busiest link", "J/sample")  # fmt: skip
+
+
+def training_json(t: Training) -> str:
+    """One JSON object; never NaN or Infinity."""
+    return json.dumps({"schema": SCHEMA, **asdict(t)}, indent=2, allow_nan=False)
+
+
+def training_text(t: Training) -> str:
+    """The answer for a terminal."""
+    parts = [title(t), table(HEAD, [row(point) for point in t.points], left=0)]
+    notes = [*explained(t), *(("measured", measured_words(r)) for r in t.references)]
+    notes += [("assumed", note) for note in t.assumptions]
+    notes[:0] = [("warning", text) for text in t.warnings]
+    unknown = t.assumed_values
+    notes.append(("assumed", f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"))
+    return "\n\n".join([*parts, "\n".join(clean(f"{name:11} {text}") for name, text in notes)])
+
+
+def measured_words(r: Reference) -> str:
+    """A published step beside the simulated one."""
+    return (f"{r.devices} devices {show(r.measured_s, 's', 3)} a step ({r.source}), predicted {show(r.predicted_s, 's', 3)}, "
+            f"error {100 * r.error:+.1f} %")  # fmt: skip
+
+
+def title(t: Training) -> str:
+    """One line."""
+    way = "ring all-reduce" if t.sync == "allreduce" else "parameter server"
+    hidden = "overlapped with the backward pass" if t.overlap else "after the backward pass"
+    return clean(f"{t.network} on {t.hardware} in {t.host}: training, batch {t.batch} on each, {t.precision}, stack {t.stack}, "
+                 f"{way} {hidden}, input {input_words(t.input)}")  # fmt: skip
+
+
+def input_words(given: Input) -> str:
+    """The stages in words."""
+    workers = "worker" if given.decode == 1 else "workers"
+    stages = [("disk", given.disk), (f"{given.decode} decode {workers}", given.decode is not None), ("pcie", given.pcie)]
+    return ", ".join(name for name, there in stages if there) or "on the device"
+
+
+def row(p: Point) -> tuple[str, ...]:
+    """The figures of one number of devices."""
+    link = f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"
+    return (
+        str(p.devices), show(p.step_s, "s"), f"{p.throughput_per_s:.4g}", f"{p.speedup:.2f}", f"{100 * p.efficiency:.0f} %",
+        *(f"{100 * part / p.step_s:.0f} %" for part in (p.input_s, p.compute_s, p.exchange_s, p.update_s)),
+        f"{100 * (1 - p.busy['device']):.0f} %", link, f"{p.energy_per_sample_j:.3g}",
+    )  # fmt: skip
+
+
+def explained(t: Training) -> list[tuple[str, str]]:
+    """What the columns are, and what the parts of the host do."""
+    last = t.points[-1]
+    found = [
+        ("shares", "of a step of the first device; exchange is what no computation hides, waiting for slower devices included"),
+        ("gradients", f"{show(t.gradient_bytes, 'B', 3)} in {t.buckets} {'bucket' if t.buckets == 1 else 'buckets'}"),
+    ]
+    parts = [f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy]
+    if parts:
+        found.append(("host", f"busy with {last.devices} {'device' if last.devices == 1 else 'devices'}: {', '.join(parts)}"))
+    return found

@@ -1,0 +1,45 @@
+"""Max-min fair shares: what each of several flows gets of the resources that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+Demand = tuple[tuple[str, float], ...]  # (resource, how much of it a flow takes for each unit of its own rate)
+
+TINY = 1e-12  # of a capacity: what rounding leaves of a resource that is used up
+
+
+def max_min(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[str, float]) -> list[float]:
+    """The max-min fair rates: no flow can get more without taking from one that has no more than it.
+
+    All rates rise together; a flow stops at its cap, or where a resource of its demand is used up (progressive filling,
+    Bertsekas and Gallager 1992, Data Networks, section 6.5.2). A resource without a capacity has no end.
+
+    >>> max_min([(("link", 1.0),), (("link", 1.0),)], [1.0, 9.0], {"link": 4.0})
+    [1.0, 3.0]
+    """
+    rates = [0.0] * len(caps)
+    left = dict(capacity)
+    rising = [i for i, cap in enumerate(caps) if cap > 0]
+    while rising:
+        pull: dict[str, float] = {}
+        for i in rising:
+            for resource, weight in demands[i]:
+                if resource in left:
+                    pull[resource] = pull.get(resource, 0.0) + weight
+        step = min(caps[i] - rates[i] for i in rising)
+        for resource, weight in pull.items():
+            if weight > 0 and left[resource] < step * weight:
+                step = left[resource] / weight
+        spent = set()
+        for resource, weight in pull.items():
+            left[resource] = max(0.0, left[resource] - step * weight)
+            if weight > 0 and left[resource] <= TINY * capacity[resource]:
+                spent.add(resource)
+        for i in rising:
+            rates[i] += step
+        rising = [
+            i for i in rising
+            if rates[i] < caps[i] * (1 - TINY) and not any(w > 0 and resource in spent for resource, w in demands[i])
+        ]  # fmt: skip
+    return rates

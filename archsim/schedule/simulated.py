@@ -1,0 +1,79 @@
+"""The event level of one device: the ops of a network as launches on streams, and what came of them as a `Timeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from archsim.cost.plan import PlanCost
+from archsim.device.device import Device, Gpu
+from archsim.lower.lower import Lowered
+from archsim.schedule.events import Phase
+from archsim.schedule.observer import Observer
+from archsim.schedule.streams import Launch, assign, play
+from archsim.schedule.timeline import Array, Timeline
+from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, of_machine, phases_of
+from archsim.trace.trace import BoundOp
+
+
+def simulated(
+    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, waits: bool = False,
+    streams: int = 1, observers: Sequence[Observer] = (),
+) -> Timeline:  # fmt: skip
+    """Play the ops on `streams` streams of a GPU, or one after the other on a CPU; each of D machines on its own.
+
+    `issue_s` and `stall_s` are the host's times of each op [s], [D, N]. Where the host `waits` for each op, it has nothing to
+    stall later. Observers see the first machine.
+    """
+    waits = waits or not isinstance(device, Gpu)
+    machines = max(len(cost.time_s), len(issue_s), len(stall_s))
+    start, end = np.zeros((machines, len(lowered.ops))), np.zeros((machines, len(lowered.ops)))
+    for machine in range(machines):
+        watched = observers if machine == 0 else ()
+        launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
+                               power=bool(watched), machine=machine)  # fmt: skip
+        played = play(launches, CAPACITY, waits=waits, observers=watched, counters=_counters(device) if watched else None)
+        start[machine], end[machine] = played.start_s, played.end_s
+    timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
+    wait = np.maximum(0.0, timeline.op_time_s - (end - start))
+    return Timeline(start_s=start, end_s=end, wait_s=wait)
+
+
+def launches_of(
+    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
+    power: bool = False, machine: int = 0,
+) -> list[Launch]:  # fmt: skip
+    """The ops as launches, each on one of `streams` streams; with `power` they say what they draw beyond the idle power."""
+    plans = phases_of(lowered.kernels, cost, device, power, machine)
+    index = lowered.plan_of.tolist()
+    phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
+    after = dependencies(lowered.ops)
+    chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
+    launched, issue, stall = (of_machine(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
+    return [
+        Launch(
+            name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],
+            after=tuple([before for before in after[i] if chosen[before] != chosen[i]]),
+            launches=launched[index[i]] if index[i] >= 0 else 0.0, words={"kind": op.kind.op, "phase": op.phase},
+        )
+        for i, op in enumerate(lowered.ops)
+    ]  # fmt: skip
+
+
+def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
+    """For each op the positions of those whose outputs it reads."""
+    position: dict[str, int] = {}
+    found = []
+    for i, op in enumerate(ops):
+        found.append(tuple(sorted({position[name] for name in op.inputs if name in position})))
+        position[op.name] = i
+    return found
+
+
+def _counters(device: Device) -> Mapping[str, tuple[str, float]]:
+    if not isinstance(device, Gpu):
+        return {}
+    bandwidth = float(np.ravel(device.memory.bandwidth * device.memory.achievable)[0])
+    return {DRAM: ("memory [GB/s]", bandwidth / 1e9), L2: ("L2 [%]", 100.0), PIPES: ("SM pipes [%]", 100.0),
+            POWER: ("power beyond idle [W]", 1.0)}  # fmt: skip

@@ -1,0 +1,179 @@
+"""A GPU that runs ops on several streams, fed by one host thread through a launch queue."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archsim.schedule.events import Job, Phase, Shared
+from archsim.schedule.observer import Observer
+
+if TYPE_CHECKING:
+    from simpy import Environment, Event
+
+# Launches that wait in a queue before the host must wait for the device: the order of magnitude that is told of the CUDA
+# driver, which documents none. A choice.
+QUEUE = 1024
+HOST, STALLS = "host", "host, device waits"  # tracks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One op: the host takes `issue_s` to issue it to `stream`, where it runs its phases after the ops in `after`.
+
+    `launches` are the places that it takes in the launch queue, of which one must be free when it is issued. `stall_s` is
+    the host's work on it for which the device waits.
+    """
+
+    name: str
+    issue_s: float
+    phases: Sequence[Phase]
+    stall_s: float = 0.0
+    after: tuple[int, ...] = ()
+    stream: int = 0
+    launches: float = 1.0
+    words: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """When each op ran [s], in the order of the launches, what was used of each resource, and how many events that took."""
+
+    start_s: list[float]
+    end_s: list[float]
+    used: Mapping[str, float]
+    events: int
+
+
+def assign(after: Sequence[Sequence[int]], time_s: Sequence[float], streams: int) -> list[int]:
+    """A stream for each op: that of a predecessor which nothing has followed yet, else the one that is free first.
+
+    Ops are in the order of issue. Times, as if nothing contended, only decide which stream is free first.
+    """
+    last, free = [-1] * streams, [0.0] * streams
+    end, chosen = [0.0] * len(time_s), []
+    for op, before in enumerate(after):
+        behind = [s for s in range(streams) if last[s] in before]
+        stream = max(behind, key=lambda s: free[s]) if behind else min(range(streams), key=lambda s: free[s])
+        ready = max((end[i] for i in before), default=0.0)
+        end[op] = free[stream] = max(free[stream], ready) + time_s[op]
+        last[stream] = op
+        chosen.append(stream)
+    return chosen
+
+
+def play(
+    launches: Sequence[Launch], capacity: Mapping[str, float], *, waits: bool = False, queue: float = QUEUE,
+    observers: Sequence[Observer] = (), counters: Mapping[str, tuple[str, float]] | None = None,
+) -> Played:  # fmt: skip
+    """Simulate one host thread, a launch queue of `queue` places and the streams that the launches name.
+
+    The streams share `capacity`. With `waits` the host waits for each op before it issues the next.
+    """
+    from simpy import Environment
+
+    env = Environment()
+    stage = _Stage(env, launches, Shared(env, capacity, observers, counters), waits, queue, observers)
+    env.process(stage.host())
+    for stream in sorted({launch.stream for launch in launches}):
+        env.process(stage.stream([i for i, launch in enumerate(launches) if launch.stream == stream]))
+    env.run()
+    return Played(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=stage.events + stage.device.changes)
+
+
+class _Stage:
+    """The state of one simulation, which its processes share."""
+
+    def __init__(
+        self, env: Environment, launches: Sequence[Launch], device: Shared, waits: bool, queue: float,
+        observers: Sequence[Observer],
+    ) -> None:  # fmt: skip
+        self.env, self.launches, self.device, self.waits, self.queue = env, launches, device, waits, queue
+        self.observers = observers
+        self.start = [0.0] * len(launches)
+        self.end = [0.0] * len(launches)
+        self.events = 0
+        self._issued, self._ended = [False] * len(launches), [False] * len(launches)
+        self._wakers: dict[tuple[str, int], list[Event]] = {}
+        self._queued = 0.0
+        self._room: Event | None = None
+
+    def host(self) -> Generator[Event, Any, None]:
+        """Issue op after op."""
+        env = self.env
+        for i, launch in enumerate(self.launches):
+            while self._queued >= self.queue:
+                self._room = env.event()
+                yield self._room
+            begun = env.now
+            if launch.issue_s > 0.0:
+                yield env.timeout(launch.issue_s)
+                self.events += 1
+                for observer in self.observers:
+                    observer.ran(HOST, f"issue {launch.name}", begun, env.now, {})
+            self._queued += launch.launches
+            self._issued[i] = True
+            self._wake("issued", i)
+            if self.waits and not self._ended[i]:
+                yield self._when("ended", i)
+
+    def stream(self, mine: Sequence[int]) -> Generator[Event, Any, None]:
+        """Run the ops of one stream in order."""
+        env = self.env
+        for i in mine:
+            launch = self.launches[i]
+            if not self._issued[i]:
+                yield self._when("issued", i)
+            for before in launch.after:
+                if not self._ended[before]:
+                    yield self._when("ended", before)
+            self._leave_queue(launch)
+            begun = env.now
+            if launch.stall_s > 0.0:
+                yield env.timeout(launch.stall_s)
+            self.start[i] = env.now
+            job = None
+            if launch.phases:
+                job = self.device.run(launch.phases)
+                yield job.done
+            self.end[i] = env.now
+            self.events += 2
+            self._ended[i] = True
+            self._wake("ended", i)
+            if self.observers and job is not None:
+                self._report(i, job, begun)
+
+    def _leave_queue(self, launch: Launch) -> None:
+        self._queued -= launch.launches
+        if self._room is not None and not self._room.triggered:
+            self._room.succeed()
+
+    def _when(self, what: str, op: int) -> Event:
+        event = self.env.event()
+        self._wakers.setdefault((what, op), []).append(event)
+        return event
+
+    def _wake(self, what: str, op: int) -> None:
+        for event in self._wakers.pop((what, op), ()):
+            event.succeed()
+
+    def _report(self, op: int, job: Job, begun: float) -> None:
+        """The op as a slice, its kernels as slices inside, and what it had to wait for on other streams."""
+        launch = self.launches[op]
+        track = track_of(launch.stream)
+        for observer in self.observers:
+            if self.start[op] > begun:
+                observer.ran(STALLS, launch.name, begun, self.start[op], {"does": "update for which the device waits"})
+            observer.ran(track, launch.name, self.start[op], self.end[op], launch.words or {})
+            before = self.start[op]
+            for phase, end in zip(job.phases, job.ends, strict=True):
+                observer.ran(track, phase.name, before, end, {})
+                before = end
+            for source in launch.after:
+                observer.followed((track_of(self.launches[source].stream), self.end[source]), (track, self.start[op]))
+
+
+def track_of(stream: int) -> str:
+    """The name of the track of a stream."""
+    return f"stream {stream}"

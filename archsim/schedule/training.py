@@ -1,0 +1,286 @@
+"""Data-parallel training in events: input pipelines, steps on every device, sums of gradients while others are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from archsim.machine.machine import SERVER, Machine
+from archsim.schedule.collective import all_reduce
+from archsim.schedule.events import Phase, Shared
+from archsim.schedule.fair import Demand
+from archsim.schedule.observer import Observer
+
+if TYPE_CHECKING:
+    from simpy import Environment, Event, Process, Store
+
+DISK, CORES, MEMORY = "disk", "decode", "host memory"
+PREFETCH = 2  # batches that each stage of an input pipeline works ahead: one is used, one is ready. A choice.
+SERVER_PASSES = 4  # bytes of host memory that a server's update moves for each byte of values: weights and momentum, in and out
+SYNCS = ("allreduce", "server")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A training step of one device as it runs alone.
+
+    After `compute_s` all gradients are there, those of bucket i, `buckets[i]` = (time, bytes), after its time. Then the
+    update takes `update_s`.
+    """
+
+    compute_s: float
+    update_s: float
+    buckets: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """Input of each step and device. A stage whose bytes or rate is None is left out: its result is there at once.
+
+    `disk_bytes` are read, `samples` decoded by cores that together make `decode_rate` of them a second, `copy_bytes` copied to
+    the device, at `copy_rate` [B/s] at most.
+    """
+
+    samples: int
+    disk_bytes: float | None = None
+    decode_rate: float | None = None
+    copy_bytes: float | None = None
+    copy_rate: float = float("inf")
+
+    @property
+    def empty(self) -> bool:
+        """Whether inputs are on the device from the start."""
+        return (self.disk_bytes, self.decode_rate, self.copy_bytes) == (None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """What the steady state takes: seconds of a step, and how much of it the first device spends on what.
+
+    `input_s`, `compute_s`, `exchange_s` and `update_s` add up to `step_s`; `busy` is the share of the time in which each
+    resource works; `events` counts what happened.
+    """
+
+    step_s: float
+    input_s: float
+    compute_s: float
+    exchange_s: float
+    update_s: float
+    busy: Mapping[str, float]
+    events: int
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """When the first device passed each point, step by step."""
+
+    begun: list[float] = field(default_factory=list)
+    fed: list[float] = field(default_factory=list)
+    computed: list[float] = field(default_factory=list)
+    summed: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+
+
+def train(
+    machine: Machine, devices: int, step: Step, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
+    steps: int = 16, observers: Sequence[Observer] = (),
+) -> Trained:  # fmt: skip
+    """Simulate `steps` steps of the first `devices` devices and measure the later half, when queues are as they stay."""
+    from simpy import Environment
+
+    env = Environment()
+    run = _Run(env, machine, devices, step, pipeline, sync, overlap, steps, observers)
+    working = [run.start(device) for device in range(devices)]
+    env.run(run.half)
+    before = dict(run.shared.used)
+    env.run(env.all_of(working))
+    return run.answer(before)
+
+
+class _Run:
+    """The state of one simulation."""
+
+    def __init__(
+        self, env: Environment, machine: Machine, devices: int, step: Step, pipeline: Pipeline, sync: str, overlap: bool,
+        steps: int, observers: Sequence[Observer],
+    ) -> None:  # fmt: skip
+        from simpy import Store
+
+        self.env, self.machine, self.devices, self.step, self.pipeline = env, machine, devices, step, pipeline
+        self.sync, self.overlap, self.steps, self.observers = sync, overlap and devices > 1, steps, observers
+        self.half = env.event()  # the first device has done half of its steps
+        self.clocks = _Clocks()
+        self.capacity = {**machine.capacity(), DISK: machine.disk_bandwidth, MEMORY: machine.memory_bandwidth}
+        if pipeline.decode_rate is not None:
+            self.capacity[CORES] = pipeline.decode_rate
+        named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
+        self.up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _ways(machine, devices))
+        self.shared = Shared(env, self.capacity, observers, named)
+        self.exchanges = len(step.buckets) if devices > 1 else 0
+        self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
+        self.arrived = [[0] * self.exchanges for _ in range(steps)]
+        self.summed = [[[env.event() for _ in range(self.exchanges)] for _ in range(devices)] for _ in range(steps)]
+        self.reduction = all_reduce_phases(machine, devices, step) if sync == "allreduce" else []
+        self._pushed: dict[tuple[int, int, int], Event] = {}
+        self._complete = Store(env)  # buckets of which the server has the gradients of all devices
+        if self.exchanges:
+            env.process(self._rings() if sync == "allreduce" else self._serve())
+
+    def start(self, device: int) -> Process:
+        """Begin the processes of a device; the one that works through its steps."""
+        from simpy import Store
+
+        env, line = self.env, self.pipeline
+        gpu = self.machine.gpus[device]
+        stages = [
+            (DISK, line.disk_bytes, _hops([DISK]), float("inf")),
+            (CORES, None if line.decode_rate is None else float(line.samples), _hops([CORES]), line.decode_rate or 0.0),
+            ("copy", line.copy_bytes, self.down[device], line.copy_rate),
+        ]  # fmt: skip
+        source: Store | None = None
+        for name, work, demand, cap in stages:
+            if work:
+                target = Store(env, PREFETCH)
+                env.process(self._stage(gpu, name, [Phase(work, demand, cap)], source, target))
+                source = target
+        return env.process(self._device(device, source))
+
+    def _stage(
+        self, gpu: str, stage: str, phases: list[Phase], source: Store | None, target: Store
+    ) -> Generator[Event, Any, None]:
+        """Work on batch after batch, as far ahead as the next stage lets it."""
+        for number in count():
+            if source is not None:
+                yield source.get()
+            begun = self.env.now
+            yield self.shared.run(phases).done
+            self._tell(f"{gpu} {stage}", f"batch {number}", begun, kind=stage)
+            yield target.put(number)
+
+    def _device(self, device: int, source: Store | None) -> Generator[Event, Any, None]:
+        env, step, clocks = self.env, self.step, self.clocks if device == 0 else _Clocks()
+        gpu = self.machine.gpus[device]
+        served = self.sync == "server" and self.exchanges > 0
+        for number in range(self.steps):
+            if device == 0 and number == self.steps // 2:
+                self.half.succeed()
+            clocks.begun.append(env.now)
+            if source is not None:
+                yield source.get()
+            clocks.fed.append(env.now)
+            if served:
+                env.process(self._push(device, number))
+            done = 0.0
+            for i, (time, _) in enumerate(step.buckets[: self.exchanges]):
+                if self.overlap:
+                    if time > done:
+                        yield env.timeout(time - done)
+                    self._arrive(number, i, device)
+                    done = time
+            if step.compute_s > done:
+                yield env.timeout(step.compute_s - done)
+            clocks.computed.append(env.now)
+            self._tell(gpu, "forward, backward", clocks.fed[-1], step=number)
+            if not self.overlap:
+                for i in range(self.exchanges):
+                    self._arrive(number, i, device)
+            for event in self.summed[number][device]:
+                if not event.processed:
+                    yield event
+            clocks.summed.append(env.now)
+            if not served and step.update_s > 0.0:
+                yield env.timeout(step.update_s)
+                self._tell(gpu, "update", clocks.summed[-1], step=number)
+            clocks.ended.append(env.now)
+
+    def _arrive(self, step: int, bucket: int, device: int) -> None:
+        """A device has the gradients of a bucket."""
+        if self.sync == "server":
+            self._has(step, bucket, device).succeed()
+            return
+        self.arrived[step][bucket] += 1
+        if self.arrived[step][bucket] == self.devices:
+            self.ready[step][bucket].succeed((self.machine.gpus[device], self.env.now))
+
+    def _rings(self) -> Generator[Event, Any, None]:
+        """All devices sum bucket after bucket, in one order."""
+        for number in range(self.steps):
+            for i in range(self.exchanges):
+                last = yield self.ready[number][i]
+                begun = self.env.now
+                yield self.shared.run(self.reduction[i]).done
+                self._tell("all-reduce", f"bucket {i}", begun, step=number)
+                for observer in self.observers:
+                    observer.followed(last, ("all-reduce", begun))
+                for device in range(self.devices):
+                    self.summed[number][device][i].succeed()
+
+    def _has(self, step: int, bucket: int, device: int) -> Event:
+        """Happens when a device has the gradients of a bucket."""
+        return self._pushed.setdefault((step, bucket, device), self.env.event())
+
+    def _push(self, device: int, number: int) -> Generator[Event, Any, None]:
+        """Send the gradients of a device to the server, bucket after bucket."""
+        gpu = self.machine.gpus[device]
+        for i, (_, size) in enumerate(self.step.buckets):
+            yield self._has(number, i, device)
+            begun = self.env.now
+            yield self.shared.run([Phase(size, self.up[device], float("inf"))]).done
+            self._tell(f"{gpu} push", f"bucket {i}", begun, step=number)
+            self.arrived[number][i] += 1
+            if self.arrived[number][i] == self.devices:
+                yield self._complete.put((number, i, size))
+
+    def _serve(self) -> Generator[Event, Any, None]:
+        """The server sums and updates bucket after bucket, and sends the new values to all devices."""
+        for _ in range(self.steps * self.exchanges):
+            number, bucket, size = yield self._complete.get()
+            begun = self.env.now
+            moved = (self.devices + SERVER_PASSES) * size
+            yield self.shared.run([Phase(moved, ((MEMORY, 1.0),), float("inf"))]).done
+            self._tell("server", f"bucket {bucket}", begun, step=number)
+            for device in range(self.devices):
+                self.env.process(self._pull(number, bucket, device, size))
+
+    def _pull(self, number: int, bucket: int, device: int, size: float) -> Generator[Event, Any, None]:
+        yield self.shared.run([Phase(size, self.down[device], float("inf"))]).done
+        self.summed[number][device][bucket].succeed()
+
+    def _tell(self, track: str, name: str, begun: float, **words: object) -> None:
+        for observer in self.observers:
+            observer.ran(track, name, begun, self.env.now, {"kind": name.rstrip(" 0123456789")} | words)
+
+    def answer(self, before: Mapping[str, float]) -> Trained:
+        """The later half of the steps, as the first device saw it."""
+        c, first = self.clocks, self.steps // 2
+        steps = self.steps - first
+        span = c.ended[-1] - c.begun[first]
+
+        def spent(start: list[float], end: list[float]) -> float:
+            return sum(end[i] - start[i] for i in range(first, self.steps)) / steps
+
+        compute, update = spent(c.fed, c.computed), spent(c.summed, c.ended)
+        used = {name: (amount - before.get(name, 0.0)) / (self.capacity[name] * span)
+                for name, amount in self.shared.used.items() if name in self.capacity}  # fmt: skip
+        return Trained(
+            step_s=span / steps, input_s=spent(c.begun, c.fed), compute_s=compute, exchange_s=spent(c.computed, c.summed),
+            update_s=update, busy={"device": (compute + update) * steps / span, **used},
+            events=self.shared.changes + self.steps * self.devices * (2 * self.exchanges + 4),
+        )  # fmt: skip
+
+
+def _hops(names: Sequence[str]) -> Demand:
+    return tuple((name, 1.0) for name in names)
+
+
+def _ways(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The ends of the paths to the server, and of those from it."""
+    gpus = machine.gpus[:devices]
+    return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
+
+
+def all_reduce_phases(machine: Machine, devices: int, step: Step) -> list[list[Phase]]:
+    """The job that sums each bucket."""
+    return [all_reduce(machine, devices, size) for _, size in step.buckets]

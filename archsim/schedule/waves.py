@@ -1,0 +1,105 @@
+"""Kernels as jobs: the waves of their CTAs, and what each wave takes of the SMs, the L2 and the memory.
+
+Everything comes from the cost layer: a wave lasts its share of the kernel's own time, and takes of a resource the share that the
+bound of this resource has of that time. So a kernel alone runs exactly as the closed form says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archsim.cost.cost import Array, Cost
+from archsim.cost.occupancy import issue_slots
+from archsim.cost.plan import PlanCost
+from archsim.device.device import Device, Gpu
+from archsim.lower.kernel import Index, Kernels
+from archsim.schedule.events import Phase
+
+PIPES = "SM pipes"
+L2, DRAM, POWER = "L2", "DRAM", "power"
+BOUND_OF = {"l2": L2, "dram": DRAM}
+CAPACITY = {PIPES: 1.0, L2: 1.0, DRAM: 1.0}  # each a share of what the device has
+
+
+def phases_of(
+    kernels: Kernels, cost: PlanCost, device: Device, power: bool = False, machine: int = 0
+) -> list[tuple[Phase, ...]]:
+    """The phases of each plan on one of the D machines. With `power` they say what they draw beyond the idle power [W].
+
+    A plan whose fidelity knows no waves, and every plan of a CPU, is one phase that shares nothing.
+    """
+    if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
+        return [(Phase(float(time)),) if time > 0 else () for time in of_machine(cost.time_s, machine)]
+    variant = of_machine(cost.choice.variant, machine)
+    columns = _columns(kernels, cost.variants, variant, device, machine)
+    drawn = _drawn(kernels, cost, variant, machine) if power else None
+    found = []
+    for option in of_machine(cost.option, machine).tolist():
+        first = int(kernels.option_start[option])
+        phases: list[Phase] = []
+        for kernel in range(first, first + len(kernels.options[option].kernels)):
+            phases += _kernel(columns[kernel], kernels.kernels[kernel].name, None if drawn is None else drawn[kernel])
+        found.append(tuple(phases))
+    return found
+
+
+def of_machine(values: NDArray[Any] | float, machine: int) -> NDArray[Any]:
+    """The row of one machine; values that are the same on all of them have one row, or none."""
+    rows = np.atleast_2d(values)
+    return np.asarray(rows[machine if len(rows) > 1 else 0])
+
+
+def _at(values: Array | float, variant: Index, machine: int, width: int) -> Array:
+    """Values of the chosen variants, of `width` variants, on one machine."""
+    return np.asarray(np.broadcast_to(of_machine(values, machine), (width,))[variant])
+
+
+def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine: int) -> list[list[float]]:
+    """For each kernel: gap, time of its full waves and of its tail [s], their slots and pipes, its shares of L2 and DRAM."""
+
+    def chosen(values: Array | float) -> Array:
+        return _at(values, variant, machine, kernels.repeat.size)
+
+    launches = kernels.launches
+    ctas, resident, fill = (chosen(cost.terms[name]) for name in ("ctas", "resident", "fill"))
+    busy, count = chosen(cost.busy_s), float(of_machine(device.sm.count, machine)[0])
+    full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
+    full = issue_slots(full_ctas, resident, count, fill)
+    units = issue_slots(ctas, resident, count, fill)
+    tail, tail_ctas = units - full, ctas - full_ctas
+    tail = np.where(tail_ctas > 0, tail, 0.0)
+    time = launches * busy / (full + tail)
+    pipes = chosen(cost.bounds["compute"]) / busy if "compute" in cost.bounds else np.zeros_like(busy)
+    nothing = np.zeros_like(busy)
+    shares = [chosen(cost.bounds[name]) / busy if name in cost.bounds else nothing for name in BOUND_OF]
+    rounds = np.maximum(1.0, full_ctas / (resident * count))
+    rows = [
+        launches * chosen(cost.overhead_s), full * time, tail * time,
+        np.minimum(1.0, full_ctas / (rounds * resident * count)), np.minimum(1.0, tail_ctas / (resident * count)),
+        pipes * full_ctas / (count * np.maximum(full, 1e-300)), pipes * tail_ctas / (count * np.maximum(tail, 1e-300)), *shares,
+    ]  # fmt: skip
+    return np.asarray(rows).T.tolist()  # type: ignore[no-any-return]
+
+
+def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
+    gap, full, tail, full_slots, tail_slots, full_pipes, tail_pipes, l2, dram = row
+    drawn = () if power is None else ((POWER, power),)
+    shared = tuple([(resource, min(1.0, share)) for resource, share in ((L2, l2), (DRAM, dram)) if share > 0]) + drawn
+    phases = [Phase(gap, drawn, name="launch")] if gap > 0 else []
+    for time, slots, pipes, which in ((full, full_slots, full_pipes, "full waves"), (tail, tail_slots, tail_pipes, "tail")):
+        if time > 0:
+            demand = ((PIPES, min(1.0, pipes)), *shared) if pipes > 0 else shared
+            phases.append(Phase(time, demand, slots=slots, name=f"{name}, {which}"))
+    return phases
+
+
+def _drawn(kernels: Kernels, cost: PlanCost, variant: Index, machine: int) -> list[float]:
+    """Power of each kernel beyond the idle power of the device [W]."""
+    assert cost.variants is not None
+    width = kernels.repeat.size
+    time = _at(cost.variants.busy_s + cost.variants.overhead_s, variant, machine, width)
+    energy = [_at(part, variant, machine, width) for name, part in cost.variant_energy_j.items() if name != "base"]
+    return (np.sum(energy, axis=0) / time).tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Simulations that users ask for: serving requests, training on several devices, collectives."""

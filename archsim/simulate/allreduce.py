@@ -1,0 +1,84 @@
+"""All-reduces on the links of a host, beside those that DeepBench has measured."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from archsim.files import data_folder
+from archsim.machine.machine import Machine
+from archsim.machine.rings import rings
+from archsim.machine.spec import MachineSpec
+from archsim.query import ArgumentError
+from archsim.schedule.collective import all_reduce
+from archsim.schedule.events import Shared
+
+MEASURED_ON = "deepbench_8gpu"  # the host of DeepBench's rows
+FLOAT = 4.0  # B
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row of DeepBench: the fastest of several libraries."""
+
+    hardware: str
+    devices: int
+    size: float  # B
+    time_s: float
+    library: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """One all-reduce. `bandwidth_Bps` is what passes each device, 2 (n - 1) / n x bytes, over the time ("bus bandwidth")."""
+
+    devices: int
+    size: float
+    time_s: float
+    bandwidth_Bps: float
+    rings: int
+    measured: tuple[Measured, ...]
+
+
+def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[Reduced]:
+    """Every size on every number of devices, alone on the host."""
+    machine = spec.machine
+    for count in devices:
+        if not 2 <= count <= machine.devices:
+            raise ArgumentError(f"devices {count} is not between 2 and {machine.devices}, which host {machine.id} holds")
+    for size in sizes:
+        if not 0 < size < 1e15:
+            raise ArgumentError(f"bytes {size:g} is not a size above 0")
+    found = []
+    for count in devices:
+        for size in sizes:
+            time = timed(machine, count, size)
+            rows = tuple(row for row in measured() if machine.id == MEASURED_ON and (row.devices, row.size) == (count, size))
+            found.append(Reduced(devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
+                                 rings=len(rings(machine, count)), measured=rows))  # fmt: skip
+    return found
+
+
+def timed(machine: Machine, devices: int, size: float) -> float:
+    """How long an all-reduce takes on an idle machine [s], in events."""
+    from simpy import Environment
+
+    env = Environment()
+    Shared(env, machine.capacity()).run(all_reduce(machine, devices, size))
+    env.run()
+    return float(env.now)
+
+
+@cache
+def measured() -> tuple[Measured, ...]:
+    """The all-reduces of the corpus."""
+    return tuple(_rows())
+
+
+def _rows() -> Iterator[Measured]:
+    with data_folder("reports/published").joinpath("deepbench.csv").open("r", encoding="utf-8-sig") as stream:
+        for row in csv.DictReader(line for line in stream if ",allreduce," in line or line.startswith("source_id")):
+            yield Measured(hardware=row["hardware"], devices=int(row["n_devices"]), size=FLOAT * float(row["floats"]),
+                           time_s=float(row["time_ms"]) * 1e-3, library=row["algo"])  # fmt: skip

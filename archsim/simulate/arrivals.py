@@ -1,0 +1,56 @@
+"""When requests arrive: drawn, or as a file has recorded them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archsim.errors import InputError
+from archsim.files import read_text
+
+SIZE_LIMIT = 256 * 2**20
+COLUMN = "arrival_s"
+
+
+def poisson(rate: float, count: int, seed: int) -> NDArray[np.float64]:
+    """Arrival times [s] of a Poisson process of `rate` [1/s]; another rate only stretches the same draw."""
+    return np.asarray(np.cumsum(np.random.default_rng(seed).exponential(1.0, count)) / rate)
+
+
+def recorded(path: str | Path) -> NDArray[np.float64]:
+    """The column `arrival_s` [s] of a CSV file, whose rows stand in the order of time.
+
+    Raises MissingFile, or InputError with the lines that hold no time, or one before that of the line above.
+    """
+    rows = csv.reader(io.StringIO(read_text(path, SIZE_LIMIT)))
+    head = [name.strip() for name in next(rows)]
+    if COLUMN not in head:
+        raise InputError(path, f"line 1: no column {COLUMN!r}; it holds the arrival of each request in seconds")
+    place, times, problems, latest = head.index(COLUMN), [], [], -math.inf
+    for number, row in enumerate(rows, 2):
+        if not row:
+            continue
+        written = row[place].strip() if place < len(row) else ""
+        try:
+            time = float(written)
+        except ValueError:
+            time = math.nan
+        if not math.isfinite(time) or time < 0:
+            problems.append(f"line {number}: {written!r} is not a time in seconds")
+        elif time < latest:
+            problems.append(f"line {number}: {written} lies before {latest:g} of the line above; sort the file by {COLUMN}")
+        else:
+            times.append(time)
+            latest = time
+    if problems:
+        raise InputError(path, problems)
+    if len(times) < 2:
+        raise InputError(path, f"holds {len(times)} arrivals; it takes two or more")
+    if times[-1] == times[0]:
+        raise InputError(path, f"all requests arrive at {times[0]:g} s; --scenario Offline is for that")
+    return np.array(times)

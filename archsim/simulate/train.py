@@ -1,0 +1,233 @@
+"""Training on several devices of a machine: the scaling curve, and where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import archsim
+from archsim.answer import trust
+from archsim.corpus.measurement import citations, rows_of
+from archsim.device.device import Gpu
+from archsim.errors import Unsupported
+from archsim.footprint import fits, footprint_of
+from archsim.machine.spec import MachineSpec
+from archsim.quantity import show
+from archsim.query import ArgumentError, Query
+from archsim.run import Run, input_bytes, run
+from archsim.schedule.observer import Observer
+from archsim.schedule.training import SYNCS, Pipeline, Step, Trained, train
+from archsim.trace.kind import FORWARD, UPDATE
+
+SCHEMA = "archsim-train/1"
+VALUE = 4.0  # B of a gradient that is exchanged: fp32, whatever the layers compute in
+LEAST_STEPS, MOST_STEPS = 4, 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """Which stages an input passes on its way to a device: read from `disk`, decoded by so many workers, copied over `pcie`."""
+
+    disk: bool = False
+    decode: int | None = None
+    pcie: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One number of devices. Times are those of a step of the first device [s] and add up to `step_s`.
+
+    `exchange_s` is what of the exchange of gradients no computation hides. `busy` is the share of time in which each
+    resource works, `busiest_link` that of the links which is busy longest.
+    """
+
+    devices: int
+    step_s: float
+    throughput_per_s: float
+    speedup: float
+    efficiency: float
+    input_s: float
+    compute_s: float
+    exchange_s: float
+    update_s: float
+    energy_per_sample_j: float
+    busy: Mapping[str, float]
+    busiest_link: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A published step of the same network, stack and number of devices, whose batches together are as large."""
+
+    devices: int
+    measured_s: float
+    predicted_s: float
+    error: float  # predicted / measured - 1
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """The answer: a point for each number of devices. `batch` is that of one device."""
+
+    network: str
+    hardware: str
+    host: str
+    stack: str
+    precision: str
+    batch: int
+    sync: str
+    overlap: bool
+    input: Input
+    bucket_bytes: float
+    buckets: int
+    gradient_bytes: float
+    points: tuple[Point, ...]
+    references: tuple[Reference, ...]
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    assumed_values: tuple[str, ...]
+    provenance: Mapping[str, str]
+
+
+def simulate_training(
+    query: Query, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
+    overlap: bool = True, bucket_bytes: float = 25e6, steps: int = 16, observers: Sequence[Observer] = (),
+    tell: Callable[[str], None] | None = None,
+) -> Training:  # fmt: skip
+    """Simulate training steps of a query whose task is `training_step`, its batch on each device.
+
+    Observers see the largest number of devices. Raises ArgumentError, or Unsupported for what is no GPU.
+    """
+    given = given or Input()
+    _check(query, spec, devices, given, sync, bucket_bytes, steps)
+    machine, asked = spec.machine, replace(query, stack=replace(query.stack, inputs="device"))
+    result = run(asked)
+    step = step_of(asked, result, bucket_bytes)
+    pipeline = pipeline_of(asked, spec, given)
+    found: dict[int, Trained] = {}
+    for count in sorted({1, *devices}):
+        if tell is not None:
+            tell(f"{count} {'device' if count == 1 else 'devices'}")
+        watched = observers if count == max(devices) else ()
+        found[count] = train(machine, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
+    energy = float(result.energy_j[0].sum())
+    points = tuple(_point(asked, count, found[count], found[1], energy, step) for count in devices)
+    return Training(
+        network=query.network, hardware=query.spec.identity.id, host=machine.id, stack=query.stack.id, precision=query.precision,
+        batch=query.batch, sync=sync, overlap=overlap, input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets),
+        gradient_bytes=sum(size for _, size in step.buckets), points=points,
+        references=_references(query, points), warnings=_warnings(asked, result),
+        assumptions=_notes(query, spec, given),
+        assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
+        provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+                    "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
+    )  # fmt: skip
+
+
+def step_of(query: Query, result: Run, bucket_bytes: float) -> Step:
+    """The step of one device: gradients fill buckets in the order in which they are computed (Li et al. 2020, PyTorch DDP)."""
+    ops, ends = result.lowered.ops, result.timeline.end_s[0]
+    position = {op.name: i for i, op in enumerate(ops)}
+    updates = [op for op in ops if op.phase == UPDATE]
+    compute_s = max(float(ends[i]) for i, op in enumerate(ops) if op.phase != UPDATE)
+    ready = sorted((max(float(ends[position[name]]) for name in op.inputs if name in position), VALUE * op.shape[0])
+                   for op in updates)  # fmt: skip
+    buckets, size = [], 0.0
+    for i, (time, values) in enumerate(ready):
+        size += values
+        if size >= bucket_bytes or i + 1 == len(ready):
+            buckets.append((min(time, compute_s), size))
+            size = 0.0
+    return Step(compute_s=compute_s, update_s=max(0.0, float(result.latency_s[0]) - compute_s), buckets=tuple(buckets))
+
+
+def pipeline_of(query: Query, spec: MachineSpec, given: Input) -> Pipeline:
+    """What the inputs of a batch pass. More workers than cores share the cores."""
+    machine, device = spec.machine, query.spec.device
+    workers = None if given.decode is None else min(float(given.decode), machine.cores)
+    rate = float("inf")
+    if isinstance(device, Gpu) and device.link is not None:
+        rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
+    size = input_bytes([op for op in query.trace.ops if op.phase == FORWARD])
+    return Pipeline(
+        samples=query.batch, disk_bytes=query.batch * machine.sample_bytes if given.disk else None,
+        decode_rate=None if workers is None else workers * machine.decode_rate, copy_bytes=size if given.pcie else None,
+        copy_rate=rate,
+    )  # fmt: skip
+
+
+def _point(query: Query, count: int, t: Trained, alone: Trained, energy: float, step: Step) -> Point:
+    """The energy of a step is that of its kernels, and idle power for as long as the device waits."""
+    idle = float(np.ravel(query.spec.device.power.idle)[0])
+    waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
+    links = {name: share for name, share in t.busy.items() if " > " in name}
+    throughput = count * query.batch / t.step_s
+    return Point(
+        devices=count, step_s=t.step_s, throughput_per_s=throughput, speedup=count * alone.step_s / t.step_s,
+        efficiency=alone.step_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s, exchange_s=t.exchange_s,
+        update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / query.batch, busy=t.busy,
+        busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
+    )  # fmt: skip
+
+
+def _references(query: Query, points: Sequence[Point]) -> tuple[Reference, ...]:
+    rows = [row for row in rows_of(query.network, query.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
+            (row.task, row.precision, row.stack) == (query.task, query.precision, query.stack.id)]  # fmt: skip
+    return tuple(
+        Reference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
+                  source=citations().get(row.source, row.source))
+        for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * query.batch)
+    )  # fmt: skip
+
+
+def _warnings(query: Query, result: Run) -> tuple[str, ...]:
+    memory, capacity = footprint_of(query, result), float(np.ravel(query.spec.device.memory.capacity)[0])
+    if fits(memory, capacity):
+        return ()
+    return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
+
+
+def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
+    machine, notes = spec.machine, list(query.notes)
+    if machine.holds and machine.holds != query.spec.identity.id:
+        notes.append(f"host {machine.id}: sold with {machine.holds}; here with {query.spec.identity.id}")
+    if given.decode is not None and given.decode > machine.cores:
+        notes.append(f"decode={given.decode}: the host has {machine.cores:g} cores, which they share")
+    if given == Input():
+        notes.append("input: made beforehand, on the device; --input disk,decode=8,pcie has it read, decoded and copied")
+    if given.disk or given.decode is not None:
+        size = show(machine.sample_bytes, "B", 3)
+        notes.append(f"input: a sample is {size} on the disk, and a core makes {machine.decode_rate:g} of them ready in a second,"
+                     " as the host's file says of photographs")  # fmt: skip
+    notes.append(trust(query))
+    notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
+    return tuple(notes)
+
+
+def _check(
+    query: Query, spec: MachineSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
+) -> None:
+    if not isinstance(query.spec.device, Gpu):
+        raise Unsupported(f"{query.spec.identity.id}: data-parallel training is modelled on GPUs")
+    if query.task != "training_step":
+        raise ArgumentError(f"task {query.task}: what is trained takes training steps")
+    for count in devices:
+        if not 1 <= count <= spec.machine.devices:
+            most = spec.machine.devices
+            raise ArgumentError(f"devices {count} is not between 1 and {most}, which host {spec.machine.id} holds")
+    if not devices:
+        raise ArgumentError("devices: none are named")
+    if len(set(devices)) != len(devices):
+        raise ArgumentError("devices: a number stands there twice")
+    if given.decode is not None and given.decode < 1:
+        raise ArgumentError(f"decode={given.decode}: without workers nothing is decoded; give 1 or more, or leave decode out")
+    if sync not in SYNCS:
+        raise ArgumentError(f"sync {sync!r} is not one of {', '.join(SYNCS)}")
+    if not 0 < bucket_bytes < 1e15:
+        raise ArgumentError(f"bucket {bucket_bytes:g} B is not a size above 0")
+    if not LEAST_STEPS <= steps <= MOST_STEPS:
+        raise ArgumentError(f"steps {steps} is not between {LEAST_STEPS} and {MOST_STEPS}")

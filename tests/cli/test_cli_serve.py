@@ -1,0 +1,150 @@
+"""`archsim simulate serve`: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archsim
+
+SERVE = ("simulate", "serve", "--net", "resnet_50", "--hw", "tesla_t4")
+FEW = ("--requests", "4000")
+
+
+def answer(cli: Any, *words: str) -> dict[str, Any]:
+    result = cli(*SERVE, *words, "--json")
+    assert result.code == 0, result.err
+    return dict(json.loads(result.out))
+
+
+def test_a_server_says_percentiles_use_and_energy(cli: Any) -> None:
+    result = cli(*SERVE, "--rate", "200", "--batching", "max=32,wait=5ms", *FEW)
+    assert result.code == 0
+    for word in ("Server", "batches of up to 32, wait 5 ms", "capacity", "p50", "p99.9", "utilisation", "seed 1"):
+        assert word in result.out
+    assert result.err == ""
+
+
+def test_json_is_repeatable_and_consistent(cli: Any) -> None:
+    words = ("--rate", "150", "--batching", "max=8", *FEW)
+    first, again = (answer(cli, *words) for _ in range(2))
+    assert first == again
+    assert first["schema"] == "archsim-serve/1"
+    assert first["stable"] is True
+    tail = [first["latency_s"][name]["value"] for name in ("p50", "p90", "p99", "p99.9")]
+    assert tail == sorted(tail)
+    low, high = first["latency_s"]["mean"]["interval"]
+    assert low < first["latency_s"]["mean"]["value"] < high
+    assert first["throughput_per_s"] == pytest.approx(150, rel=0.05)
+    assert first["power_w"] == pytest.approx(first["energy_per_request_j"] * first["throughput_per_s"])
+    assert answer(cli, *words, "--seed", "2")["latency_s"] != first["latency_s"]
+
+
+def test_a_single_stream_takes_an_estimate_with_its_input(cli: Any) -> None:
+    found = answer(cli, "--scenario", "singlestream", *FEW)
+    alone = archsim.estimate("resnet_50", "tesla_t4").latency_s
+    assert found["scenario"] == "SingleStream"
+    assert alone < found["latency_s"]["p90"]["value"] < 1.1 * alone
+
+
+def test_offline_reaches_its_capacity_and_multistream_sends_eight(cli: Any) -> None:
+    offline = answer(cli, "--scenario", "Offline", "--batching", "max=16", "--requests", "1600")
+    assert offline["latency_s"] is None
+    assert offline["throughput_per_s"] == pytest.approx(offline["capacity_per_s"], rel=0.02)
+    assert answer(cli, "--scenario", "MultiStream", "--requests", "10")["mean_batch"] == 8
+
+
+def test_an_overloaded_server_is_called_unstable(cli: Any) -> None:
+    found = answer(cli, "--rate", "1e6", *FEW)
+    assert (found["stable"], found["latency_s"]) == (False, None)
+    assert "grows without end" in cli(*SERVE, "--rate", "1e6", *FEW).out
+    assert answer(cli, "--rate", "150", "--batching", "max=8", "--devices", "2", *FEW)["stable"] is True
+
+
+def test_the_highest_rate_keeps_its_bound_and_a_bit_more_does_not(cli: Any) -> None:
+    words = ("--batching", "max=8", *FEW)
+    found = answer(cli, "--p99", "40ms", *words)
+    rate = found["highest_rate_per_s"]
+    assert found["rate_per_s"] == rate
+    assert 0 < found["latency_s"]["p99"]["value"] <= 0.04
+    assert answer(cli, "--rate", str(1.02 * rate), *words)["latency_s"]["p99"]["value"] > 0.04
+    none = cli(*SERVE, "--p99", "1ms", *FEW)
+    assert none.code == 0
+    assert "none keeps p99 within 1 ms" in none.out
+
+
+def test_recorded_arrivals(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "arrivals.csv"
+    place.write_text("user,arrival_s\n" + "".join(f"a,{0.02 * i}\n" for i in range(50)), "utf-8")
+    found = answer(cli, "--trace", str(place))
+    assert found["requests"] == 50
+    assert found["rate_per_s"] == pytest.approx(50)
+    assert found["seed"] is None
+    assert found["wait_s"]["value"] == 0.0
+
+
+BAD_TRACES = {
+    "out of order": ("arrival_s\n1\n2\n1.5\n", 65, "line 4: 1.5 lies before 2"),
+    "no time": ("arrival_s\n1\nsoon\n", 65, "line 3: 'soon' is not a time"),
+    "negative": ("arrival_s\n-1\n2\n", 65, "line 2"),
+    "not finite": ("arrival_s\n1\nnan\n", 65, "line 3"),
+    "other column": ("time\n1\n2\n", 65, "no column 'arrival_s'"),
+    "all at once": ("arrival_s\n2\n2\n", 65, "--scenario Offline"),
+    "one only": ("arrival_s\n1\n", 65, "two or more"),
+    "empty": ("", 65, "is empty"),
+    "missing": (None, 66, "no such file"),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "words"), BAD_TRACES.values(), ids=list(BAD_TRACES))
+def test_a_bad_file_of_arrivals(cli: Any, tmp_path: Path, text: str | None, code: int, words: str) -> None:
+    place = tmp_path / "arrivals.csv"
+    if text is not None:
+        place.write_text(text, "utf-8")
+    result = cli(*SERVE, "--trace", str(place))
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
+
+
+USAGE = {
+    "no arrivals": ((), "give --rate, --trace or"),
+    "negative rate": (("--rate", "-5"), "rate -5"),
+    "no rate": (("--rate", "0"), "above 0"),
+    "rate of nan": (("--rate", "nan"), "rate nan"),
+    "unknown batching": (("--rate", "1", "--batching", "maxx=3"), "nearest: max"),
+    "batch of nothing": (("--rate", "1", "--batching", "max=0"), "max=0"),
+    "half a batch": (("--rate", "1", "--batching", "max=1.5"), "not a whole number"),
+    "wait without unit": (("--rate", "1", "--batching", "wait=5"), "lacks its unit"),
+    "batch beyond the memory": (("--rate", "1", "--batching", "max=100000"), "does not fit the memory"),
+    "no devices": (("--rate", "1", "--devices", "0"), "nothing would answer"),
+    "no requests": (("--rate", "1", "--requests", "0"), "requests 0"),
+    "p99 without unit": (("--p99", "50"), "lacks its unit"),
+    "scenario": (("--rate", "1", "--scenario", "Serve"), "Serve"),
+    "rate of a stream": (("--rate", "1", "--scenario", "Offline"), "leave out --rate"),
+    "unknown network": (("--rate", "1", "--net", "resnet_51"), "nearest"),
+}
+
+
+@pytest.mark.parametrize(("words", "text"), USAGE.values(), ids=list(USAGE))
+def test_bad_usage(cli: Any, words: tuple[str, ...], text: str) -> None:
+    result = cli(*SERVE, *words)
+    assert (result.code, result.out) == (2, "")
+    assert text in result.err
+
+
+def test_the_group_names_the_nearest_simulation(cli: Any) -> None:
+    assert "nearest: serve" in cli("simulate", "server").err
+    assert "Requests that queue" in cli("simulate", "--help").out
+
+
+def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
+    page, timeline = tmp_path / "serve.html", tmp_path / "serve.json"
+    result = cli(*SERVE, "--rate", "150", *FEW, "--batching", "max=8", "--html", str(page), "--timeline", str(timeline))
+    assert result.code == 0
+    assert all(word in page.read_text("utf-8") for word in ("<h2>Latency</h2>", "<h2>Timeline</h2>"))
+    events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
+    assert {event["name"] for event in events if event["ph"] == "C"} == {"waiting requests [1]", "power [W]"}
+    assert sum(event["args"]["requests"] for event in events if event["ph"] == "X") == 4000
