@@ -83,7 +83,7 @@ def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resum
     with _telling(path, ""):
         connection = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
         try:
-            if there:
+            if there and _begun(connection):
                 _check(path, connection, record)
             else:
                 _create(connection, record, columns, space.whole)
@@ -109,6 +109,15 @@ def _create(
     connection.execute(f"CREATE TABLE points ({fields})")
     connection.executemany("INSERT INTO study VALUES (?, ?)", [(key, json.dumps(value)) for key, value in about.items()])
     connection.execute("COMMIT")
+
+
+def _begun(connection: sqlite3.Connection) -> bool:
+    """Whether there is anything in the file. What a killed process left of its first transaction is undone by this look."""
+    try:
+        (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError:
+        return True
+    return bool(count)
 
 
 def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]) -> None:

@@ -31,13 +31,6 @@ def test_a_stale_output_would_be_noticed(regenerate):
     assert "caffe-native" in regenerate.with_output(stale)
 
 
-def test_each_output_follows_the_command_that_printed_it(regenerate):
-    readme = (ROOT / "README.md").read_text("utf-8")
-    for printed in (regenerate.first_estimate, regenerate.serving, regenerate.training):
-        command = printed.__doc__.strip("`")
-        assert re.search(re.escape(command) + r"\n```\n\n```text\n", readme), command
-
-
 def test_the_picture_is_what_the_program_draws(regenerate):
     assert regenerate.PICTURE.read_text("utf-8") == regenerate.picture(), "run python tests/readme/regenerate.py"
 
