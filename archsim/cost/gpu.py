@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.cost import traffic
 from archsim.cost.constants import Calibration
@@ -46,7 +47,7 @@ def gpu_cost(
     latency = 0.0 if "launch" in without else device.launch.latency
     between = 0.0 if "launch" in without else constants["conv.between_s"] * kernels.single
     overhead = np.asarray(latency * kernels.chain + between + np.zeros_like(moved))
-    smooth = np.where((kernels.matrix > 0) & (not device.has_tensor(precision)), SMOOTH, ASYNCHRONOUS)
+    smooth = np.where((kernels.matrix > 0) & ~on_tensor(kernels, device, precision), SMOOTH, ASYNCHRONOUS)
     terms = {"resident": resident, "ctas": ctas, "depth": depth_k, "rate": rate, "cta_work": work, "fill": fill,
              "stored": stored, "smooth": smooth}  # fmt: skip
     busy = np.where(runnable(kernels, device), smooth_maximum(bounds, smooth), np.inf)
@@ -54,12 +55,17 @@ def gpu_cost(
                 work=work_done(kernels, device, ctas), clock=clock)  # fmt: skip
 
 
+def on_tensor(kernels: Kernels, device: Gpu, precision: str) -> NDArray[np.bool_]:
+    """Whether tensor cores multiply, [V]: where the device has some for this precision and the kernel uses them."""
+    return np.asarray((kernels.plain == 0) & device.has_tensor(precision))
+
+
 def work_done(kernels: Kernels, device: Gpu, ctas: Array) -> dict[str, Array]:
     """Operations of one launch that take energy, [V], and the mean number of SMs at work, [D, V]: CTAs over whole rounds.
 
-    A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score.
+    A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score; a plain product is fp32 instructions.
     """
-    product = (kernels.matrix > 0) | (kernels.dense > 0)
+    product = ((kernels.matrix > 0) | (kernels.dense > 0)) & (kernels.plain == 0)
     half = 0.5 * kernels.flop
     scores = kernels.m * kernels.k * kernels.count * kernels.exps
     issues = np.where(product, scores * (SOFTMAX_ISSUES + 1.0), np.maximum(half, kernels.slots))
@@ -87,8 +93,8 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibrati
     Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, and they come from other
     libraries. So has a product before and one after a softmax, whose pipelines fill one after the other.
     """
-    tensor = device.has_tensor(precision)
-    product = constants["gemm.tensor_prologue_clk" if tensor else "gemm.prologue_clk"]
+    tensor, plain = constants["gemm.tensor_prologue_clk"], constants["gemm.prologue_clk"]
+    product = np.where(on_tensor(kernels, device, precision), tensor, plain)
     return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
 
@@ -116,8 +122,9 @@ def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibra
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = 1.0 + kernels.matrix * constants["gemm.kappa"] * 2.0 / side
     issue = constants[f"issue.{device.identity.architecture}"]
-    # Streams compute in fp32, whatever they store.
-    pipe = np.where((kernels.matrix > 0) | (kernels.dense > 0), device.pipe(precision), device.pipe("fp32"))
+    # Streams compute in fp32, whatever they store, and so do plain products.
+    product = ((kernels.matrix > 0) | (kernels.dense > 0)) & (kernels.plain == 0)
+    pipe = np.where(product, device.pipe(precision), device.pipe("fp32"))
     return np.asarray(pipe * issue * family / reuse)
 
 

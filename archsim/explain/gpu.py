@@ -92,7 +92,7 @@ def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
         "product": kernels.matrix[v], "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],
         "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
         "chain": kernels.chain[v] > 1, "single": kernels.single[v], "slots": kernels.slots[v],
-        "tensor": device.has_tensor(precision), "graph": query.graph,
+        "tensor": device.has_tensor(precision) and not kernels.plain[v], "plain": kernels.plain[v], "graph": query.graph,
         "paired": precision in ("fp16", "half") and "rate.fp16" in query.spec.entries and not device.has_tensor("fp16"),
     }  # fmt: skip
     return frozenset(name for name, value in own.items() if value)
@@ -154,8 +154,9 @@ def _loaded(of: frozenset[str]) -> tuple[Equation, ...]:
 def quantities(query: Query, of: frozenset[str]) -> tuple[Quantities, dict[str, str]]:
     """What the equations name beside kernel, spec and constants; and which spec key or constant stands behind a name."""
     device = query.spec.device
-    # Streams compute in fp32, whatever they store.
-    precision = arithmetic(query.stack, device, query.precision) if of & {"product", "dense"} else "fp32"
+    # Streams and plain products compute in fp32, whatever they store.
+    narrow = bool(of & {"product", "dense"}) and "plain" not in of
+    precision = arithmetic(query.stack, device, query.precision) if narrow else "fp32"
     pipe = float(device.pipe(precision))
     rates = [key for key, entry in query.spec.entries.items() if key.startswith("rate.") and entry.value == pipe]
     named = [key for key in rates if precision.replace("half", "fp16") in key]

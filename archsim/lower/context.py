@@ -12,6 +12,9 @@ from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
 
 
+HALF = 2  # B of a value of fp16 or bf16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B]."""
@@ -48,7 +51,8 @@ class Context:
         return next((names[name] for name in candidates if name in names), "one")
 
     def menu(self, name: str, otherwise: str = "") -> str:
-        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one.
+        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one, that for
+        halves elsewhere.
 
         A menu `name.x` takes the place of `name` on the architectures it lists; `otherwise` is the menu to take where the
         library has none of this name.
@@ -56,6 +60,8 @@ class Context:
         menus = self.stack.menus
         if self.tensor and f"{name}_tensor" in menus:
             return f"{name}_tensor"
+        if self.element == HALF and f"{name}_half" in menus:
+            return f"{name}_half"
         if otherwise and (self.tensor or name not in menus):
             return self.menu(otherwise)
         own = (key for key, menu in menus.items() if key.startswith(f"{name}.") and self.architecture in menu.architectures)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import ceil
 
 from archsim.errors import InputError, Unsupported, nearest
-from archsim.lower.context import Context, plan, stream
+from archsim.lower.context import HALF, Context, plan, stream
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of
 from archsim.trace.trace import BoundOp
@@ -40,9 +40,12 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     m, n, k = (padded(layer) if context.tensor else layer).product
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
+    taps = layer.taps if context.tensor and layer.phase == "backward_filter" and context.stack.conv.filter_taps == "apart" else 1
+    n //= taps
     a, b, c = layer.operands
     batched = context.stack.conv.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
+    at_once *= taps
     kernel = Kernel(
         name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
         operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
@@ -50,6 +53,15 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     )  # fmt: skip
     indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
+
+
+def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The same beside tensor cores: halves in the layout of the framework, multiplied in fp32, no channels padded."""
+    if layer.element < HALF:
+        return None
+    option = implicit_gemm(layer, replace(context, tensor=False), efficiency)
+    kernels = tuple([replace(kernel, name="plain_gemm", plain=float(kernel.menu != "")) for kernel in option.kernels])
+    return Option(algorithm="plain_gemm", kernels=kernels)
 
 
 def padded(layer: Layer) -> Layer:
@@ -295,8 +307,10 @@ def _small_dense(layer: Layer, side: int = 3) -> bool:
     return layer.kh == layer.kw == side and layer.sh == layer.sw == 1 and layer.dense
 
 
+AS_IT_LIES = ("plain_gemm",)  # algorithms that read and write the layout of the framework
 ALGORITHMS: dict[str, Algorithm] = {
     "implicit_gemm": implicit_gemm,
+    "plain_gemm": plain_gemm,
     "scatter_gemm": scatter_gemm,
     "im2col": im2col,
     "im2col_batch": im2col_batch,
@@ -327,15 +341,18 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     if not options:
         raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
     before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
-    if before or after:
-        options = [replace(option, kernels=(*before, *option.kernels, *after)) for option in options]
+    options = [
+        replace(option, kernels=(*(() if option.algorithm in AS_IT_LIES else before), *option.kernels, *after))
+        for option in options
+    ]
     return plan(op, context, *options)
 
 
 def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     """Copies of the images between the layouts of framework and library; a 1 x 1 convolution is a plain product in both.
 
-    Kernels for tensor cores read channels last and write what they are asked for, so there only what is read is copied.
+    Kernels for tensor cores read channels last and write what they are asked for, so there only what is read is copied; that
+    of a filter gradient writes sums in fp32, which become halves afterwards.
     Where the library works on blocks of channels (`blocked`), every operand and the result of every convolution is copied.
     """
     rule = context.stack.conv.layout_copies
@@ -343,8 +360,10 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     if rule == "none" or (rule == "tensor" and not context.tensor) or (rule == "all" and plain):
         return ()
     first, second, result = layer.operands
-    read = [first, second] if layer.phase == "backward_filter" or rule == "blocked" else [second]
-    written = [result] if rule == "blocked" or (rule == "all" and layer.phase != "backward_filter") else []
+    gradient = layer.phase != "forward"
+    filtering = layer.phase == "backward_filter"
+    read = [first, second] if rule == "blocked" or filtering or (rule == "tensor" and gradient) else [second]
+    written = [result] if rule == "blocked" or (rule == "all" and not filtering) or (rule == "tensor" and filtering) else []
     return tuple([stream("transpose", size, size, element=layer.element) for size in (*read, *written)])
 
 

@@ -58,6 +58,7 @@ class Kernel:
     repeat: float = 1
     threaded: float = 1  # CPU: 0 where the framework runs the loop on one thread
     dense: float = 0  # 1: a stream whose arithmetic runs at the rate of a product
+    plain: float = 0  # GPU: 1 for a product that leaves the tensor cores idle and multiplies its narrow operands in fp32
     clocks: float = 0  # CPU: core clocks of a framework's own loop, all values
     packed: float = 0  # CPU: values that the library copies into panels before it multiplies
     parts: float = 0  # CPU: pieces that threads take whole, such as images; 0 where the work divides freely
@@ -93,7 +94,7 @@ LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sge
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "clocks", "packed", "parts", "grain", "local",
+    "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "plain", "clocks", "packed", "parts", "grain", "local",
     "vector", "spin", "pipe",
 )  # fmt: skip
 
@@ -139,6 +140,7 @@ class Kernels:
     repeat: Array
     threaded: Array
     dense: Array
+    plain: Array
     clocks: Array
     packed: Array
     parts: Array

@@ -74,6 +74,7 @@ class ConvForm(Form):
     winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
     barrier: bool = False
     index_launches: Annotated[int, Field(ge=0)] = 0
+    filter_taps: Literal["together", "apart"] = "together"
     images: Literal["sequential", "parallel"] = "sequential"
     source: Word
 

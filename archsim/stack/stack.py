@@ -67,6 +67,7 @@ class Conv:
     ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
     2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
     pass and each filter gradient. `index_launches` kernels store the indices of an implicit product before it runs.
+    `filter_taps`: whether a filter gradient on tensor cores is one product for all taps ("together") or one for each ("apart").
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -82,6 +83,7 @@ class Conv:
     winograd_patches: tuple[tuple[int, int, int], ...] = ()
     barrier: bool = False
     index_launches: int = 0
+    filter_taps: str = "together"
     images: str = "sequential"  # CPU: "parallel" where each thread unfolds and multiplies whole images
 
 
