@@ -215,14 +215,14 @@ def spread(per_plan: Array, plan_of: Index) -> Array:
 
 
 def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:
-    """What the host spends on each plan: framework calls, on a GPU the driver's work per launch, and updates."""
+    """What the host spends on each plan: framework calls, on a GPU the driver's work per launch, and stalls."""
     none = np.zeros_like(cost.time_s)
     if not stack.host:
         return HostTime(issue_s=none, stall_s=none)
     launches = cost.launches if isinstance(device, Gpu) else none
     calls = launches if stack.host_unit == "kernel" and isinstance(device, Gpu) else kernels.host_ops
     issue = calls * constants[stack.host] + launches * constants["host.launch"]
-    stall = kernels.updates * constants[stack.update_host] if stack.update_host else 0.0
+    stall = kernels.stalls * constants[stack.stall] if stack.stall else 0.0
     return HostTime(issue_s=issue, stall_s=none + stall)
 
 

@@ -168,22 +168,22 @@ def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
     on_gpu, kernels = query.spec.kind == "gpu", result.lowered.kernels
     calls = "launched" if on_gpu and query.stack.host_unit == "kernel" else "calls"
     parts = [f"{calls} * framework", "launched * host.launch" if on_gpu else ""]
-    updates = float(kernels.updates[plan]) if query.stack.update_host else 0.0
-    parts.append("updates * stall" if updates else "")
+    stalls = float(kernels.stalls[plan]) if query.stack.stall else 0.0
+    parts.append("stalls * stall" if stalls else "")
     known = {
         **teller.known, "calls": (float(kernels.host_ops[plan]), "1"), "launched": (float(result.cost.launches[0, plan]), "1"),
-        "updates": (updates, "1"),
+        "stalls": (stalls, "1"),
         **{name: (query.calibration[constant], "s") for name, constant in host_constants(query.stack).items()},
     }  # fmt: skip
     equation = Equation(name="host", unit="s", text=" + ".join(filter(None, parts)),
-                        meaning="what the host spends on the op" + ("; the device waits for the stall" if updates else
+                        meaning="what the host spends on the op" + ("; the device waits for the stalls" if stalls else
                                                                     ", ahead of the device"))  # fmt: skip
     return tuple(solve([equation], known, {"host": float(result.host_s[0, index])}))
 
 
 def host_constants(stack: Stack) -> dict[str, str]:
     """Which constants stand behind the host's equation."""
-    named = {"framework": stack.host, "stall": stack.update_host}
+    named = {"framework": stack.host, "stall": stack.stall}
     return {name: constant for name, constant in named.items() if constant}
 
 

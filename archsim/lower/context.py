@@ -113,7 +113,8 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     least_reads = min(sum(k.repeat * (k.a_bytes + k.b_bytes) for k in option.kernels) for option in options)
     least_writes = min(sum(k.repeat * k.c_bytes for k in option.kernels) for option in options)
     calls = context.stack.host_calls.get(op.kind.op, 1.0) if host_ops is None else host_ops
-    return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls)
+    return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls,
+                stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip
 
 
 def quantised(context: Context, values: float, how: str = "quantise") -> tuple[Kernel, ...]:

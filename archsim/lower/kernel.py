@@ -86,7 +86,7 @@ class Plan:
     read_bytes: float
     write_bytes: float
     host_ops: float = 1  # how many framework calls the op is
-    updates: float = 0  # 1 for an update of parameters
+    stalls: float = 0  # how many times the device waits for the host
 
 
 THIN_TILE = 32  # rows or columns of the narrowest tiles of cuBLAS
@@ -171,7 +171,7 @@ class Kernels:
     read_bytes: Array  # [O] at least, per plan
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
-    updates: Array  # [O]
+    stalls: Array  # [O]
 
     @cached_property
     def nest(self) -> Nest:
@@ -221,7 +221,7 @@ def pack(plans: Sequence[Plan], menus: Mapping[str, Menu], tiled: bool) -> Kerne
         read_bytes=np.array([plan.read_bytes for plan in plans]),
         write_bytes=np.array([plan.write_bytes for plan in plans]),
         host_ops=np.array([plan.host_ops for plan in plans]),
-        updates=np.array([plan.updates for plan in plans]),
+        stalls=np.array([plan.stalls for plan in plans]),
     )
 
 

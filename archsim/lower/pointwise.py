@@ -88,4 +88,4 @@ def update(op: BoundOp, context: Context) -> Plan:
         "update", rows.inputs * size / rows.launches, rows.outputs * size / rows.launches, flop=op.flop / rows.launches,
         element=max(4, context.stack.vector), repeat=rows.launches,
     )  # fmt: skip
-    return replace(plan(op, context, Option(algorithm=optimiser, kernels=(kernel,))), updates=1.0)
+    return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))

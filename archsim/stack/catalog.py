@@ -96,7 +96,7 @@ def _build(place: Path | Traversable) -> Stack:
         elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
         window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half,
         without_tensor=tuple(form.without_tensor), optimiser=form.optimiser,
-        inputs=form.inputs, input_copies=form.input_copies, update_host=form.update_host, reserved=reserved,
+        inputs=form.inputs, input_copies=form.input_copies, stall=form.stall, stalls=form.stalls, reserved=reserved,
         variants=form.variants, conv=conv, threaded_ops=tuple(form.threaded_ops), loops=form.loops, waiting=form.waiting,
         vectorised=form.vectorised, packing=form.packing, gather_clocks=form.gather_clocks, grain=form.grain,
         default_threads=form.default_threads,

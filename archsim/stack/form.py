@@ -124,7 +124,8 @@ class StackForm(Form):
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
     input_copies: Annotated[int, Field(ge=0)] = 1
-    update_host: str = ""
+    stall: str = ""
+    stalls: dict[Word, dict[Word, Positive]] = {}
     reserved: Word = "0 MB"
     variants: dict[Word, Word] = {}
     conv: ConvForm

@@ -142,7 +142,8 @@ class Stack:
     inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
     waits: bool = False  # whether the host waits for each op, as tools do that time layer by layer
     input_copies: int = 1  # copies of an input within host memory before it crosses the link
-    update_host: str = ""  # constant: host time per updated layer, for which the device waits
+    stall: str = ""  # constant: host time for which the device waits, `stalls` times in an op of a kind and phase
+    stalls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     reserved: float = 0.0  # B of device memory that context and framework take
     sources: tuple[str, ...] = ()
     digest: str = ""

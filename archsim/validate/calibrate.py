@@ -230,7 +230,7 @@ def _influences(name: str, group: Group) -> bool:
     if family == "issue":
         return device.kind == "gpu" and rest == device.identity.architecture
     if family == "host":
-        named = name in (case.stack.host, case.stack.update_host) or (rest == "launch" and device.kind == "gpu")
+        named = name in (case.stack.host, case.stack.stall) or (rest == "launch" and device.kind == "gpu")
         return named and any(c.host for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)

@@ -80,7 +80,7 @@ def constants_of(stack: Stack) -> set[str]:
     """The names of constants that a stack's file mentions."""
     tables = (stack.conv.algorithms, stack.conv.tensor, *stack.conv.own.values())
     algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
-    return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.update_host} - {""})
+    return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.stall} - {""})
 
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
