@@ -204,9 +204,10 @@ def in_order(
     """
     device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
     issue_s[..., :1] += feed_s
-    if waits or not isinstance(device, Gpu):
+    if not isinstance(device, Gpu):
         return synchronous(device_s, issue_s)
-    return asynchronous(device_s, issue_s, spread(host.stall_s, plan_of))
+    stall_s = spread(host.stall_s, plan_of)
+    return synchronous(device_s, issue_s + stall_s) if waits else asynchronous(device_s, issue_s, stall_s)
 
 
 def spread(per_plan: Array, plan_of: Index) -> Array:

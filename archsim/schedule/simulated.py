@@ -26,6 +26,8 @@ def simulated(
     `issue_s` and `stall_s` are the host's times of each op [s], [D, N]. Where the host `waits` for each op, it has nothing to
     stall later. Observers see the first machine.
     """
+    if waits and isinstance(device, Gpu):
+        issue_s = issue_s + stall_s
     waits = waits or not isinstance(device, Gpu)
     machines = max(len(cost.time_s), len(issue_s), len(stall_s))
     start, end = np.zeros((machines, len(lowered.ops))), np.zeros((machines, len(lowered.ops)))
