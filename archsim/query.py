@@ -109,11 +109,11 @@ def ask(
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None and power_limit is None:
-            notes.append(_clock_note(spec, device))
+            notes.append(_clock_note(spec, device, precision))
     else:
         threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
-            notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
+            notes.append(f"clock {_megahertz(device, precision)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
         _check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
@@ -128,7 +128,7 @@ def ask(
     return Query(
         network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
         stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
-        clock=clock_of(spec, clock, power_limit), limit=limit_of(spec, clock, power_limit),
+        clock=clock_of(spec, clock, power_limit, precision), limit=limit_of(spec, clock, power_limit),
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
         notes=tuple(notes), asked=asked,
     )  # fmt: skip
@@ -143,8 +143,8 @@ def with_spec(query: Query, spec: Spec, **asked: Any) -> Query:
     clock, limit, threads = asked_clock(spec, given), given.get("power_limit"), given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
         threads = query.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    return replace(query, spec=spec, threads=threads, clock=clock_of(spec, clock, limit), limit=limit_of(spec, clock, limit),
-                   asked=given)  # fmt: skip
+    return replace(query, spec=spec, threads=threads, clock=clock_of(spec, clock, limit, query.precision),
+                   limit=limit_of(spec, clock, limit), asked=given)  # fmt: skip
 
 
 def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
@@ -153,12 +153,14 @@ def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
     return clock if mode is None else mode_clock(spec, mode, clock)
 
 
-def clock_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array:
+def clock_of(
+    spec: Spec, clock: float | Array | None, power_limit: float | Array | None, precision: str
+) -> float | Array:  # fmt: skip
     """The highest clock that kernels may take [Hz]: the one asked for, under a power limit the highest, else the usual one."""
     device = spec.device
     if clock is not None:
         return clock
-    return highest_clock_of(device) if power_limit is not None else device.default_clock
+    return highest_clock_of(device) if power_limit is not None else device.usual_clock(precision)
 
 
 def limit_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array | None:
@@ -276,15 +278,16 @@ def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
         raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
 
 
-def _clock_note(spec: Spec, device: Gpu) -> str:
+def _clock_note(spec: Spec, device: Gpu, precision: str) -> str:
+    megahertz = _megahertz(device, precision)
     if limit_of(spec, None, None) is None:
-        return f"clock {_megahertz(device)} MHz: the sustained clock of the spec; --clock sets another"
-    return (f"clock up to {_megahertz(device)} MHz, less for kernels that would draw more than "
+        return f"clock {megahertz} MHz: the sustained clock of the spec; --clock sets another"
+    return (f"clock up to {megahertz} MHz, less for kernels that would draw more than "
             f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
 
 
-def _megahertz(device: Gpu | Cpu) -> str:
-    return f"{float(device.default_clock) / 1e6:.0f}"
+def _megahertz(device: Gpu | Cpu, precision: str) -> str:
+    return f"{float(device.usual_clock(precision)) / 1e6:.0f}"
 
 
 def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:

@@ -63,8 +63,13 @@ class Gpu:
 
     @property
     def default_clock(self) -> Number:
-        """The core clock [Hz] that an estimate assumes when the user names none."""
+        """The core clock [Hz] under sustained load in single precision."""
         return self.clock.sustained
+
+    def usual_clock(self, precision: str) -> Number:
+        """The core clock [Hz] that an estimate assumes when the user names none."""
+        narrow = self.clock.narrow is not None and PRECISION_BYTES[precision] < PRECISION_BYTES["fp32"]
+        return self.clock.narrow if narrow and self.clock.narrow is not None else self.clock.sustained
 
     def pipe(self, precision: str) -> Number:
         """The fastest multiply-accumulate rate [FMA/clk/SM] for operands of `precision`.
@@ -118,6 +123,10 @@ class Cpu:
         """The core clock [Hz] of dense SIMD code on all cores."""
         wide = self.clock.simd512
         return self.clock.simd if wide is None else wide
+
+    def usual_clock(self, precision: str) -> Number:
+        """The core clock [Hz] that an estimate assumes when the user names none."""
+        return self.default_clock
 
     def pipe(self, precision: str) -> Number:
         """Multiply-accumulates per clock and core: lanes x ports; formats narrower than fp32 are widened first.

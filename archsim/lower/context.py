@@ -11,7 +11,6 @@ from archsim.stack.stack import Passes, Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
 
-
 HALF = 2  # B of a value of fp16 or bf16
 
 

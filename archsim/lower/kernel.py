@@ -94,8 +94,8 @@ LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sge
 _STREAM_TILE = Tile(m=1, n=1, k=1, threads=256, registers=32, shared=0)
 _KERNEL_COLUMNS = (
     "m", "n", "k", "count", "work", "exps", "operand_a", "operand_b", "a_bytes", "b_bytes", "c_bytes", "flop", "items",
-    "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "plain", "clocks", "packed", "parts", "grain", "local",
-    "vector", "spin", "pipe",
+    "cache_bytes", "row_bytes", "slots", "single", "repeat", "threaded", "dense", "plain", "clocks", "packed", "parts", "grain",
+    "local", "vector", "spin", "pipe",
 )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def _clock(case: Case, without: frozenset[str]) -> tuple[float, float | None]:
     if "sustained" in without:
         return float(highest_clock_of(device)), case.limit or float(device.power.tdp)
     limit = limit_of(case.spec, None, case.limit)
-    return float(clock_of(case.spec, None, case.limit)), None if limit is None else float(limit)
+    return float(clock_of(case.spec, None, case.limit, case.precision)), None if limit is None else float(limit)
 
 
 def _reduced(stack: Stack, without: frozenset[str]) -> Stack:

@@ -23,8 +23,10 @@ CELLS: dict[str, list[Cell]] = {
         ("alexnet", "gtx_1080_ti", "torch7-cudnn5.1", 64, "fp16"), ("alexnet", "tegra_x1", "caffe-cudnn4", 16, "fp16"),
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "bf16"), ("alexnet", "a100_sxm4_40gb", "ideal", 8, "tf32"),
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "int8"), ("alexnet", "tesla_p4", "ideal", 8, "int8"),
+        ("alexnet", "tesla_t4", "ideal", 8, "int8"),
         ("alexnet", "h100_sxm5_80gb", "ideal", 8, "fp8"), ("alexnet", "tesla_k40", "ideal", 8, "fp64"),
-        ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"), ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"),
+        ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"),
+        ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"),
     ],
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
