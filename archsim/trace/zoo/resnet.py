@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
@@ -11,7 +12,10 @@ from archsim.trace.zoo.builder import Builder
 SOURCE = "K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385, table 1"
 PREACTIVATION = "K. He, X. Zhang, S. Ren, J. Sun, Identity Mappings in Deep Residual Networks, arXiv:1603.05027"
 TORCH = "blocks as in fb.resnet.torch"
+SLIM = "tensorflow/models, research/slim/nets/resnet_v1.py"
+MXNET = "Apache MXNet, example/image-classification/symbols/resnet.py"
 EXPANSION = 4  # a bottleneck widens its output by this
+DEEP = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}  # bottleneck blocks of each stage
 
 Block = Callable[[Builder, str, int, int, str], str]
 
@@ -26,25 +30,42 @@ def resnet_34() -> Trace:
     return _resnet(34, _basic, (3, 4, 6, 3))
 
 
-def resnet_50() -> Trace:
-    """Bottleneck blocks with the stride on the 3 x 3 convolution."""
-    return _resnet(50, _bottleneck, (3, 4, 6, 3))
+def deep(depth: int) -> Trace:
+    """50, 101 or 152 layers: bottleneck blocks with the stride on the 3 x 3 convolution."""
+    return _resnet(depth, _bottleneck, DEEP[depth])
 
 
-def resnet_101() -> Trace:
-    """Bottleneck blocks with the stride on the 3 x 3 convolution."""
-    return _resnet(101, _bottleneck, (3, 4, 23, 3))
+def deep_original(depth: int) -> Trace:
+    """As the authors' Caffe models and TensorFlow's benchmarks have it: the stride on the first 1 x 1 convolution."""
+    net = Builder(f"resnet_{depth}@caffe", f"{SOURCE}; the authors' prototxt files", {"data": ("N", 3, 224, 224)},
+                  notes="the stride of a block is on its first convolution")  # fmt: skip
+    return _head(net, _stages(net, _stem(net), _bottleneck_early, DEEP[depth]))
 
 
-def resnet_152() -> Trace:
-    """Bottleneck blocks with the stride on the 3 x 3 convolution."""
-    return _resnet(152, _bottleneck, (3, 8, 36, 3))
+def deep_slim(depth: int) -> Trace:
+    """As TensorFlow's slim has it: the last block of a stage halves the image, its shortcut takes every second pixel."""
+    net = Builder(f"resnet_{depth}@slim", f"{SOURCE}; {SLIM}", {"data": ("N", 3, 224, 224)},
+                  notes="the last block of a stage has its stride")  # fmt: skip
+    x = _stem(net)
+    for stage, count in enumerate(DEEP[depth], 1):
+        for number in range(count):
+            stride = 2 if stage < 4 and number == count - 1 else 1
+            x = _bottleneck(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
+    return _head(net, x)
+
+
+def deep_mxnet(depth: int) -> Trace:
+    """As MXNet's symbols have it: pre-activation blocks, and the image is normalised first."""
+    net = Builder(f"resnet_{depth}@mxnet", f"{PREACTIVATION}; {MXNET}", {"data": ("N", 3, 224, 224)})
+    x = net.conv_bn_relu(net.batch_norm("data", name="data.bn"), 64, 7, 2, 3, name="conv1")
+    x = _stages(net, net.max_pool(x, 3, 2, 1, name="pool1"), _preactivation_bottleneck, DEEP[depth])
+    return _head(net, net.relu(net.batch_norm(x, name="last.bn"), name="last.relu"))
 
 
 def resnet_200() -> Trace:
     """Pre-activation bottleneck blocks: normalise and rectify before each convolution, and once more at the end."""
     net = Builder("resnet_200", f"{PREACTIVATION}; {TORCH} (preresnet)", {"data": ("N", 3, 224, 224)})
-    x = _stages(net, _stem(net), _preactivation_bottleneck, (3, 24, 36, 3))
+    x = _stages(net, _stem(net), _preactivation_bottleneck_of_torch, (3, 24, 36, 3))
     x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
     return _head(net, x, aliases=("resnet200",))
 
@@ -100,7 +121,7 @@ def _stages(net: Builder, x: str, block: Block, counts: tuple[int, ...]) -> str:
     return x
 
 
-def _head(net: Builder, x: str, aliases: tuple[str, ...]) -> Trace:
+def _head(net: Builder, x: str, aliases: tuple[str, ...] = ()) -> Trace:
     net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
     return net.trace(aliases=aliases)
 
@@ -112,35 +133,42 @@ def _basic(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     return net.relu(net.sum(y, _shortcut(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
 
 
-def _bottleneck(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """1 x 1 down, 3 x 3, 1 x 1 up."""
-    y = net.conv_bn_relu(x, width, 1, name=f"{name}.conv1")
-    y = net.conv_bn_relu(y, width, 3, stride, 1, name=f"{name}.conv2")
+def _bottleneck(net: Builder, x: str, width: int, stride: int, name: str, *, early: bool = False) -> str:
+    """1 x 1 down, 3 x 3, 1 x 1 up; the stride on the first of them if `early`, else on the second."""
+    first, second = (stride, 1) if early else (1, stride)
+    y = net.conv_bn_relu(x, width, 1, first, name=f"{name}.conv1")
+    y = net.conv_bn_relu(y, width, 3, second, 1, name=f"{name}.conv2")
     y = net.conv_bn(y, EXPANSION * width, 1, name=f"{name}.conv3")
     shortcut = _shortcut(net, x, EXPANSION * width, stride, name)
     return net.relu(net.sum(y, shortcut, name=f"{name}.add"), name=f"{name}.relu")
 
 
+_bottleneck_early = partial(_bottleneck, early=True)
+
+
 def _shortcut(net: Builder, x: str, channels: int, stride: int, name: str) -> str:
-    """The identity, or a normalised 1 x 1 convolution where the width changes (type B)."""
+    """The identity or every second pixel of it, or a normalised 1 x 1 convolution where the width changes (type B)."""
     if net.channels(x) == channels:
-        return x
+        return x if stride == 1 else net.max_pool(x, 1, stride, name=f"{name}.shortcut")
     return net.conv_bn(x, channels, 1, stride, name=f"{name}.shortcut")
 
 
-def _preactivation_bottleneck(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+def _preactivation_bottleneck(net: Builder, x: str, width: int, stride: int, name: str, *, rectified: str = "") -> str:
     """Normalise and rectify, then 1 x 1 down, 3 x 3, 1 x 1 up.
 
-    The very first block finds its input rectified already; where the width changes, the shortcut too reads the
+    The block named `rectified` finds its input rectified already; where the width changes, the shortcut too reads the
     rectified input, through a bare 1 x 1 convolution.
     """
     widens = net.channels(x) != EXPANSION * width
-    y = x if name == "layer1.0" else net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    y = x if name == rectified else net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
     shortcut = net.conv(y, EXPANSION * width, 1, stride, bias=False, name=f"{name}.shortcut") if widens else x
     y = net.conv_bn_relu(y, width, 1, name=f"{name}.conv1")
     y = net.conv_bn_relu(y, width, 3, stride, 1, name=f"{name}.conv2")
     y = net.conv(y, EXPANSION * width, 1, bias=False, name=f"{name}.conv3")
     return net.sum(y, shortcut, name=f"{name}.add")
+
+
+_preactivation_bottleneck_of_torch = partial(_preactivation_bottleneck, rectified="layer1.0")
 
 
 def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
