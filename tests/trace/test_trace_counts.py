@@ -95,6 +95,9 @@ def vgg(a: int, b: int, c: int, d: int, e: int) -> list[Count]:
 STEM = conv_bn(112 * 112, 64, 3, 49)
 
 
+DEEP = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+
+
 def resnet_basic(a: int, b: int, c: int, d: int) -> list[Count]:
     """Blocks in each of the four stages; two convolutions a block."""
     return [
@@ -124,14 +127,46 @@ def resnet_bottleneck(*counts: int) -> list[Count]:
     return layers
 
 
-def resnet_200() -> list[Count]:
-    """As above, but normalised before each convolution: 3, 24, 36 and 3 blocks, bare shortcuts, one last norm."""
+def resnet_original(*counts: int) -> list[Count]:
+    """As above, but the first 1 x 1 of a stage sees the smaller image already."""
+    layers = [STEM, fc(2048, 1000)]
+    table = [(64, 64, 56), (128, 256, 28), (256, 512, 14), (512, 1024, 7)]
+    for count, (width, before, area) in zip(counts, table, strict=True):
+        layers += [
+            conv_bn(area**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
+            conv_bn(area**2, width, width, 9, count), conv_bn(area**2, 4 * width, width, 1, count),
+            conv_bn(area**2, 4 * width, before, 1),
+        ]  # fmt: skip
+    return layers
+
+
+def resnet_slim(*counts: int) -> list[Count]:
+    """The 3 x 3 of a stage's last block, but the last stage's, halves the image; all shortcuts see the image of the stage."""
+    layers = [STEM, fc(2048, 1000)]
+    table = [(64, 64, 56, 28), (128, 256, 28, 14), (256, 512, 14, 7), (512, 1024, 7, 7)]
+    for count, (width, before, area, after) in zip(counts, table, strict=True):
+        layers += [
+            conv_bn(area**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
+            conv_bn(area**2, width, width, 9, count - 1), conv_bn(after**2, width, width, 9),
+            conv_bn(area**2, 4 * width, width, 1, count - 1), conv_bn(after**2, 4 * width, width, 1),
+            conv_bn(area**2, 4 * width, before, 1),
+        ]  # fmt: skip
+    return layers
+
+
+def resnet_mxnet(*counts: int) -> list[Count]:
+    """As the next, and the image and the input of the very first block are normalised too."""
+    return [norm(3), norm(64), *resnet_preactivation(*counts)]
+
+
+def resnet_preactivation(*counts: int) -> list[Count]:
+    """As the first, but normalised before each convolution: bare shortcuts, one last norm."""
     layers = [STEM, norm(2048), fc(2048, 1000)]
     table = [
-        (3, 64, 64, 56 * 56, 56 * 56), (24, 128, 256, 56 * 56, 28 * 28),
-        (36, 256, 512, 28 * 28, 14 * 14), (3, 512, 1024, 14 * 14, 7 * 7),
+        (64, 64, 56 * 56, 56 * 56), (128, 256, 56 * 56, 28 * 28),
+        (256, 512, 28 * 28, 14 * 14), (512, 1024, 14 * 14, 7 * 7),
     ]  # fmt: skip
-    for count, width, before, larger, area in table:
+    for count, (width, before, larger, area) in zip(counts, table, strict=True):
         layers += [
             bare(larger, width, before, 1), bare(area, width, 4 * width, 1, count - 1),
             bare(area, width, width, 9, count), bare(area, 4 * width, width, 1, count),
@@ -327,10 +362,11 @@ BY_HAND: dict[str, list[Count]] = {
     "vgg_19": vgg(2, 2, 4, 4, 4),
     "resnet_18": resnet_basic(2, 2, 2, 2),
     "resnet_34": resnet_basic(3, 4, 6, 3),
-    "resnet_50": resnet_bottleneck(3, 4, 6, 3),
-    "resnet_101": resnet_bottleneck(3, 4, 23, 3),
-    "resnet_152": resnet_bottleneck(3, 8, 36, 3),
-    "resnet_200": resnet_200(),
+    **{f"resnet_{depth}": resnet_bottleneck(*counts) for depth, counts in DEEP.items()},
+    **{f"resnet_{depth}@caffe": resnet_original(*counts) for depth, counts in DEEP.items()},
+    **{f"resnet_{depth}@slim": resnet_slim(*counts) for depth, counts in DEEP.items()},
+    **{f"resnet_{depth}@mxnet": resnet_mxnet(*counts) for depth, counts in DEEP.items()},
+    "resnet_200": resnet_preactivation(3, 24, 36, 3),
     "resnet_56": RESNET_56,
     "resnet_56@cntk": RESNET_56_CNTK,
     "googlenet": GOOGLENET,
@@ -433,6 +469,7 @@ EXACT = {
     "vgg_16": (15_470_264_320, 138_357_544),
     "googlenet": (1_582_671_872, 6_998_552),
     "resnet_50": (4_089_184_256, 25_557_032),
+    "resnet_50@caffe": (3_857_973_248, 25_557_032),
     "resnet_152": (11_513_626_624, 60_192_808),
 }
 
