@@ -11,6 +11,7 @@ from typing import Any
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import Unsupported
 from archsim.lower.context import Context
+from archsim.lower.layer import untransposed
 from archsim.query import Query
 from archsim.run import Run, on_tensor_cores, run
 from archsim.trace.trace import BoundOp
@@ -71,13 +72,14 @@ def _options(query: Query, result: Run, plan: int, over: bool = False) -> list[C
 
 def _listed(query: Query, op: BoundOp) -> list[str]:
     """The algorithms that the stack has for a convolution."""
-    if op.kind.op != "conv2d":
+    plain = untransposed(op)
+    if plain.kind.op != "conv2d":
         return []
     device = query.spec.device
     context = Context(stack=query.stack, device_kind=device.kind, element=PRECISION_BYTES[query.precision], training=False,
                       tensor=on_tensor_cores(query.stack, device, query.precision),
                       architecture=device.identity.architecture)  # fmt: skip
-    return list(context.algorithms(op.phase))
+    return list(context.algorithms(plain.phase))
 
 
 def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:

@@ -13,7 +13,7 @@ from archsim.corpus.table import read_table
 from archsim.cost.constants import default
 from archsim.device.device import Gpu
 from archsim.lower.lower import lower
-from archsim.trace.op import Add, Attention, Conv2d, Linear, Lstm, Matmul, MaxPool
+from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Rnn
 from archsim.validate.case import Case, Skip
 from archsim.validate.predict import predict
 from archsim.validate.readers import data_hash, family_of, read, read_files
@@ -257,14 +257,15 @@ def test_deepbench_recurrent_layers(write: Write) -> None:
     sizes = {"op": "rnn", "hidden": "512", "rnn_batch": "16", "timesteps": "25"}
     cases, skips = rows(
         write, DEEPBENCH, bench(cell="LSTM", **sizes), bench(cell="GRU", **sizes), bench(cell="Vanilla", **sizes),
-        bench(op="allreduce", direction=""), bench(cell="LSTM", **sizes | {"direction": "backward"}),
+        bench(cell="MGU", **sizes), bench(op="allreduce", direction=""), bench(cell="LSTM", **sizes | {"direction": "backward"}),
     )  # fmt: skip
-    assert isinstance(cases[0].ops[0].kind, Lstm)
-    assert cases[0].ops[0].macs == 25 * 16 * 4 * 512 * 512  # the input is added, not multiplied
-    assert cases[0].stack.recurrent == "fused"  # one library call, whatever the framework around it does
+    assert [type(case.ops[0].kind) for case in cases] == [Lstm, Gru, Rnn]
+    # four gates, three or one; the input is added, not multiplied
+    assert [case.ops[0].macs for case in cases] == [25 * 16 * gates * 512 * 512 for gates in (4, 3, 1)]
+    assert {case.stack.recurrent for case in cases} == {"fused"}  # one library call, whatever the framework around it does
     reasons = [skip.reason for skip in skips]
-    assert reasons[:3] == ["cell GRU is not modelled", "cell Vanilla is not modelled", "op 'allreduce' is not modelled"]
-    assert "which gradients" in reasons[3]
+    assert reasons[:2] == ["cell 'MGU' is not modelled", "op 'allreduce' is not modelled"]
+    assert "which gradients" in reasons[2]
 
 
 def test_half_storage_is_single_arithmetic(write: Write) -> None:
