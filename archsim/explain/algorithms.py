@@ -95,10 +95,10 @@ def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:
 
 def _impossible(query: Query, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
-    reason = "it cannot run this layer"
+    plain, reason = untransposed(op), "it cannot run this layer"
     for wish in [wish for size in (1, 2, 3) for wish in combinations(CHANGES, size)]:
-        changed = replace(op, kind=replace(op.kind, **{key: value for name in wish for key, value in CHANGES[name].items()}))
-        if changed.kind != op.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
+        changed = replace(plain, kind=replace(plain.kind, **{key: value for name in wish for key, value in CHANGES[name].items()}))
+        if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
             reason = f"it needs {' and '.join(wish)}"
             break
     return Candidate(algorithm=algorithm, kernels=(), time_s=None, workspace=None, verdict="geometry", reason=reason)
