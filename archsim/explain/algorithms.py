@@ -97,7 +97,8 @@ def _impossible(query: Query, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
     plain, reason = untransposed(op), "it cannot run this layer"
     for wish in [wish for size in (1, 2, 3) for wish in combinations(CHANGES, size)]:
-        changed = replace(plain, kind=replace(plain.kind, **{key: value for name in wish for key, value in CHANGES[name].items()}))
+        changes = {key: value for name in wish for key, value in CHANGES[name].items()}
+        changed = replace(plain, kind=replace(plain.kind, **changes))
         if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
             reason = f"it needs {' and '.join(wish)}"
             break

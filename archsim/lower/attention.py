@@ -52,7 +52,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed == "always" or (cached and 1 < group <= rules.most_packed)
     packed = group if packs else 1
-    share = _share(queries[1], keys[1]) if kind.causal else 1.0
+    share = _share(queries[1], keys[1], kind)
     menus = context.stack.menus
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
@@ -72,7 +72,9 @@ def _over_cache(queries: int, keys: int) -> bool:
     return queries <= THIN and queries < keys
 
 
-def _share(queries: int, keys: int) -> float:
-    """Share of the query-key pairs in blocks that a causal mask does not skip."""
-    seen = queries * (keys - queries) + 0.5 * queries * (queries + BLOCK)
-    return min(1.0, seen / (queries * keys))
+def _share(queries: int, keys: int, kind: Attention) -> float:
+    """Share of the query-key pairs in blocks that no mask skips: each of its edges cuts a block for every query in half."""
+    if not kind.causal:
+        return 1.0
+    cut = queries * (BLOCK - 1) + (max(0, min(queries, keys - kind.window)) * BLOCK if kind.window else 0)
+    return min(1.0, (kind.seen(queries, keys) + 0.5 * cut) / (queries * keys))

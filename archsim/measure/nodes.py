@@ -276,6 +276,7 @@ def _attention(g: Graph, op: BoundOp) -> None:
     scores = g.node(op, "MatMul", [scaled, keys], 9)
     if k.causal:
         mask = np.triu(np.full((t, s), -1e9, np.float32), 1 + s - t)
+        mask += np.tril(np.full((t, s), -1e9, np.float32), s - t - k.window) if k.window else 0
         scores = g.node(op, "Add", [scores, g.constant(op, "mask", np.tile(mask, (k.heads // shared, 1)))], 10)
     mixed = g.node(op, "MatMul", [g.node(op, "Softmax", [scores], 11, axis=-1), values], 12)
     apart = g.node(op, "Reshape", [mixed, g.whole(op, "apart", n, k.heads, t, d)], 13)

@@ -195,6 +195,7 @@ def _attention(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     mask = None
     if k.causal:
         mask = torch.ones(t, keys.shape[2], dtype=torch.bool, device=q.device).tril(keys.shape[2] - t)
+        mask = mask.triu(keys.shape[2] - t - k.window + 1) if k.window else mask
     mixed = torch.nn.functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
     return mixed.transpose(1, 2).reshape(n, t, width)
 

@@ -123,12 +123,15 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
         raise Refused("multi-head latent attention is not modelled" if what[:3] == "mla" else f"{what} is not modelled")
     queries, keys, window = integer(cells, "seq_q"), integer(cells, "seq_kv"), more.get("window", 0)
     if isinstance(window, int) and 0 < window < keys:
-        if what != "decode":
-            raise Refused("attention over a window is not modelled")
-        keys = window  # one query sees no further back
+        if what == "encoder_full":
+            raise Refused("a window of keys on both sides is not modelled")
+        keys = window if what == "decode" else keys  # one query sees no further back
+    else:
+        window = 0
     n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
     shared = integer(cells, "kv_heads", heads)
-    kind = Attention(heads=heads, kv_heads=shared, causal=what == "prefill_causal")
+    causal = what == "prefill_causal"
+    kind = Attention(heads=heads, kv_heads=shared, causal=causal, window=window if causal else 0)
     seen = (n, keys, shared * size)
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 

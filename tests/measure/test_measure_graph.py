@@ -106,6 +106,16 @@ def test_causal_attention_is_what_its_definition_says() -> None:
     np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(2, 5, 8), atol=1e-5)
 
 
+def test_a_window_hides_keys_long_before() -> None:
+    """The last two keys of each query: what the others hold changes nothing."""
+    record = op("attention", "y", ["q", "k", "k"], [1, 4, 4], heads=1, causal=True, window=2)
+    out, given = answer(trace({"q": [1, 4, 4], "k": [1, 4, 4]}, record))
+    q, k = given["q"][0], given["k"][0]
+    for t in range(1, 4):
+        share = np.exp(q[t] @ k[t - 1 : t + 1].T / 2)
+        np.testing.assert_allclose(out[0, t], share / share.sum() @ k[t - 1 : t + 1], atol=1e-5)
+
+
 def test_grouped_queries_share_their_keys() -> None:
     inputs = {"q": [2, 3, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
     out, given = answer(trace(inputs, op("attention", "y", ["q", "k", "v"], [2, 3, 8], heads=4, kv_heads=2, causal=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 import pytest
@@ -135,6 +136,8 @@ CASES = [
     # 2 samples x 2 heads x 3 x 3 pairs of size 4, twice; 6 FLOP a pair for the softmax
     (Attention(heads=2), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),
     (Attention(heads=2, causal=True), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 24 * 4, 4 * 24 * 4 + 6 * 24, 0),
+    # the third of 3 queries sees the last 2 of its 3 keys: 1 + 2 + 2 pairs
+    (Attention(heads=2, causal=True, window=2), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 20 * 4, 4 * 20 * 4 + 6 * 20, 0),
     (Attention(heads=2), [(2, 3, 24)], (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),  # side by side, the same
     (Attention(heads=4, kv_heads=2, causal=True), [(2, 3, 16)], (), (2, 3, 8), 2 * 48 * 2, 4 * 48 * 2 + 6 * 48, 0),
     (Attention(heads=4, kv_heads=2, causal=True), [(1, 1, 8), (1, 5, 4), (1, 5, 4)], (), (1, 1, 8), 80, 280, 0),
@@ -195,6 +198,7 @@ WRONG = [
     (Attention(heads=3), [(2, 3, 8)] * 3, (), "do not divide [2, 3, 8]"),
     (Attention(heads=2), [(2, 3, 8), (2, 4, 8), (2, 5, 8)], (), "needs keys and values [2, 4, 8]"),
     (Attention(heads=2, causal=True), [(2, 3, 8), (2, 2, 8), (2, 2, 8)], (), "3 queries but only 2 keys"),
+    (Attention(heads=2, window=2), [(2, 3, 8)] * 3, (), "window of 2 keys before each query, which needs it to be causal"),
     (Update(count=3), [(4,)], (), "updates 3 values from 4 gradients"),
 ]
 
@@ -239,6 +243,13 @@ def test_the_gradients_of_a_gated_unit_cost_its_products_and_its_gates():
     kind, inputs, out = Gru(hidden=6), [(3, 2, 5)], (3, 2, 6)
     assert kind.gradient_flop(BACKWARD_DATA, inputs, out) == 2 * 36 * 33 + 36 * 17
     assert kind.gradient_flop(BACKWARD_FILTER, inputs, out) == 2 * 36 * 33 + 36 * 3
+
+
+def test_a_window_leaves_each_query_its_last_keys():
+    for queries, keys, window in itertools.product(range(1, 6), range(1, 9), range(10)):
+        if keys >= queries:
+            seen = sum(min(keys - queries + t, window or keys) for t in range(1, queries + 1))
+            assert Attention(heads=1, causal=True, window=window).seen(queries, keys) == seen
 
 
 def test_attention_has_four_products_backward():

@@ -554,6 +554,14 @@ def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal()
     assert short.exps == 1.0  # one block
 
 
+def test_a_window_leaves_its_keys_and_the_blocks_on_both_of_its_edges() -> None:
+    _, whole = attended(4096, 4096)
+    _, fused = attended(4096, 4096, causal=True, window=512)
+    pairs = 512 * 513 / 2 + (4096 - 512) * 512
+    cut = 4096 * 127 / 2 + (4096 - 512) * 128 / 2
+    assert fused.work / whole.work == pytest.approx((pairs + cut) / 4096**2)
+
+
 def test_one_query_over_cached_keys_packs_the_heads_that_share_them() -> None:
     (fused,) = attended(1, 256)
     assert (fused.menu, fused.m, fused.count) == ("attention_cached_tensor", 4, 3 * 2)

@@ -184,15 +184,17 @@ def test_attention(write: Write) -> None:
         kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes),
         kernel(sub_op="decode", seq_q="1", seq_kv="4096", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="prefill_causal", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
+        kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes),
         kernel(sub_op="decode", seq_q="1", seq_kv="512", **sizes | {"kv_heads": "7"}),
     )  # fmt: skip
-    decode, prefill, full, window = (case.ops[0] for case in cases)
+    decode, prefill, full, window, sliding = (case.ops[0] for case in cases)
     assert decode.kind == Attention(heads=32, kv_heads=8, causal=False)
     assert decode.input_shapes == ((4, 1, 4096), (4, 4096, 1024), (4, 4096, 1024))
     assert prefill.macs < 0.51 * full.macs
     assert window.input_shapes[1][1] == 128
-    assert [skip.line for skip in skips] == [6, 7, 8]
+    assert sliding.macs == 2 * 4 * 32 * 128 * sum(min(t, 128) for t in range(1, 513))
+    assert [skip.line for skip in skips] == [7, 8, 9]
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "3", '{"cin": "x"}', "{}", '{"cin":1e99}', "[" * 5000])
@@ -338,11 +340,13 @@ def test_layers_other_than_convolutions(write: Write) -> None:
         layer(layer_type="DROPOUT"), layer(layer_type=""), layer(library="libdnn+cublas"), layer(fwd_ms="0.000"),
     )  # fmt: skip
     kinds = [case.ops[0].kind for case in cases]
-    names = ["max_pool", "max_pool", "global_avg_pool", "linear", "concat", "softmax", "lrn", "relu"]
+    names = ["max_pool", "max_pool", "global_avg_pool", "linear", "concat", "softmax", "lrn", "relu", "dropout"]
     assert [kind.op for kind in kinds] == names
     assert isinstance(kinds[0], MaxPool)
     assert [getattr(kind, "ceil_mode", None) for kind in kinds[:2]] == [False, True]
-    assert len(skips) == 4
+    assert len(skips) == 3
+    assert {case.ops[0].kind.op for case in cases if case.training} == {"dropout"}  # `caffe time` runs the net of training
+    assert cases[-1].ops[0].flop > 0
 
 
 def test_a_convolution_that_does_not_fit_is_skipped(write: Write) -> None:
