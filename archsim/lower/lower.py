@@ -31,6 +31,7 @@ RULES: dict[str, Rule] = {
     "attention": attention.attention,
     "embedding": pointwise.embedding,
     "slice": pointwise.part,
+    "quantise": pointwise.quantise,
     "rnn": recurrent.sequence,
     "gru": recurrent.sequence,
     "lstm": recurrent.sequence,

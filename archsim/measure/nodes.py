@@ -151,6 +151,19 @@ def _scale_by(g: Graph, op: BoundOp) -> None:
     g.node(op, "Mul", [op.inputs[0], g.constant(op, "factor", np.array(getattr(op.kind, "factor", 1.0), np.float32))])
 
 
+def _quantise(g: Graph, op: BoundOp) -> None:
+    """To eight bits and back, so that what follows reads floats."""
+    x = op.inputs[0]
+    if getattr(op.kind, "dynamic", False):
+        parts = f"{op.name}/bytes", f"{op.name}/scale", f"{op.name}/zero"
+        g.node(op, "DynamicQuantizeLinear", [x], 1, outputs=parts)
+    else:
+        scale = g.constant(op, "scale", np.array(2**-5, np.float32))
+        zero = g.constant(op, "zero", np.array(0, np.int8))
+        parts = g.node(op, "QuantizeLinear", [x, scale, zero], 1), scale, zero
+    g.node(op, "DequantizeLinear", parts)
+
+
 def _leaky_relu(g: Graph, op: BoundOp) -> None:
     g.node(op, "LeakyRelu", op.inputs, alpha=LEAK)
 
@@ -296,6 +309,7 @@ BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
     "relu": _plain("Relu"), "relu6": _relu6, "sigmoid": _plain("Sigmoid"), "tanh": _plain("Tanh"), "gelu": _plain("Gelu"),
     "leaky_relu": _leaky_relu, "hard_sigmoid": _hard_sigmoid, "hard_swish": _plain("HardSwish"),
     "rms_norm": _rms_norm, "silu": _silu, "rotary": _rotary, "scale": _scale, "scale_by": _scale_by,
+    "quantise": _quantise,
     "dropout": _plain("Identity"), "add": _several("Add"), "mul": _several("Mul"),
     "concat": _concat, "pad": _pad, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
     "upsample": _upsample, "rnn": _recurrent("RNN"), "gru": _recurrent("GRU", linear_before_reset=1),

@@ -237,6 +237,11 @@ def _conv_transpose(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     return whole[:, :, top : whole.shape[2] - bottom, left : whole.shape[3] - right]
 
 
+def _quantise(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    scale = x[0].abs().max() / 127 if getattr(op.kind, "dynamic", False) else 2**-5
+    return (x[0] / scale).round() * scale
+
+
 def _upsample(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     return torch.nn.functional.interpolate(x[0], op.shape[2:], mode=getattr(op.kind, "mode", "nearest"))
 
@@ -292,7 +297,7 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "silu": _of("silu"),
     "leaky_relu": _of("leaky_relu", LEAK), "hard_sigmoid": _of("hardsigmoid"), "hard_swish": _of("hardswish"),
     "scale": lambda torch, op, x, w: x[0] * w[0],
-    "scale_by": lambda torch, op, x, w: x[0] * getattr(op.kind, "factor", 1.0),
+    "quantise": _quantise, "scale_by": lambda torch, op, x, w: x[0] * getattr(op.kind, "factor", 1.0),
     "rms_norm": _rms_norm, "rotary": _rotary, "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
     "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0], "add": _total, "mul": _product,
     "concat": lambda torch, op, x, w: torch.cat(x, getattr(op.kind, "axis", 1)), "pad": _pad,

@@ -44,12 +44,18 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             Case(
                 line=row.line, fields={**cells, "source": cells["source_id"], "timed": column}, source=cells["source_id"],
                 label=kind.lower(), hardware=found.spec.identity.id, stack_id=found.stack.id,
-                task="backward" if phases != (FORWARD,) else "forward" if kind in TRAINED else "inference", metric="latency_s", measured=float(text) * 1e-3,
+                task=_task(kind, phases), metric="latency_s", measured=float(text) * 1e-3,
                 split=cells.get("split", ""), ops=tuple(BUILDERS[kind](cells, phase) for phase in phases), spec=found.spec,
                 stack=found.stack, precision=found.precision, batch=integer(cells, "N"), file=file,
             )
         )  # fmt: skip
     return cases
+
+
+def _task(kind: str, phases: tuple[str, ...]) -> str:
+    if phases != (FORWARD,):
+        return "backward"
+    return "forward" if kind in TRAINED else "inference"
 
 
 def _image(cells: Cells) -> Shape:

@@ -39,6 +39,8 @@ CASES = {
     "hard_swish": (X, op("hard_swish", "y", ["x"], [2, 4, 9, 9])),
     "scale": (X, op("scale", "y", ["x"], [2, 4, 9, 9])),
     "scale_by": (X, op("scale_by", "y", ["x"], [2, 4, 9, 9], factor=0.25)),
+    "quantise": (X, op("quantise", "y", ["x"], [2, 4, 9, 9])),
+    "dynamic": (X, op("quantise", "y", ["x"], [2, 4, 9, 9], dynamic=True)),
     "channel_norm": (X, op("rms_norm", "y", ["x"], [2, 4, 9, 9], axis=1)),
     "max_pool": (X, op("max_pool", "y", ["x"], [2, 4, 5, 5], kernel=[2, 2], stride=[2, 2], ceil_mode=True)),
     "avg_pool": (X, op("avg_pool", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1])),

@@ -522,6 +522,15 @@ def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> Non
     assert len(found["backward_data"]) == 1
 
 
+@pytest.mark.parametrize(("dynamic", "names"), [(False, ["quantise"]), (True, ["largest", "quantise"])])
+def test_rounding_reads_halves_and_writes_bytes_and_a_scale_takes_a_pass_before(dynamic: bool, names: list[str]) -> None:
+    trace = network({"op": "quantise", "name": "q", "in": ["data"], "out": ["N", 64], "dynamic": dynamic}, data=["N", 64])
+    kernels = options(lowered(trace, stack(), precision="fp8"))[0].kernels
+    assert [kernel.name for kernel in kernels] == names
+    assert {kernel.b_bytes for kernel in kernels} == {2 * 64 * 2}
+    assert sum(kernel.c_bytes for kernel in kernels) == 2 * 64
+
+
 def attended(queries: int, keys: int, packed: str = "always", precision: str = "bf16", **words: Any) -> list[Kernel]:
     """Kernels of attention with 8 heads of 64 features that share 2 key heads, over 3 samples."""
     op = {"op": "attention", "name": "a", "in": ["q", "k", "k"], "out": ["N", queries, 512], "heads": 8, "kv_heads": 2, **words}

@@ -13,7 +13,7 @@ from archsim.corpus.table import read_table
 from archsim.cost.constants import default
 from archsim.device.device import Gpu
 from archsim.lower.lower import lower
-from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Rnn
+from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validate.case import Case, Skip
 from archsim.validate.predict import predict
 from archsim.validate.readers import data_hash, family_of, read, read_files
@@ -169,11 +169,17 @@ def test_streams(write: Write) -> None:
         kernel(op="elementwise", sub_op="addu", m="4", n="9"),
         kernel(op="softmax", sub_op="softmax", m="4", n="9"), kernel(op="layernorm", sub_op="ln", m="4", n="9"),
         kernel(op="elementwise", sub_op="quantize_scale_matrix", m="4", k="9"),
+        kernel(op="elementwise", sub_op="quantize_compute_scale", m="4", k="9", software="trtllm-1.3.0rc10"),
+        kernel(op="elementwise", sub_op="quantize_compute_scale", m="4", k="9"),
+        kernel(op="elementwise", sub_op="sort", m="4", k="9"),
     )  # fmt: skip
-    assert [case.ops[0].kind.op for case in cases] == ["add", "relu", "softmax", "layer_norm"]
+    assert [case.ops[0].kind.op for case in cases] == ["add", "relu", "softmax", "layer_norm", "quantise", "quantise"]
+    assert [case.ops[0].kind for case in cases[4:]] == [Quantise(), Quantise(dynamic=True)]
+    assert {case.ops[0].shape for case in cases[4:]} == {(4, 9)}
     assert isinstance(cases[0].ops[0].kind, Add)
     assert len(cases[0].ops[0].input_shapes) == 2
-    assert "quantize_scale_matrix" in skips[0].reason
+    assert ["than its values take" in skip.reason for skip in skips] == [True, False]
+    assert "'sort' is not modelled" in skips[1].reason
 
 
 def test_attention(write: Write) -> None:

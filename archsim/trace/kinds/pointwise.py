@@ -94,6 +94,23 @@ class Scale(Pointwise):
         return out[self.axis]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantise(Pointwise):
+    """Values divided by one scale and rounded to the format of the products; a `dynamic` scale is found first, from the largest.
+
+    FLOP: divide, round; a dynamic scale takes an absolute value and a compare before. The gradient passes as it is (straight
+    through, Bengio et al. 2013).
+    """
+
+    op: ClassVar[str] = "quantise"
+
+    dynamic: bool = flag(default=False)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per element, 4 with the search for the scale."""
+        return (4 if self.dynamic else 2) * elements(out)
+
+
 def _broadcast(inputs: Sequence[Shape]) -> Shape:
     """The shape that all inputs stretch to: aligned at the last dimension, sizes equal or 1."""
     if len(inputs) < 2:
