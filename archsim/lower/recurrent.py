@@ -18,14 +18,17 @@ ACTIVATION_FLOP = 5.0  # issue slots of a sigmoid or tangent, with the arithmeti
 
 
 def sequence(op: BoundOp, context: Context) -> Plan:
-    """`layers` layers over [T, N, I]: the input product is batched over time, the recurrent one runs step by step."""
+    """`layers` layers over [T, N, I]: the input product is batched over time, the recurrent one runs step by step.
+
+    The two directions of a layer run one after the other: in one queue no product of one meets those of the other.
+    """
     steps, batch, features = op.input_shapes[0]
-    kind, hidden = op.kind, op.shape[-1]
+    kind = op.kind
     assert isinstance(kind, Recurrent)
     kernels: list[Kernel] = []
     for multiplied in kind.multiplied(features):
-        kernels += _layer(context, type(kind), op.phase, steps, batch, multiplied, hidden)
-    calls = steps * kind.layers * _launches(context, type(kind)) if context.stack.recurrent == "steps" else 1
+        kernels += _layer(context, type(kind), op.phase, steps, batch, multiplied, kind.hidden)
+    calls = steps * kind.layers * kind.directions * _launches(context, type(kind)) if context.stack.recurrent == "steps" else 1
     return plan(op, context, Option(algorithm=kind.op, kernels=tuple(kernels)), host_ops=calls)
 
 

@@ -242,17 +242,23 @@ def _recurrent(kind: str, **more: Any) -> Callable[[Graph, BoundOp], None]:
     def add(g: Graph, op: BoundOp) -> None:
         k: Any = op.kind
         held, features = op.inputs[0], op.input_shapes[0][2]
-        axis = g.whole(op, "direction", 1)
+        whole = g.whole(op, "steps", *op.shape)
+        ways = {"direction": "bidirectional"} if k.bidirectional else {}
         for layer in range(k.layers):
-            weights = _recurrent_weights(g, op, str(layer), k.gates, features, k.hidden)
-            steps = g.node(op, kind, [held, *weights], 2 * layer + 1, hidden_size=k.hidden, **more)  # [T, 1, N, H]
-            held, features = g.node(op, "Squeeze", [steps, axis], 0 if layer == k.layers - 1 else 2 * layer + 2), k.hidden
+            weights = _recurrent_weights(g, op, str(layer), k.gates, features, k.hidden, k.directions)
+            steps = g.node(op, kind, [held, *weights], 3 * layer + 1, hidden_size=k.hidden, **ways, **more)
+            beside, last = steps, layer == k.layers - 1
+            if k.bidirectional:  # from [T, directions, N, H]
+                beside = g.node(op, "Transpose", [steps], 3 * layer + 2, perm=(0, 2, 1, 3))
+            held, features = g.node(op, "Reshape", [beside, whole], 0 if last else 3 * layer + 3), op.shape[2]
 
     return add
 
 
-def _recurrent_weights(g: Graph, op: BoundOp, label: str, gates: int, features: int, hidden: int) -> list[str]:
-    shapes = {"w": (1, gates * hidden, features), "r": (1, gates * hidden, hidden), "b": (1, 2 * gates * hidden)}
+def _recurrent_weights(
+    g: Graph, op: BoundOp, label: str, gates: int, features: int, hidden: int, ways: int = 1
+) -> list[str]:
+    shapes = {"w": (ways, gates * hidden, features), "r": (ways, gates * hidden, hidden), "b": (ways, 2 * gates * hidden)}
     fans = {"w": features, "r": hidden, "b": 0}
     return [g.weight(op, f"{name}{label}", shape, fans[name]) for name, shape in shapes.items()]
 

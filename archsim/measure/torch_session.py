@@ -133,8 +133,8 @@ def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
     channels = op.shape[1] if len(op.shape) > 1 else 0
 
     def layers() -> list[tuple[int, ...]]:
-        return [shape for layer in range(k.layers)
-                for shape in recurrent_shapes(k.gates, k.hidden if layer else op.input_shapes[0][2], k.hidden)]  # fmt: skip
+        return [shape for layer in range(k.layers) for _ in range(k.directions)
+                for shape in recurrent_shapes(k.gates, op.shape[2] if layer else op.input_shapes[0][2], k.hidden)]  # fmt: skip
 
     shapes: dict[str, Callable[[], list[tuple[int, ...]]]] = {
         "conv2d": lambda: [(channels, op.input_shapes[0][1] // k.groups, *k.kernel), *([(channels,)] if k.bias else [])],
@@ -215,8 +215,8 @@ def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
 
 def _lstm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     k: Any = op.kind
-    state = x[0].new_zeros(k.layers, op.shape[1], k.hidden)
-    return torch.lstm(x[0], (state, state), w, True, k.layers, 0.0, False, False, False)[0]
+    state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+    return torch.lstm(x[0], (state, state), w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
 
 
 def _rnn(name: str) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
@@ -224,8 +224,8 @@ def _rnn(name: str) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
 
     def call(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
         k: Any = op.kind
-        state = x[0].new_zeros(k.layers, op.shape[1], k.hidden)
-        return getattr(torch, name)(x[0], state, w, True, k.layers, 0.0, False, False, False)[0]
+        state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+        return getattr(torch, name)(x[0], state, w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
 
     return call
 

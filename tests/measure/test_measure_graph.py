@@ -69,6 +69,7 @@ CASES = {
     "relu": (SEQUENCE, op("relu", "y", ["x"], [2, 5, 8])),
     "matmul": (SEQUENCE, op("matmul", "y", ["x", "x"], [2, 5, 5], transpose_b=True)),
     "rnn": (SEQUENCE, op("rnn", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
+    "both_ways": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 12], hidden=6, layers=2, bidirectional=True)),
     "gru": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
     "lstm": (SEQUENCE, op("lstm", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
     "lstm_cell": ({"x": [3, 8], "s": [2, 3, 6]}, op("lstm_cell", "y", ["x", "s"], [2, 3, 6], hidden=6)),

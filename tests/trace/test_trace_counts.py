@@ -146,6 +146,18 @@ UNET = [
 ]  # fmt: skip
 
 
+def both_ways(entering: int) -> Count:
+    """Gated units of 800 in both directions over 500 steps, with two biases for each of three gates."""
+    return 2 * 500 * 3 * 800 * (entering + 800), 2 * 3 * 800 * (entering + 800 + 2)
+
+
+# 161 bands x 1000 frames: 81 x 500 after the first convolution, 41 x 500 with 32 channels after the second
+DEEPSPEECH_2 = [
+    conv_bn(81 * 500, 32, 1, 41 * 11, bias=1), conv_bn(41 * 500, 32, 32, 21 * 11, bias=1), both_ways(41 * 32),
+    *[both_ways(800), norm(800)] * 4, norm(800), (500 * 800 * 29, 800 * 29),
+]  # fmt: skip
+
+
 def vgg(a: int, b: int, c: int, d: int, e: int) -> list[Count]:
     """Convolutions in each of the five stages."""
     return [
@@ -381,6 +393,7 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet_r@caffe": ALEXNET_R,
     "alexnet_r@torch7-cpu": ALEXNET_R,
     "overfeat": OVERFEAT,
+    "deepspeech_2": DEEPSPEECH_2,
     "lenet_5": LENET_5,
     "nin": NIN,
     "resnet_20": resnet_cifar(3),

@@ -131,6 +131,9 @@ CASES = [
     # three gates: 3 adds for each bias vector and 8 FLOP; of two layers the second reads the first
     (Gru(hidden=6), [(3, 2, 5)], (), (3, 2, 6), 36 * 33, 2 * 36 * 33 + 36 * 11, 18 * 12),
     (Gru(hidden=6, layers=2, biases=2), [(3, 2, 5)], (), (3, 2, 6), 36 * 69, 2 * 36 * 69 + 72 * 14, 18 * (13 + 14)),
+    # both directions of layer 1 read 5 features, those of layer 2 the 12 of both
+    (Lstm(hidden=6, layers=2, bidirectional=True), [(3, 2, 5)], (), (3, 2, 12), 6 * 48 * (11 + 18),
+     12 * 48 * (11 + 18) + 2 * 72 * 13, 48 * (12 + 19)),
     # 3 steps x 2 samples: layer 1 takes 4*6*(5+6), layer 2 4*6*(6+6); 13 FLOP per unit, step and layer
     (Lstm(hidden=6, layers=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 552, 2 * 6 * 552 + 2 * 36 * 13, 24 * (12 + 13)),
     (Lstm(hidden=6, biases=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 264, 2 * 6 * 264 + 36 * 17, 24 * 13),

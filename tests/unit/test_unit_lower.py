@@ -494,6 +494,13 @@ def test_gates_read_their_sums_and_the_state_and_a_reset_both_products(
     assert gates.flop == 5 * activations * 8 * 6
 
 
+def test_both_directions_of_a_layer_multiply_and_the_next_reads_both() -> None:
+    layer = {"op": "gru", "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 6, "layers": 2, "bidirectional": True}
+    kernels = options(lowered(network(layer, batch=8, data=[3, "N", 5]), stack()))[0].kernels
+    assert [(k.m, k.n, k.k) for k in kernels if k.name == "gemm_input"] == [(18, 24, 5)] * 2 + [(18, 24, 12)] * 2
+    assert [(k.m, k.n, k.k, k.repeat) for k in kernels if k.name == "gemm_recurrent"] == [(18, 8, 6, 3)] * 4
+
+
 def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm() -> None:
     """13 for each step of an LSTM are one product and 12 others: 9 of them for three gates, 3 for one."""
     found = {}

@@ -24,15 +24,12 @@ POINTWISE_FLOP = 9
 BACKWARD_FLOP = 16
 
 
-def _layer_sizes(features: int, hidden: int, layers: int) -> list[int]:
-    """Input features that each layer multiplies: the first reads the data, each later one the layer below."""
-    return [features] + [hidden] * (layers - 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrent(Kind):
     """`layers` recurrent layers of `hidden` units over a whole sequence, [T, N, I] to [T, N, hidden].
 
+    `bidirectional` layers have as many units again that read the sequence from its end (Schuster and Paliwal 1997); both halves
+    stand side by side, [T, N, 2 hidden], and both are read by each half of the next layer.
     `biases` is the number of bias vectors of `gates` x hidden values per layer: 1 as published, 2 in cuDNN's form. With
     `skip_input` the first layer adds its input, as wide as its state, to every gate without weights (CUDNN_SKIP_INPUT). The
     data gradient runs back through time, so it is there even when the first layer's input needs none.
@@ -58,20 +55,27 @@ class Recurrent(Kind):
     layers: int = integer(least=1, most=1024, default=1)
     biases: int = integer(most=2, default=1)
     skip_input: bool = flag(default=False)
+    bidirectional: bool = flag(default=False)
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 for both."""
+        return 2 if self.bidirectional else 1
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """[T, N, hidden]."""
+        """[T, N, directions x hidden]."""
         t, n, features = only(inputs, 3, "[T, N, features]")
         if self.skip_input and features != self.hidden:
             raise ValueError(f"adds its input to a state of {self.hidden}, got {features} features")
-        return (t, n, self.hidden)
+        return (t, n, self.directions * self.hidden)
 
     def multiplied(self, features: int) -> list[int]:
-        """Input features that each layer multiplies by weights."""
-        return _layer_sizes(0 if self.skip_input else features, self.hidden, self.layers)
+        """Input features that each layer and direction multiplies by weights: the data's, or all of the layer below."""
+        first, later = 0 if self.skip_input else features, self.directions * self.hidden
+        return [first] * self.directions + [later] * self.directions * (self.layers - 1)
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """T x N x gates x hidden x (input + hidden), summed over layers."""
+        """T x N x gates x hidden x (input + hidden), summed over layers and directions."""
         rows = out[0] * out[1]
         sizes = self.multiplied(inputs[0][2])
         return sum(rows * self.gates * self.hidden * (size + self.hidden) for size in sizes)
@@ -81,7 +85,7 @@ class Recurrent(Kind):
         return 2 * self.macs(inputs, out) + self.layers * elements(out) * (self.pointwise_flop + self.gates * self.biases)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Gates x hidden x (input + hidden + biases), summed over layers."""
+        """Gates x hidden x (input + hidden + biases), summed over layers and directions."""
         sizes = self.multiplied(inputs[0][2])
         return sum(self.gates * self.hidden * (size + self.hidden + self.biases) for size in sizes)
 

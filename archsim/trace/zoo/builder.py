@@ -85,7 +85,7 @@ class Builder:
         return name
 
     def conv(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
         dilation: int = 1, groups: int = 1, bias: bool = True, name: str,
     ) -> str:  # fmt: skip
         """Convolution to `channels`."""
@@ -95,7 +95,7 @@ class Builder:
         return self.add(kind, x, name=name, recorded=(0, channels))
 
     def conv_bn(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
         dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
     ) -> str:  # fmt: skip
         """Convolution and batch normalisation."""
