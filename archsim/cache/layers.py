@@ -26,7 +26,7 @@ from archsim.cache.tiles import (
 )
 from archsim.errors import Unsupported
 from archsim.lower.kernel import Kernel
-from archsim.lower.layer import layer_of
+from archsim.lower.layer import layer_of, untransposed
 from archsim.trace.trace import BoundOp
 
 WINOGRAD_SIDE = {"winograd_2x2": 2, "winograd_4x4": 4}
@@ -60,7 +60,7 @@ def product_of(op: BoundOp, kernel: Kernel, tile: tuple[int, int], element: int)
     layer = layer_of(op, element) if op.kind.op == "conv2d" else None
     tile_m, tile_n = tile
     sides = {"m": m, "n": n, "k": k, "count": count, "tile_m": tile_m, "tile_n": tile_n}
-    if kernel.exps or op.phase != "forward":
+    if kernel.exps or untransposed(op).phase != "forward":
         raise Unsupported(f"{op.name}: the addresses of {kernel.name} ({op.phase}) are not modelled; forward products are")
     if layer is not None and kernel.name in WINOGRAD_SIDE:
         side = WINOGRAD_SIDE[kernel.name]

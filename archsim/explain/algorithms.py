@@ -11,6 +11,7 @@ from typing import Any
 from archsim.device.device import PRECISION_BYTES
 from archsim.errors import Unsupported
 from archsim.lower.context import Context
+from archsim.lower.layer import untransposed
 from archsim.query import Query
 from archsim.run import Run, on_tensor_cores, run
 from archsim.trace.trace import BoundOp
@@ -71,13 +72,14 @@ def _options(query: Query, result: Run, plan: int, over: bool = False) -> list[C
 
 def _listed(query: Query, op: BoundOp) -> list[str]:
     """The algorithms that the stack has for a convolution."""
-    if op.kind.op != "conv2d":
+    plain = untransposed(op)
+    if plain.kind.op != "conv2d":
         return []
     device = query.spec.device
     context = Context(stack=query.stack, device_kind=device.kind, element=PRECISION_BYTES[query.precision], training=False,
                       tensor=on_tensor_cores(query.stack, device, query.precision),
                       architecture=device.identity.architecture)  # fmt: skip
-    return list(context.algorithms(op.phase))
+    return list(context.algorithms(plain.phase))
 
 
 def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:
@@ -93,10 +95,11 @@ def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:
 
 def _impossible(query: Query, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
-    reason = "it cannot run this layer"
+    plain, reason = untransposed(op), "it cannot run this layer"
     for wish in [wish for size in (1, 2, 3) for wish in combinations(CHANGES, size)]:
-        changed = replace(op, kind=replace(op.kind, **{key: value for name in wish for key, value in CHANGES[name].items()}))
-        if changed.kind != op.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
+        changes = {key: value for name in wish for key, value in CHANGES[name].items()}
+        changed = replace(plain, kind=replace(plain.kind, **changes))
+        if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
             reason = f"it needs {' and '.join(wish)}"
             break
     return Candidate(algorithm=algorithm, kernels=(), time_s=None, workspace=None, verdict="geometry", reason=reason)

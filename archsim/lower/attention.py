@@ -42,7 +42,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     """The kernel: a tile of queries, for which a CTA walks along the keys.
 
     Each of `count` heads is a product of scores [m queries, k keys] and values [k, n features], `work` twice the share of
-    pairs that the mask leaves, for the scores are a product of the same size. The scores stay in registers; keys and values
+    pairs that the mask leaves, for the scores are a product of the same size. Under a window a tile walks along the keys of its
+    own queries only. The scores stay in registers; keys and values
     are the operand that a tile loads. Heads that share keys are rows of one product where the stack packs them.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
@@ -52,7 +53,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed == "always" or (cached and 1 < group <= rules.most_packed)
     packed = group if packs else 1
-    share = _share(queries[1], keys[1]) if kind.causal else 1.0
+    walked = min(keys[1], kind.window + BLOCK) if kind.window else keys[1]
+    share = _share(queries[1], keys[1], kind) * keys[1] / walked
     menus = context.stack.menus
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
@@ -60,7 +62,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     pairs = times * context.bytes(keys, keys)
     return Kernel(
         name="attention", efficiency=context.efficiency("attention"), menu=menu,
-        m=queries[1] * packed, n=size, k=keys[1], count=queries[0] * kind.heads / packed, work=2.0 * times * share,
+        m=queries[1] * packed, n=size, k=walked, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
         exps=times * share, operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1,
@@ -72,7 +74,9 @@ def _over_cache(queries: int, keys: int) -> bool:
     return queries <= THIN and queries < keys
 
 
-def _share(queries: int, keys: int) -> float:
-    """Share of the query-key pairs in blocks that a causal mask does not skip."""
-    seen = queries * (keys - queries) + 0.5 * queries * (queries + BLOCK)
-    return min(1.0, seen / (queries * keys))
+def _share(queries: int, keys: int, kind: Attention) -> float:
+    """Share of the query-key pairs in blocks that no mask skips: each of its edges cuts a block for every query in half."""
+    if not kind.causal:
+        return 1.0
+    cut = queries * (BLOCK - 1) + (max(0, min(queries, keys - kind.window)) * BLOCK if kind.window else 0)
+    return min(1.0, (kind.seen(queries, keys) + 0.5 * cut) / (queries * keys))

@@ -17,7 +17,7 @@ from math import ceil
 from archsim.errors import InputError, Unsupported, nearest
 from archsim.lower.context import HALF, Context, plan, stream
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.lower.layer import Layer, layer_of
+from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.trace.trace import BoundOp
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
@@ -346,6 +346,12 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
         for option in options
     ]
     return plan(op, context, *options)
+
+
+def conv_transpose2d(op: BoundOp, context: Context) -> Plan:
+    """The phase of a plain convolution that it is, with a pass for the bias of its own output."""
+    made, after = conv2d(untransposed(op), context), _bias(op, context)
+    return replace(made, options=tuple([replace(option, kernels=(*option.kernels, *after)) for option in made.options]))
 
 
 def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from archsim.trace.kinds.convolution import Conv2d
+from archsim.trace.kind import BACKWARD_DATA, FORWARD
+from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d
 from archsim.trace.trace import BoundOp
 
 
@@ -75,6 +76,22 @@ class Layer:
     def target(self) -> tuple[int, int, int]:
         """What a fast algorithm tiles: (channels summed over, height, width of the result)."""
         return (self.co, self.h, self.w) if self.phase == "backward_data" else (self.ci, self.ho, self.wo)
+
+
+TRANSPOSED = {FORWARD: BACKWARD_DATA, BACKWARD_DATA: FORWARD}  # the filter gradient is one in both
+
+
+def untransposed(op: BoundOp) -> BoundOp:
+    """A transposed convolution as the phase that it is of the convolution from its output to its input; other ops as they are.
+
+    The bias is left to the caller: it belongs to the output, which here is the input.
+    """
+    kind = op.kind
+    if not isinstance(kind, ConvTranspose2d):
+        return op
+    plain = Conv2d(kernel=kind.kernel, stride=kind.stride, pad=kind.pad, bias=False)
+    phase = TRANSPOSED.get(op.phase, op.phase)
+    return replace(op, kind=plain, input_shapes=(op.shape,), shape=op.input_shapes[0], phase=phase)
 
 
 def layer_of(op: BoundOp, element: int) -> Layer:

@@ -13,6 +13,7 @@ from archsim.errors import InputError, Unsupported
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
+from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu
 from archsim.same import Same
 from archsim.stack.stack import Stack
@@ -24,12 +25,16 @@ Rule = Callable[[BoundOp, Context], Plan | None]
 
 RULES: dict[str, Rule] = {
     "conv2d": conv.conv2d,
+    "conv_transpose2d": conv.conv_transpose2d,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
     "attention": attention.attention,
     "embedding": pointwise.embedding,
     "slice": pointwise.part,
-    "lstm": recurrent.lstm,
+    "quantise": pointwise.quantise,
+    "rnn": recurrent.sequence,
+    "gru": recurrent.sequence,
+    "lstm": recurrent.sequence,
     "lstm_cell": recurrent.lstm_cell,
     "update": pointwise.update,
 }
@@ -117,4 +122,4 @@ class _Work:
 def _plan(work: _Work) -> Plan | None:
     rule = RULES.get(work.op.kind.op, pointwise.pointwise)
     plan = rule(work.op, work.context)
-    return plan if plan is None or work.context.device_kind != "cpu" else on_cpu(plan, work.op, work.context)
+    return plan if plan is None or work.context.device_kind != "cpu" else on_cpu(plan, untransposed(work.op), work.context)

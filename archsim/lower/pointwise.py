@@ -45,6 +45,21 @@ def part(op: BoundOp, context: Context) -> Plan | None:
     return single("copy", op, context, kernel)
 
 
+def quantise(op: BoundOp, context: Context) -> Plan | None:
+    """Values as results have them are read, in a pass before for a scale that has to be found, and written as operands have them.
+
+    The gradient is the incoming one.
+    """
+    if op.phase != "forward":
+        return None
+    count = float(prod(op.shape))
+    reads, writes = count * context.result, context.bytes(op.shape)
+    kernels = [stream("quantise", reads, writes, flop=2.0 * count, element=context.vector)]
+    if getattr(op.kind, "dynamic", False):
+        kernels.insert(0, stream("largest", reads, 0.0, flop=2.0 * count, element=context.vector))
+    return single("stream", op, context, *kernels)
+
+
 def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
     launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
     one = context.stack.elementwise_threads == "all"

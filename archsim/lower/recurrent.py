@@ -1,38 +1,54 @@
-"""Recurrent layers: an input product over the whole sequence, then one small product per time step."""
+"""Recurrent layers: an input product over the whole sequence, then one small product per time step.
+
+The product of a step adds to that of the input, gate by gate, so that the kernel of the gates reads one sum for each and the
+state; where a reset stands between the two products (GRU), it reads both.
+"""
 
 from __future__ import annotations
+
+from math import ceil
 
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.gemm import product
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.trace.kinds.recurrent import Lstm
+from archsim.trace.kinds.recurrent import GATES, Lstm, Recurrent
 from archsim.trace.trace import BoundOp
 
-GATES = 4
+ACTIVATION_FLOP = 5.0  # issue slots of a sigmoid or tangent, with the arithmetic around it, in those of an addition
 
 
-def lstm(op: BoundOp, context: Context) -> Plan:
-    """`layers` LSTM layers over [T, N, I]: the input product is batched over time, the recurrent one runs step by step."""
+def sequence(op: BoundOp, context: Context) -> Plan:
+    """`layers` layers over [T, N, I]: the input product is batched over time, the recurrent one runs step by step.
+
+    The two directions of a layer run one after the other: in one queue no product of one meets those of the other.
+    """
     steps, batch, features = op.input_shapes[0]
-    kind, hidden = op.kind, op.shape[-1]
-    assert isinstance(kind, Lstm)
+    kind = op.kind
+    assert isinstance(kind, Recurrent)
     kernels: list[Kernel] = []
     for multiplied in kind.multiplied(features):
-        kernels += _layer(context, op.phase, steps, batch, multiplied, hidden)
-    calls = steps * kind.layers * context.stack.recurrent_launches if context.stack.recurrent == "steps" else 1
-    return plan(op, context, Option(algorithm="lstm", kernels=tuple(kernels)), host_ops=calls)
+        kernels += _layer(context, type(kind), op.phase, steps, batch, multiplied, kind.hidden)
+    calls = steps * kind.layers * kind.directions * _launches(context, type(kind)) if context.stack.recurrent == "steps" else 1
+    return plan(op, context, Option(algorithm=kind.op, kernels=tuple(kernels)), host_ops=calls)
 
 
 def lstm_cell(op: BoundOp, context: Context) -> Plan:
     """One time step: the products of input and state, and the gates."""
     batch, features = op.input_shapes[0]
-    kernels = _layer(context, op.phase, 1, batch, features, op.shape[-1])
+    kernels = _layer(context, Lstm, op.phase, 1, batch, features, op.shape[-1])
     return plan(op, context, Option(algorithm="lstm", kernels=tuple(kernels)), host_ops=context.stack.recurrent_launches)
 
 
-def _layer(context: Context, phase: str, steps: int, batch: int, features: int, hidden: int) -> list[Kernel]:
+def _launches(context: Context, kind: type[Recurrent]) -> int:
+    """Kernels per step and layer: the stack counts those of an LSTM, and those around its product go with the gates."""
+    return 1 + max(1, ceil((context.stack.recurrent_launches - 1) * kind.gates / GATES))
+
+
+def _layer(
+    context: Context, kind: type[Recurrent], phase: str, steps: int, batch: int, features: int, hidden: int
+) -> list[Kernel]:
     """The kernels of one layer; one that multiplies no `features` of its input has no input product."""
-    rows, gates = steps * batch, GATES * hidden
+    rows, gates = steps * batch, kind.gates * hidden
     if phase == "backward_filter":  # both weight gradients are products over the whole sequence
         of_input = [product("gemm_input_weights", context, gates, features, rows, family="gemm")] if features else []
         return [*of_input, product("gemm_recurrent_weights", context, gates, hidden, rows, family="gemm")]
@@ -40,18 +56,23 @@ def _layer(context: Context, phase: str, steps: int, batch: int, features: int, 
     whole = (gates, rows, features) if forward else (features, rows, gates)
     # The library adds up the state's gradient from one product per gate; a framework calls one product for all.
     library = _library_kernels(context)
-    apart = GATES if library and not forward else 1
+    apart = kind.gates if library and not forward else 1
     step = (gates, batch, hidden) if forward else (hidden, batch, gates / apart)
     state = float(batch * hidden * context.element)
-    moved = (GATES + 1) * state
     of_input = [product("gemm_input", context, *whole)] if features else []
     return [
         *of_input,
         product("gemm_recurrent", context, *step, count=apart, menu="recurrent" if library else "gemm", family="recurrent",
                 repeat=steps),
-        stream("gates", moved, 2 * state, flop=25.0 * batch * hidden, element=context.element,
-               repeat=steps * max(1, context.stack.recurrent_launches - 1)),
+        stream("gates", _read(kind) * state, kind.states * state, flop=ACTIVATION_FLOP * kind.activations * batch * hidden,
+               element=context.element, repeat=steps * (_launches(context, kind) - 1)),
     ]  # fmt: skip
+
+
+def _read(kind: type[Recurrent]) -> int:
+    """Values that the gates of a unit read: the sums, or both products of each, and what a gate mixes with the new value."""
+    mixed = 1 if kind.gates > 1 else 0
+    return kind.gates * (2 if kind.reset else 1) + mixed
 
 
 def _library_kernels(context: Context) -> bool:

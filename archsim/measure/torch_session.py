@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from archsim.errors import ArchsimError, Unsupported
-from archsim.measure.graph import TINY, feeds, turns, window_pads
+from archsim.measure.graph import feeds
+from archsim.measure.nodes import LEAK, TINY, along, turns, window_pads
 from archsim.trace.kinds.convolution import sides
+from archsim.trace.kinds.recurrent import GATES
 from archsim.trace.trace import BoundOp, BoundTrace
 
 STACKS = {"cpu": "pytorch-cpu", "cuda": "pytorch-2"}
@@ -129,24 +131,30 @@ def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
     """The shapes of an op's learned values, in the order in which its call takes them."""
     k: Any = op.kind
     channels = op.shape[1] if len(op.shape) > 1 else 0
+
+    def layers() -> list[tuple[int, ...]]:
+        return [shape for layer in range(k.layers) for _ in range(k.directions)
+                for shape in recurrent_shapes(k.gates, op.shape[2] if layer else op.input_shapes[0][2], k.hidden)]  # fmt: skip
+
     shapes: dict[str, Callable[[], list[tuple[int, ...]]]] = {
         "conv2d": lambda: [(channels, op.input_shapes[0][1] // k.groups, *k.kernel), *([(channels,)] if k.bias else [])],
+        "conv_transpose2d": lambda: [(op.input_shapes[0][1], channels, *k.kernel), *([(channels,)] if k.bias else [])],
         "linear": lambda: [(op.shape[-1], op.input_shapes[0][-1]), *([(op.shape[-1],)] if k.bias else [])],
         "embedding": lambda: [(k.vocabulary, k.features)],
-        "bias_add": lambda: [tuple(n if i == k.axis % len(op.shape) else 1 for i, n in enumerate(op.shape))],
+        "bias_add": lambda: [tuple(along(op, k.axis))],
+        "scale": lambda: [tuple(along(op, k.axis))],
         "batch_norm": lambda: [(channels,)] * 3,
         "layer_norm": lambda: [(op.shape[-1],)] * 2,
-        "rms_norm": lambda: [(op.shape[-1],)],
-        "lstm": lambda: [shape for layer in range(k.layers)
-                         for shape in lstm_shapes(op.input_shapes[0][2] if not layer else k.hidden, k.hidden)],
-        "lstm_cell": lambda: lstm_shapes(op.input_shapes[0][1], k.hidden),
+        "rms_norm": lambda: [tuple(along(op, k.axis))],
+        "rnn": layers, "gru": layers, "lstm": layers,
+        "lstm_cell": lambda: recurrent_shapes(GATES, op.input_shapes[0][1], k.hidden),
     }  # fmt: skip
     return shapes[k.op]() if k.op in shapes else []
 
 
-def lstm_shapes(features: int, hidden: int) -> list[tuple[int, ...]]:
-    """Weights and biases of one LSTM layer in PyTorch's order."""
-    return [(4 * hidden, features), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,)]
+def recurrent_shapes(gates: int, features: int, hidden: int) -> list[tuple[int, ...]]:
+    """Weights and biases of one recurrent layer in PyTorch's order."""
+    return [(gates * hidden, features), (gates * hidden, hidden), (gates * hidden,), (gates * hidden,)]
 
 
 def _padded(torch: Any, op: BoundOp, x: Any, pads: tuple[int, int, int, int], fill: float) -> tuple[Any, tuple[int, int]]:
@@ -187,12 +195,13 @@ def _attention(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     mask = None
     if k.causal:
         mask = torch.ones(t, keys.shape[2], dtype=torch.bool, device=q.device).tril(keys.shape[2] - t)
+        mask = mask.triu(keys.shape[2] - t - k.window + 1) if k.window else mask
     mixed = torch.nn.functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
     return mixed.transpose(1, 2).reshape(n, t, width)
 
 
 def _rms_norm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
-    return x[0] * torch.rsqrt(x[0].pow(2).mean(-1, keepdim=True) + TINY) * w[0]
+    return x[0] * torch.rsqrt(x[0].pow(2).mean(getattr(op.kind, "axis", -1), keepdim=True) + TINY) * w[0]
 
 
 def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
@@ -206,8 +215,35 @@ def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
 
 def _lstm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     k: Any = op.kind
-    state = x[0].new_zeros(k.layers, op.shape[1], k.hidden)
-    return torch.lstm(x[0], (state, state), w, True, k.layers, 0.0, False, False, False)[0]
+    state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+    return torch.lstm(x[0], (state, state), w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
+
+
+def _rnn(name: str) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
+    """A recurrent layer whose state is one tensor."""
+
+    def call(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+        k: Any = op.kind
+        state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+        return getattr(torch, name)(x[0], state, w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
+
+    return call
+
+
+def _conv_transpose(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    k: Any = op.kind
+    top, left, bottom, right = sides(k.pad)
+    whole = torch.nn.functional.conv_transpose2d(x[0], w[0], w[1] if k.bias else None, k.stride)
+    return whole[:, :, top : whole.shape[2] - bottom, left : whole.shape[3] - right]
+
+
+def _quantise(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    scale = x[0].abs().max() / 127 if getattr(op.kind, "dynamic", False) else 2**-5
+    return (x[0] / scale).round() * scale
+
+
+def _upsample(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    return torch.nn.functional.interpolate(x[0], op.shape[2:], mode=getattr(op.kind, "mode", "nearest"))
 
 
 def _lstm_cell(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
@@ -250,7 +286,8 @@ def _of(name: str, *more: Any) -> Callable[[Any, BoundOp, list[Any], list[Any]],
 
 
 CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
-    "conv2d": _conv, "max_pool": _max_pool, "avg_pool": _avg_pool, "global_avg_pool": _of("adaptive_avg_pool2d", 1),
+    "conv2d": _conv, "conv_transpose2d": _conv_transpose, "upsample": _upsample,
+    "max_pool": _max_pool, "avg_pool": _avg_pool, "global_avg_pool": _of("adaptive_avg_pool2d", 1),
     "linear": lambda torch, op, x, w: torch.nn.functional.linear(x[0], *w), "matmul": _matmul,
     "embedding": lambda torch, op, x, w: torch.nn.functional.embedding(x[0], w[0]),
     "bias_add": lambda torch, op, x, w: x[0] + w[0],
@@ -258,6 +295,9 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "layer_norm": lambda torch, op, x, w: torch.nn.functional.layer_norm(x[0], op.shape[-1:], *w),
     "lrn": lambda torch, op, x, w: torch.nn.functional.local_response_norm(x[0], getattr(op.kind, "size", 5)),
     "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "silu": _of("silu"),
+    "leaky_relu": _of("leaky_relu", LEAK), "hard_sigmoid": _of("hardsigmoid"), "hard_swish": _of("hardswish"),
+    "scale": lambda torch, op, x, w: x[0] * w[0],
+    "quantise": _quantise, "scale_by": lambda torch, op, x, w: x[0] * getattr(op.kind, "factor", 1.0),
     "rms_norm": _rms_norm, "rotary": _rotary, "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
     "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0], "add": _total, "mul": _product,
     "concat": lambda torch, op, x, w: torch.cat(x, getattr(op.kind, "axis", 1)), "pad": _pad,
@@ -265,5 +305,5 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "transpose": lambda torch, op, x, w: x[0].permute(getattr(op.kind, "order", ())).contiguous(),
     "slice": lambda torch, op, x, w: x[0].narrow(
         getattr(op.kind, "axis", 0), getattr(op.kind, "start", 0), op.shape[getattr(op.kind, "axis", 0)]),
-    "lstm": _lstm, "lstm_cell": _lstm_cell, "attention": _attention,
+    "rnn": _rnn("rnn_tanh"), "gru": _rnn("gru"), "lstm": _lstm, "lstm_cell": _lstm_cell, "attention": _attention,
 }  # fmt: skip

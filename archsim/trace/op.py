@@ -7,33 +7,36 @@ from __future__ import annotations
 
 from archsim.trace.dims import Dim, Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, PHASES, UPDATE, Kind
+from archsim.trace.kinds.activation import Gelu, HardSigmoid, HardSwish, LeakyRelu, Relu, Relu6, Sigmoid, Silu, Tanh
 from archsim.trace.kinds.attention import Attention
-from archsim.trace.kinds.convolution import Conv2d, sides
+from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
 from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Gelu, Mul, Relu, Relu6, Rotary, Sigmoid, Silu, Tanh
+from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.kinds.recurrent import Lstm, LstmCell
-from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
+from archsim.trace.kinds.recurrent import Gru, Lstm, LstmCell, Rnn
+from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose, Upsample
 from archsim.trace.kinds.update import OPTIMISERS, Update
 
 KINDS: dict[str, type[Kind]] = {
     kind.op: kind
     for kind in (
-        Conv2d, Linear, Matmul, Embedding, BiasAdd,
+        Conv2d, ConvTranspose2d, Linear, Matmul, Embedding, BiasAdd,
         MaxPool, AvgPool, GlobalAvgPool,
         Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy,
-        Relu, Relu6, Sigmoid, Tanh, Gelu, Silu, Rotary, Dropout, Add, Mul,
-        Concat, Pad, Reshape, Transpose, Slice,
-        Lstm, LstmCell, Attention,
+        Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, Silu, HardSigmoid, HardSwish,
+        Rotary, Dropout, Scale, ScaleBy, Quantise, Add, Mul,
+        Concat, Pad, Reshape, Transpose, Slice, Upsample,
+        Lstm, LstmCell, Gru, Rnn, Attention,
         Update,
     )
 }  # fmt: skip
 
 __all__ = [
     "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
-    "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "CrossEntropy", "Dim", "Dropout",
-    "Embedding", "Gelu", "GlobalAvgPool", "Kind", "LayerNorm", "Linear", "Lrn", "Lstm", "LstmCell", "Matmul", "MaxPool",
-    "Mul", "Pad", "Relu", "Relu6", "Reshape", "RmsNorm", "Rotary", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh",
-    "Transpose", "Update", "sides",
+    "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
+    "Dropout", "Embedding", "Gelu", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish", "Kind", "LayerNorm", "LeakyRelu",
+    "Linear", "Lrn", "Lstm", "LstmCell", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Relu", "Relu6", "Reshape", "RmsNorm",
+    "Rnn", "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh", "Transpose", "Update",
+    "Upsample", "sides",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from archsim.corpus.table import Row
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
-from archsim.trace.op import Linear, Lstm
+from archsim.trace.op import Gru, Linear, Lstm, Rnn
 from archsim.trace.trace import BoundOp
 from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
@@ -18,6 +18,7 @@ from archsim.validate.software import stack_of
 # reach 16 TFLOP/s on a P100, whose single precision ends at 9.5.
 AS_HALF = {"fp16 storage (pseudo fp16)": "fp16"}
 DIRECTIONS = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER)
+CELLS = {"LSTM": Lstm, "GRU": Gru, "Vanilla": Rnn}
 LAYOUTS = {"NN": BACKWARD_DATA, "NT": BACKWARD_FILTER}  # of A and B; forward has the weights transposed
 
 
@@ -65,10 +66,10 @@ def _conv(cells: Mapping[str, str], phase: str) -> BoundOp:
 
 def _recurrent(cells: Mapping[str, str], phase: str) -> BoundOp:
     """One layer whose input is as wide as its state and added to it without a product (CUDNN_SKIP_INPUT in rnn_bench.cu)."""
-    if cells["cell"] != "LSTM":
-        raise Refused(f"cell {cells['cell']} is not modelled")
+    if cells["cell"] not in CELLS:
+        raise Refused(f"cell {cells['cell']!r} is not modelled")
     hidden, n, steps = (integer(cells, name) for name in ("hidden", "rnn_batch", "timesteps"))
-    return op(Lstm(hidden=hidden, biases=2, skip_input=True), phase, (steps, n, hidden), (steps, n, hidden))
+    return op(CELLS[cells["cell"]](hidden=hidden, biases=2, skip_input=True), phase, (steps, n, hidden), (steps, n, hidden))
 
 
 BUILDERS: dict[str, Callable[[Mapping[str, str], str], BoundOp]] = {"gemm": _gemm, "conv": _conv, "rnn": _recurrent}

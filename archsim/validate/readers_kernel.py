@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.corpus.measurement import protocol
 from archsim.corpus.table import Row
-from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Relu, Shape, Softmax, Tanh
+from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Quantise, Relu, Shape, Softmax, Tanh
 from archsim.trace.trace import BoundOp
 from archsim.validate.case import Case, Skip
 from archsim.validate.family import Family, integer
@@ -28,6 +28,11 @@ STREAMS: dict[str, tuple[Kind, int]] = {
     "addu": (Relu(), 1), "mulu": (Relu(), 1), "divu": (Relu(), 1), "relu": (Relu(), 1),
     "powu": (Tanh(), 1), "tanh": (Tanh(), 1), "gelu": (Gelu(), 1),
 }  # fmt: skip
+
+
+# roundings to one byte by the source's name: whether the scale is found first
+ROUNDINGS = {"quantize_scale_matrix": False, "quantize_compute_scale": True}
+WHOLE_ROUNDING = ("trtllm-",)  # whose rows with a scale move 5 B a value; those of vLLM less than the 2 B of reading it once
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
@@ -98,6 +103,11 @@ def _conv(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
 
 
 def _elementwise(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    if cells["sub_op"] in ROUNDINGS:
+        values = (integer(cells, "m"), integer(cells, "k"))
+        if ROUNDINGS[cells["sub_op"]] and not cells["software"].startswith(WHOLE_ROUNDING):
+            raise Refused("a scale found in less time than its values take to be read is not modelled")
+        return forward(Quantise(dynamic=ROUNDINGS[cells["sub_op"]]), values, values)
     if cells["sub_op"] not in STREAMS:
         raise Refused(f"element-wise op {cells['sub_op']!r} is not modelled")
     kind, inputs = STREAMS[cells["sub_op"]]
@@ -123,12 +133,15 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
         raise Refused("multi-head latent attention is not modelled" if what[:3] == "mla" else f"{what} is not modelled")
     queries, keys, window = integer(cells, "seq_q"), integer(cells, "seq_kv"), more.get("window", 0)
     if isinstance(window, int) and 0 < window < keys:
-        if what != "decode":
-            raise Refused("attention over a window is not modelled")
-        keys = window  # one query sees no further back
+        if what == "encoder_full":
+            raise Refused("a window of keys on both sides is not modelled")
+        keys = window if what == "decode" else keys  # one query sees no further back
+    else:
+        window = 0
     n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
     shared = integer(cells, "kv_heads", heads)
-    kind = Attention(heads=heads, kv_heads=shared, causal=what == "prefill_causal")
+    causal = what == "prefill_causal"
+    kind = Attention(heads=heads, kv_heads=shared, causal=causal, window=window if causal else 0)
     seen = (n, keys, shared * size)
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 

@@ -44,12 +44,18 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             Case(
                 line=row.line, fields={**cells, "source": cells["source_id"], "timed": column}, source=cells["source_id"],
                 label=kind.lower(), hardware=found.spec.identity.id, stack_id=found.stack.id,
-                task="inference" if phases == (FORWARD,) else "backward", metric="latency_s", measured=float(text) * 1e-3,
+                task=_task(kind, phases), metric="latency_s", measured=float(text) * 1e-3,
                 split=cells.get("split", ""), ops=tuple(BUILDERS[kind](cells, phase) for phase in phases), spec=found.spec,
                 stack=found.stack, precision=found.precision, batch=integer(cells, "N"), file=file,
             )
         )  # fmt: skip
     return cases
+
+
+def _task(kind: str, phases: tuple[str, ...]) -> str:
+    if phases != (FORWARD,):
+        return "backward"
+    return "forward" if kind in TRAINED else "inference"
 
 
 def _image(cells: Cells) -> Shape:
@@ -103,8 +109,9 @@ def _softmax(cells: Cells, phase: str) -> BoundOp:
 
 BUILDERS: dict[str, Callable[[Cells, str], BoundOp]] = {
     "CONVOLUTION": _convolution, "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
-    "RELU": _same(Relu()), "LRN": _same(Lrn()), "SOFTMAX": _softmax,
+    "RELU": _same(Relu()), "LRN": _same(Lrn()), "SOFTMAX": _softmax, "DROPOUT": _same(Dropout(training=True)),
 }  # fmt: skip
+TRAINED = ("DROPOUT",)  # `caffe time` runs the net of the training phase, in which this layer has work to do
 WITH_GRADIENTS = ("CONVOLUTION", "INNERPRODUCT")
 
 FAMILY = Family(

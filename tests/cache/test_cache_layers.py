@@ -85,6 +85,12 @@ def test_gradients_are_not_modelled() -> None:
         product_of(op, Kernel(name="gemm", efficiency="one"), (32, 32), 4)
 
 
+def test_a_transposed_convolution_is_a_gradient_too() -> None:
+    op = next(op for op in ask("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
+    with pytest.raises(Unsupported, match="not modelled"):
+        product_of(op, Kernel(name="implicit_gemm", efficiency="one"), (32, 32), 4)
+
+
 def test_a_blocked_product_touches_every_value() -> None:
     m, n, k = 20, 30, 40
     lines: dict[int, set[int]] = {}

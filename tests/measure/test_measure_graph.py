@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from archsim.errors import Unsupported
-from archsim.measure.graph import BUILDERS, build, feeds, model_of, window_pads
+from archsim.measure.graph import build, feeds, model_of
+from archsim.measure.nodes import BUILDERS, window_pads
 from archsim.trace.file import load, loads, names
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace
@@ -30,6 +31,17 @@ X, SEQUENCE = {"x": [2, 4, 9, 9]}, {"x": [2, 5, 8]}
 CASES = {
     "conv2d": (X, op("conv2d", "y", ["x"], [2, 6, 5, 4], kernel=[3, 3], stride=[2, 2], pad=[1, 0, 1, 1], groups=2)),
     "dilated": (X, op("conv2d", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], dilation=[2, 2], groups=4, bias=False)),
+    "conv_transpose2d": (X, op("conv_transpose2d", "y", ["x"], [2, 3, 17, 19], kernel=[3, 3], stride=[2, 2], pad=[1, 0])),
+    "upsample": (X, op("upsample", "y", ["x"], [2, 4, 18, 18])),
+    "bilinear": (X, op("upsample", "y", ["x"], [2, 4, 13, 20], mode="bilinear")),
+    "leaky_relu": (X, op("leaky_relu", "y", ["x"], [2, 4, 9, 9])),
+    "hard_sigmoid": (X, op("hard_sigmoid", "y", ["x"], [2, 4, 9, 9])),
+    "hard_swish": (X, op("hard_swish", "y", ["x"], [2, 4, 9, 9])),
+    "scale": (X, op("scale", "y", ["x"], [2, 4, 9, 9])),
+    "scale_by": (X, op("scale_by", "y", ["x"], [2, 4, 9, 9], factor=0.25)),
+    "quantise": (X, op("quantise", "y", ["x"], [2, 4, 9, 9])),
+    "dynamic": (X, op("quantise", "y", ["x"], [2, 4, 9, 9], dynamic=True)),
+    "channel_norm": (X, op("rms_norm", "y", ["x"], [2, 4, 9, 9], axis=1)),
     "max_pool": (X, op("max_pool", "y", ["x"], [2, 4, 5, 5], kernel=[2, 2], stride=[2, 2], ceil_mode=True)),
     "avg_pool": (X, op("avg_pool", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1])),
     "global_avg_pool": (X, op("global_avg_pool", "y", ["x"], [2, 4, 1, 1])),
@@ -56,6 +68,9 @@ CASES = {
     "tanh": (SEQUENCE, op("tanh", "y", ["x"], [2, 5, 8])),
     "relu": (SEQUENCE, op("relu", "y", ["x"], [2, 5, 8])),
     "matmul": (SEQUENCE, op("matmul", "y", ["x", "x"], [2, 5, 5], transpose_b=True)),
+    "rnn": (SEQUENCE, op("rnn", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
+    "both_ways": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 12], hidden=6, layers=2, bidirectional=True)),
+    "gru": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
     "lstm": (SEQUENCE, op("lstm", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
     "lstm_cell": ({"x": [3, 8], "s": [2, 3, 6]}, op("lstm_cell", "y", ["x", "s"], [2, 3, 6], hidden=6)),
     "embedding": ({"x": [2, 5]}, op("embedding", "y", ["x"], [2, 5, 7], vocabulary=11, features=7)),
@@ -94,6 +109,16 @@ def test_causal_attention_is_what_its_definition_says() -> None:
     np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(2, 5, 8), atol=1e-5)
 
 
+def test_a_window_hides_keys_long_before() -> None:
+    """The last two keys of each query: what the others hold changes nothing."""
+    record = op("attention", "y", ["q", "k", "k"], [1, 4, 4], heads=1, causal=True, window=2)
+    out, given = answer(trace({"q": [1, 4, 4], "k": [1, 4, 4]}, record))
+    q, k = given["q"][0], given["k"][0]
+    for t in range(1, 4):
+        share = np.exp(q[t] @ k[t - 1 : t + 1].T / 2)
+        np.testing.assert_allclose(out[0, t], share / share.sum() @ k[t - 1 : t + 1], atol=1e-5)
+
+
 def test_grouped_queries_share_their_keys() -> None:
     inputs = {"q": [2, 3, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
     out, given = answer(trace(inputs, op("attention", "y", ["q", "k", "v"], [2, 3, 8], heads=4, kv_heads=2, causal=True)))
@@ -103,6 +128,20 @@ def test_grouped_queries_share_their_keys() -> None:
     share = np.exp(scores - scores.max(-1, keepdims=True))
     wanted = (share / share.sum(-1, keepdims=True)) @ v
     np.testing.assert_allclose(out, wanted.transpose(0, 2, 1, 3).reshape(2, 3, 8), atol=1e-5)
+
+
+def test_the_reset_of_a_gated_unit_acts_after_the_product_with_the_state() -> None:
+    """Against the equations of cuDNN's form, written out; ONNX orders its gates z, r, n."""
+    bound = trace(SEQUENCE, op("gru", "y", ["x"], [2, 5, 3], hidden=3))
+    out, given = answer(bound)
+    weights = build(bound).weights
+    w, r, b = (weights[f"y:{name}0"][0].astype(float) for name in "wrb")
+    h = np.zeros((5, 3))
+    for x, wanted in zip(given["x"], out, strict=True):
+        of_x, of_h = x @ w.T + b[:9], h @ r.T + b[9:]
+        z, reset = (1 / (1 + np.exp(-(of_x + of_h)[:, i : i + 3])) for i in (0, 3))
+        h = (1 - z) * np.tanh(of_x[:, 6:] + reset * of_h[:, 6:]) + z * h
+        np.testing.assert_allclose(wanted, h, atol=1e-5)
 
 
 def test_a_partial_window_is_padded_to_its_size() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from archsim.errors import Unsupported
-from archsim.measure.graph import BUILDERS
+from archsim.measure.nodes import BUILDERS
 from archsim.measure.torch_session import CALLS, TorchSession, session_class
 from archsim.trace.file import load, loads
 from archsim.trace.trace import BoundTrace

@@ -80,6 +80,84 @@ def language_model(steps: int) -> list[Count]:
     return [(0, 10000 * 256), layer, layer, (steps * 256 * 10000, 10000 * 257)]
 
 
+LENET_5 = [conv(28 * 28, 6, 1, 25), conv(10 * 10, 16, 6, 25), conv(1, 120, 16, 25), fc(120, 84), fc(84, 10)]
+NIN = [
+    conv(54 * 54, 96, 3, 121), conv(54 * 54, 96, 96, 1, 2), conv(27 * 27, 256, 96, 25), conv(27 * 27, 256, 256, 1, 2),
+    conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 384, 1, 2), conv(6 * 6, 1024, 384, 9), conv(6 * 6, 1024, 1024, 1),
+    conv(6 * 6, 1000, 1024, 1),
+]  # fmt: skip
+
+
+def resnet_cifar(blocks: int) -> list[Count]:
+    """Two convolutions a block, `blocks` in each stage; padded shortcuts multiply nothing."""
+    return [
+        conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 2 * blocks),
+        conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 2 * blocks - 1),
+        conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 2 * blocks - 1), fc(64, 10),
+    ]  # fmt: skip
+
+
+# 3 x 3 and 1 x 1 convolutions by image, as the .cfg files of Darknet list them
+YOLO_V2 = [
+    conv_bn(416 * 416, 32, 3, 9), conv_bn(208 * 208, 64, 32, 9),
+    conv_bn(104 * 104, 128, 64, 9, 2), conv_bn(104 * 104, 64, 128, 1),
+    conv_bn(52 * 52, 256, 128, 9, 2), conv_bn(52 * 52, 128, 256, 1),
+    conv_bn(26 * 26, 512, 256, 9, 3), conv_bn(26 * 26, 256, 512, 1, 2),
+    conv_bn(13 * 13, 1024, 512, 9, 3), conv_bn(13 * 13, 512, 1024, 1, 2),
+    conv_bn(13 * 13, 1024, 1024, 9, 2), conv_bn(26 * 26, 64, 512, 1), conv_bn(13 * 13, 1024, 1280, 9),
+    conv(13 * 13, 425, 1024, 1),
+]  # fmt: skip
+TINY_YOLO_V2 = [
+    conv_bn(416 * 416, 16, 3, 9), conv_bn(208 * 208, 32, 16, 9), conv_bn(104 * 104, 64, 32, 9), conv_bn(52 * 52, 128, 64, 9),
+    conv_bn(26 * 26, 256, 128, 9), conv_bn(13 * 13, 512, 256, 9), conv_bn(13 * 13, 1024, 512, 9), conv_bn(13 * 13, 512, 1024, 9),
+    conv(13 * 13, 425, 512, 1),
+]  # fmt: skip
+
+
+def yolo_v3_stage(side: int, channels: int, blocks: int) -> Count:
+    """A convolution that halves the image, and residual blocks through half the channels."""
+    half, area = channels // 2, side * side
+    return total([conv_bn(area, channels, half, 9), conv_bn(area, half, channels, 1, blocks),
+                  conv_bn(area, channels, half, 9, blocks)])  # fmt: skip
+
+
+def yolo_v3_head(side: int, channels: int, entering: int) -> Count:
+    """Six convolutions to and fro between `channels` and twice as many, and the 3 x 85 maps."""
+    area = side * side
+    return total([conv_bn(area, channels, entering, 1), conv_bn(area, channels, 2 * channels, 1, 2),
+                  conv_bn(area, 2 * channels, channels, 9, 3), conv(area, 255, 2 * channels, 1)])  # fmt: skip
+
+
+YOLO_V3 = [
+    conv_bn(416 * 416, 32, 3, 9), yolo_v3_stage(208, 64, 1), yolo_v3_stage(104, 128, 2), yolo_v3_stage(52, 256, 8),
+    yolo_v3_stage(26, 512, 8), yolo_v3_stage(13, 1024, 4), yolo_v3_head(13, 512, 1024),
+    conv_bn(13 * 13, 256, 512, 1), yolo_v3_head(26, 256, 768), conv_bn(26 * 26, 128, 256, 1), yolo_v3_head(52, 128, 384),
+]  # fmt: skip
+
+# pixels of each convolution as figure 1 of the paper prints them; an up-convolution multiplies once for each larger pixel
+UNET = [
+    conv(570**2, 64, 1, 9), conv(568**2, 64, 64, 9), conv(282**2, 128, 64, 9), conv(280**2, 128, 128, 9),
+    conv(138**2, 256, 128, 9), conv(136**2, 256, 256, 9), conv(66**2, 512, 256, 9), conv(64**2, 512, 512, 9),
+    conv(30**2, 1024, 512, 9), conv(28**2, 1024, 1024, 9),
+    (56**2 * 512 * 1024, 512 * (1024 * 4 + 1)), conv(54**2, 512, 1024, 9), conv(52**2, 512, 512, 9),
+    (104**2 * 256 * 512, 256 * (512 * 4 + 1)), conv(102**2, 256, 512, 9), conv(100**2, 256, 256, 9),
+    (200**2 * 128 * 256, 128 * (256 * 4 + 1)), conv(198**2, 128, 256, 9), conv(196**2, 128, 128, 9),
+    (392**2 * 64 * 128, 64 * (128 * 4 + 1)), conv(390**2, 64, 128, 9), conv(388**2, 64, 64, 9), conv(388**2, 2, 64, 1),
+]  # fmt: skip
+
+
+def both_ways(entering: int) -> Count:
+    """Gated units of 800 in both directions over 500 steps, with two biases for each of three gates."""
+    return 2 * 500 * 3 * 800 * (entering + 800), 2 * 3 * 800 * (entering + 800 + 2)
+
+
+# 161 bands x 1000 frames: 81 x 500 after the first convolution, 41 x 500 with 32 channels after the second
+DEEPSPEECH_2 = [
+    conv_bn(81 * 500, 32, 1, 41 * 11, bias=1), conv_bn(41 * 500, 32, 32, 21 * 11, bias=1), both_ways(41 * 32),
+    *[both_ways(800), norm(800)] * 4, norm(800), (500 * 800 * 29, 800 * 29),
+]  # fmt: skip
+
+
 def vgg(a: int, b: int, c: int, d: int, e: int) -> list[Count]:
     """Convolutions in each of the five stages."""
     return [
@@ -350,6 +428,17 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet_r@caffe": ALEXNET_R,
     "alexnet_r@torch7-cpu": ALEXNET_R,
     "overfeat": OVERFEAT,
+    "deepspeech_2": DEEPSPEECH_2,
+    "lenet_5": LENET_5,
+    "nin": NIN,
+    "resnet_20": resnet_cifar(3),
+    "resnet_32": resnet_cifar(5),
+    "resnet_44": resnet_cifar(7),
+    "resnet_110": resnet_cifar(18),
+    "yolo_v2": YOLO_V2,
+    "tiny_yolo_v2": TINY_YOLO_V2,
+    "yolo_v3": YOLO_V3,
+    "unet": UNET,
     "fcn_s": [*WIDE_FC, fc(2048, 2048, 2)],
     "fcn_5": [fc(512, 2048), fc(2048, 2048, 2), fc(2048, 1000)],
     "fcn_8": [fc(512, 2048), fc(2048, 2048, 5), fc(2048, 1000)],
@@ -413,11 +502,14 @@ def vit(width: int, layers: int) -> list[Count]:
     ]  # fmt: skip
 
 
+def encoder(rows: int, width: int, layers: int) -> list[Count]:
+    """Tables of so many rows and the blocks, on 128 tokens."""
+    return [table(rows, width), norm(width), *blocks(128, 128 * 128, width, layers)]
+
+
 def bert(width: int, layers: int) -> list[Count]:
     """Words, positions and segments; the pooler sees one token."""
-    return [
-        table(30522 + 512 + 2, width), norm(width), *blocks(128, 128 * 128, width, layers), fc(width, width),
-    ]  # fmt: skip
+    return [*encoder(30522 + 512 + 2, width, layers), fc(width, width)]
 
 
 CAUSAL = 512 * 513 // 2  # pairs of a token and one not after it
@@ -444,6 +536,8 @@ BY_HAND |= {
     "vit_large_16": vit(1024, 24),
     "bert_base": bert(768, 12),
     "bert_large": bert(1024, 24),
+    "distilbert": encoder(30522 + 512, 768, 6),
+    "roberta_base": [*encoder(50265 + 514 + 1, 768, 12), fc(768, 768)],
     "gpt2_small": gpt(50257, 1024, 768, 12),
     "gpt2_large": gpt(50257, 1024, 1280, 36),
     "gpt3_xl": gpt(50257, 2048, 2048, 24),
@@ -458,6 +552,7 @@ BY_HAND |= {
 # parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
 PUBLISHED = {
     "vit_base_16": 86_567_656, "vit_large_16": 304_326_632, "bert_base": 109_482_240, "bert_large": 335_141_888,
+    "distilbert": 66_362_880, "roberta_base": 124_645_632,
     "gpt2_small": 124_439_808, "gpt2_large": 774_030_080, "opt_1_3b": 1_315_758_080, "opt_13b": 12_853_473_280,
     "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248,
 }  # fmt: skip
@@ -482,12 +577,60 @@ BURDEN = {
 }  # fmt: skip
 
 # parameters in millions as their authors print them: guolinke/deep-learning-benchmarks README (first five),
-# dlbench NetworksConfigsDoc (next two), Sandler et al. table 4, Brown et al. table 2.1
+# dlbench NetworksConfigsDoc (next two), Sandler et al. table 4, He et al. table 6, Brown et al. table 2.1
 AUTHORS = {
     "alexnet_s": (62, 0.5), "lstm_32": (6, 0.5), "lstm_64": (6, 0.5),
     "alexnet_r": (0.085, 0.0005), "resnet_56": (0.85, 0.005), "mobilenet_v2": (3.4, 0.11),
+    "resnet_20": (0.27, 0.005), "resnet_32": (0.46, 0.005), "resnet_44": (0.66, 0.005), "resnet_110": (1.7, 0.05),
     "gpt3_xl": (1300, 50), "gpt3_2_7b": (2700, 50),
 }  # fmt: skip
+
+
+# multiply-accumulates of all convolutions and linear layers, and parameters, of the definitions in torchvision 0.29 (VGG, Wide
+# ResNet, ResNeXt, RegNet, MobileNetV3, ShuffleNetV2, MnasNet, EfficientNet, ConvNeXt; DeepLabv3 without its auxiliary classifier,
+# SSD with 21 classes) and timm 1.0 (the others), counted as they run; the parameters are those of the published weights
+DEFINED: dict[str, Count] = {
+    "convnext_tiny": (4_455_531_264, 28_589_128),
+    "deeplab_v3_resnet_50": (168_652_962_240, 39_638_869),
+    "dpn_92": (6_501_684_224, 37_668_392),
+    "efficientnet_b0": (385_814_752, 5_288_548),
+    "efficientnet_b1": (686_802_832, 7_794_184),
+    "efficientnet_b2": (993_561_872, 9_109_994),
+    "efficientnet_b3": (1_827_141_392, 12_233_232),
+    "efficientnet_b4": (4_393_771_024, 19_341_616),
+    "efficientnet_b5": (10_266_384_752, 30_389_784),
+    "efficientnet_b6": (19_067_593_536, 43_040_704),
+    "efficientnet_b7": (37_745_884_192, 66_347_960),
+    "inception_resnet_v2": (13_155_794_016, 55_843_464),
+    "inception_v4": (12_253_974_624, 42_679_816),
+    "mnasnet_1_0": (314_415_872, 4_383_312),
+    "mobilenet_v1": (568_740_352, 4_231_976),
+    "mobilenet_v3_large": (216_589_760, 5_483_032),
+    "mobilenet_v3_small": (56_510_400, 2_542_856),
+    "regnet_y_400mf": (401_842_848, 4_344_144),
+    "regnet_y_8gf": (8_473_070_592, 39_381_472),
+    "resnext_101_32x8d": (16_414_015_488, 88_791_336),
+    "resnext_101_64x4d": (15_460_270_080, 83_455_272),
+    "resnext_50_32x4d": (4_230_479_872, 25_028_904),
+    "se_resnet_50": (4_091_699_200, 28_088_024),
+    "se_resnext_50_32x4d": (4_232_994_816, 27_559_896),
+    "senet_154": (20_688_363_520, 115_088_984),
+    "shufflenet_v2_x1_0": (144_907_992, 2_278_604),
+    "ssd_300": (31_373_537_792, 26_285_486),
+    "vgg_11_bn": (7_609_090_048, 132_868_840),
+    "vgg_13": (11_308_466_176, 133_047_848),
+    "vgg_13_bn": (11_308_466_176, 133_053_736),
+    "vgg_16_bn": (15_470_264_320, 138_365_992),
+    "vgg_19_bn": (19_632_062_464, 143_678_248),
+    "wide_resnet_101_2": (22_753_050_624, 126_886_696),
+    "wide_resnet_50_2": (11_398_021_120, 68_883_240),
+    "xception": (8_357_403_496, 22_855_952),
+}
+
+# what Darknet prints for COCO [1e9 FLOP], YOLOv2's 62.94 at 608 x 608 scaled to the pixels of 416 x 416; and the values in its
+# files of weights, running statistics included: yolov2.weights has 203,934,260 bytes with a header of 16, yolov2-tiny.weights
+# and yolov3.weights have 44,948,600 and 248,007,048 with one of 20
+DARKNET = {"yolo_v2": (29.46, 50_983_561), "tiny_yolo_v2": (5.41, 11_237_145), "yolo_v3": (65.86, 62_001_757)}
 
 
 def counted(name: str) -> Count:
@@ -495,13 +638,28 @@ def counted(name: str) -> Count:
     return bound.macs, bound.parameters
 
 
-def test_every_network_is_counted_by_hand():
-    assert set(BY_HAND) == set(NETWORKS)
+def test_every_network_is_counted_by_hand_or_by_an_independent_definition():
+    assert set(BY_HAND) | set(DEFINED) == set(NETWORKS)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_work_and_parameters_are_those_counted_by_hand(name):
     assert counted(name) == total(BY_HAND[name])
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_work_and_parameters_are_those_of_an_independent_definition(name):
+    assert counted(name) == DEFINED[name]
+
+
+@pytest.mark.parametrize("name", DARKNET)
+def test_work_and_stored_values_are_those_that_darknet_prints(name):
+    macs, _ = counted(name)
+    billions, stored = DARKNET[name]
+    ops = load(name).bind(N=1).ops
+    running = sum(2 * op.shape[1] for op in ops if op.kind.op == "batch_norm")
+    assert abs(2 * macs / 1e9 - billions) < 0.01 * billions
+    assert sum(op.parameters for op in ops) + running == stored
 
 
 @pytest.mark.parametrize("name", EXACT)

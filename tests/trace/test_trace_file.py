@@ -99,7 +99,7 @@ def test_all_problems_are_told_at_once():
 # what is changed on which line, and what the message must say; None removes a key
 BROKEN = [
     (2, {"op": "conv2"}, "line 2: unknown op 'conv2'; nearest: conv2d"),
-    (2, {"op": 7}, "line 2: unknown op 7; known: conv2d, linear"),
+    (2, {"op": 7}, "line 2: unknown op 7; known: conv2d, conv_transpose2d, linear"),
     (2, {"op": None}, "line 2: the key 'op' is missing"),
     (2, {"name": None}, "line 2: the key 'name' is missing"),
     (2, {"kernel": None}, "line 2: conv2d attribute 'kernel' is missing"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 import pytest
@@ -20,13 +21,18 @@ from archsim.trace.op import (
     BiasAdd,
     Concat,
     Conv2d,
+    ConvTranspose2d,
     CrossEntropy,
     Dropout,
     Embedding,
     Gelu,
     GlobalAvgPool,
+    Gru,
+    HardSigmoid,
+    HardSwish,
     Kind,
     LayerNorm,
+    LeakyRelu,
     Linear,
     Lrn,
     Lstm,
@@ -35,11 +41,15 @@ from archsim.trace.op import (
     MaxPool,
     Mul,
     Pad,
+    Quantise,
     Relu,
     Relu6,
     Reshape,
     RmsNorm,
+    Rnn,
     Rotary,
+    Scale,
+    ScaleBy,
     Sigmoid,
     Silu,
     Slice,
@@ -47,6 +57,7 @@ from archsim.trace.op import (
     Tanh,
     Transpose,
     Update,
+    Upsample,
 )
 
 IMAGE = (2, 4, 6, 6)
@@ -61,6 +72,9 @@ CASES = [
     (Conv2d(kernel=(3, 3), dilation=(2, 2)), [IMAGE], (2, 1, 2, 2), (2, 1, 2, 2), 288, 584, 37),
     (Conv2d(kernel=(3, 3), pad=(0, 0, 1, 1), stride=(2, 2)), [IMAGE], (2, 1, 3, 3), (2, 1, 3, 3), 648, 1314, 37),
     (Conv2d(kernel=(1, 6)), [IMAGE], (2, 3, 6, 1), (2, 3, 6, 1), 36 * 24, 2 * 36 * 24 + 36, 3 * 25),
+    # 2*4*36 pixels add a window of 4 in each of 3 channels: (6 - 1) * 2 + 2 = 12 pixels to a side
+    (ConvTranspose2d(kernel=(2, 2), stride=(2, 2)), [IMAGE], (2, 3), (2, 3, 12, 12), 288 * 12, 2 * 288 * 12 + 864, 3 * 17),
+    (ConvTranspose2d(kernel=(3, 3), stride=(2, 2), pad=(1, 1), bias=False), [IMAGE], (2, 1), (2, 1, 11, 11), 2592, 5184, 36),
     (Linear(), [(5, 7)], (5, 3), (5, 3), 105, 225, 24),
     (Linear(bias=False), [(2, 5, 7)], (2, 5, 3), (2, 5, 3), 210, 420, 21),
     (Linear(tied=True, bias=False), [(5, 7)], (5, 3), (5, 3), 105, 210, 0),  # the table counts the weights
@@ -80,6 +94,7 @@ CASES = [
     (BatchNorm(training=True), [IMAGE], (), IMAGE, 0, 288 * 7, 8),
     (LayerNorm(), [(2, 5)], (), (2, 5), 0, 70, 10),
     (RmsNorm(), [(2, 5)], (), (2, 5), 0, 40, 5),
+    (RmsNorm(axis=1), [IMAGE], (), IMAGE, 0, 288 * 4, 4),
     (Softmax(), [(2, 5)], (), (2, 5), 0, 50, 0),
     (CrossEntropy(), [(2, 5)], (), (2,), 0, 54, 0),
     (CrossEntropy(), [(3, 2, 5), (3, 2)], (), (3, 2), 0, 162, 0),
@@ -89,9 +104,17 @@ CASES = [
     (Tanh(), [(2, 5)], (), (2, 5), 0, 10, 0),
     (Gelu(), [(2, 5)], (), (2, 5), 0, 50, 0),
     (Silu(), [(2, 5)], (), (2, 5), 0, 50, 0),
+    (LeakyRelu(), [(2, 5)], (), (2, 5), 0, 20, 0),
+    (HardSigmoid(), [(2, 5)], (), (2, 5), 0, 40, 0),
+    (HardSwish(), [(2, 5)], (), (2, 5), 0, 50, 0),
+    (Scale(), [IMAGE], (), IMAGE, 0, 288, 4),
+    (Scale(axis=-1), [(2, 5)], (), (2, 5), 0, 10, 5),
+    (ScaleBy(factor=0.1), [(2, 5)], (), (2, 5), 0, 10, 0),
     (Rotary(width=4), [(2, 3, 8)], (), (2, 3, 8), 0, 144, 0),
     (Dropout(), [(2, 5)], (), (2, 5), 0, 0, 0),
     (Dropout(training=True), [(2, 5)], (), (2, 5), 0, 20, 0),
+    (Quantise(), [(2, 5)], (), (2, 5), 0, 20, 0),
+    (Quantise(dynamic=True), [(2, 5)], (), (2, 5), 0, 40, 0),
     (Add(), [(2, 5), (2, 5), (2, 5)], (), (2, 5), 0, 20, 0),
     (Add(), [(2, 5), (5,)], (), (2, 5), 0, 10, 0),
     (Mul(), [(2, 4, 6, 6), (2, 4, 1, 1)], (), IMAGE, 0, 288, 0),
@@ -101,6 +124,16 @@ CASES = [
     (Reshape(), [IMAGE], (2, 144), (2, 144), 0, 0, 0),
     (Transpose(order=(1, 0, 2)), [(2, 3, 4)], (), (3, 2, 4), 0, 0, 0),
     (Slice(axis=1, start=2, stop=5), [(2, 8, 3)], (), (2, 3, 3), 0, 0, 0),
+    (Upsample(), [IMAGE], (2, 4, 12, 12), (2, 4, 12, 12), 0, 0, 0),
+    (Upsample(mode="bilinear"), [IMAGE], (2, 4, 9, 8), (2, 4, 9, 8), 0, 576 * 8, 0),
+    # 3 steps x 2 samples x 6 units: one gate takes 5 + 6 values of input and state; then 1 add for each bias and 1 activation
+    (Rnn(hidden=6), [(3, 2, 5)], (), (3, 2, 6), 36 * 11, 2 * 36 * 11 + 36 * 2, 6 * 12),
+    # three gates: 3 adds for each bias vector and 8 FLOP; of two layers the second reads the first
+    (Gru(hidden=6), [(3, 2, 5)], (), (3, 2, 6), 36 * 33, 2 * 36 * 33 + 36 * 11, 18 * 12),
+    (Gru(hidden=6, layers=2, biases=2), [(3, 2, 5)], (), (3, 2, 6), 36 * 69, 2 * 36 * 69 + 72 * 14, 18 * (13 + 14)),
+    # both directions of layer 1 read 5 features, those of layer 2 the 12 of both
+    (Lstm(hidden=6, layers=2, bidirectional=True), [(3, 2, 5)], (), (3, 2, 12), 6 * 48 * (11 + 18),
+     12 * 48 * (11 + 18) + 2 * 72 * 13, 48 * (12 + 19)),
     # 3 steps x 2 samples: layer 1 takes 4*6*(5+6), layer 2 4*6*(6+6); 13 FLOP per unit, step and layer
     (Lstm(hidden=6, layers=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 552, 2 * 6 * 552 + 2 * 36 * 13, 24 * (12 + 13)),
     (Lstm(hidden=6, biases=2), [(3, 2, 5)], (), (3, 2, 6), 6 * 264, 2 * 6 * 264 + 36 * 17, 24 * 13),
@@ -109,6 +142,8 @@ CASES = [
     # 2 samples x 2 heads x 3 x 3 pairs of size 4, twice; 6 FLOP a pair for the softmax
     (Attention(heads=2), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),
     (Attention(heads=2, causal=True), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 24 * 4, 4 * 24 * 4 + 6 * 24, 0),
+    # the third of 3 queries sees the last 2 of its 3 keys: 1 + 2 + 2 pairs
+    (Attention(heads=2, causal=True, window=2), [(2, 3, 8)] * 3, (), (2, 3, 8), 2 * 20 * 4, 4 * 20 * 4 + 6 * 20, 0),
     (Attention(heads=2), [(2, 3, 24)], (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),  # side by side, the same
     (Attention(heads=4, kv_heads=2, causal=True), [(2, 3, 16)], (), (2, 3, 8), 2 * 48 * 2, 4 * 48 * 2 + 6 * 48, 0),
     (Attention(heads=4, kv_heads=2, causal=True), [(1, 1, 8), (1, 5, 4), (1, 5, 4)], (), (1, 1, 8), 80, 280, 0),
@@ -156,6 +191,12 @@ WRONG = [
     (Pad(before=(0,), after=(0, 1)), [(2, 5)], (), "1 and 2 paddings for an input [2, 5]"),
     (Reshape(), [(2, 5)], (3, 3), "cannot turn [2, 5] into [3, 3]: 10 and 9 values"),
     (Transpose(order=(0, 0)), [(2, 5)], (), "does not name each dimension of [2, 5] once"),
+    (Upsample(), [IMAGE], (2, 4, 3, 12), "cannot enlarge [2, 4, 6, 6] to [2, 4, 3, 12]"),
+    (Upsample(), [IMAGE], (2, 4), "has no place for a height"),
+    (ConvTranspose2d(kernel=(2, 2), pad=(9, 9)), [IMAGE], (2, 3), "leaves nothing of its output"),
+    (Scale(axis=4), [IMAGE], (), "has axis 4"),
+    (RmsNorm(axis=2), [(2, 5)], (), "has axis 2"),
+    (Gru(hidden=4), [(2, 5)], (), "[T, N, features], got [2, 5]"),
     (Slice(axis=1, start=3, stop=9), [(2, 8)], (), "takes 3 to 9 along axis 1 of [2, 8]"),
     (Lstm(hidden=4), [(2, 5)], (), "[T, N, features], got [2, 5]"),
     (Lstm(hidden=4, skip_input=True), [(3, 2, 5)], (), "adds its input to a state of 4, got 5 features"),
@@ -163,6 +204,7 @@ WRONG = [
     (Attention(heads=3), [(2, 3, 8)] * 3, (), "do not divide [2, 3, 8]"),
     (Attention(heads=2), [(2, 3, 8), (2, 4, 8), (2, 5, 8)], (), "needs keys and values [2, 4, 8]"),
     (Attention(heads=2, causal=True), [(2, 3, 8), (2, 2, 8), (2, 2, 8)], (), "3 queries but only 2 keys"),
+    (Attention(heads=2, window=2), [(2, 3, 8)] * 3, (), "window of 2 keys before each query, which needs it to be causal"),
     (Update(count=3), [(4,)], (), "updates 3 values from 4 gradients"),
 ]
 
@@ -201,6 +243,19 @@ def test_an_lstm_runs_back_through_time_even_from_raw_data():
     kind, inputs, out = Lstm(hidden=6), [(3, 2, 5)], (3, 2, 6)
     assert kind.gradients(inputs, out, [False]) == (BACKWARD_DATA, BACKWARD_FILTER)
     assert kind.gradient_flop(BACKWARD_DATA, inputs, out) == 2 * 6 * 264 + 36 * 16
+
+
+def test_the_gradients_of_a_gated_unit_cost_its_products_and_its_gates():
+    kind, inputs, out = Gru(hidden=6), [(3, 2, 5)], (3, 2, 6)
+    assert kind.gradient_flop(BACKWARD_DATA, inputs, out) == 2 * 36 * 33 + 36 * 17
+    assert kind.gradient_flop(BACKWARD_FILTER, inputs, out) == 2 * 36 * 33 + 36 * 3
+
+
+def test_a_window_leaves_each_query_its_last_keys():
+    for queries, keys, window in itertools.product(range(1, 6), range(1, 9), range(10)):
+        if keys >= queries:
+            seen = sum(min(keys - queries + t, window or keys) for t in range(1, queries + 1))
+            assert Attention(heads=1, causal=True, window=window).seen(queries, keys) == seen
 
 
 def test_attention_has_four_products_backward():

@@ -278,6 +278,12 @@ def test_a_kernel_is_limited_by_whatever_is_longest():
     assert stories["gates"].bound == "launch"  # eight microseconds between kernels of two
 
 
+def test_an_algorithm_that_cannot_run_a_transposed_convolution_says_what_it_would_need():
+    found = {row.algorithm: row for row in explain(ask("unet", "gtx_1080"), "up3.larger").algorithms}
+    assert found["scatter_gemm"].verdict == "chosen"
+    assert found["winograd"].reason == "it needs stride 1 and 3 x 3 filters"
+
+
 def test_texts_are_read_as_arithmetic():
     assert evaluate("max(ceil(a.b / 2), 1) ** 2 - c", {"a.b": 7.0, "c": 1.0}) == 15.0
     assert names_in("max(ceil(a.b / 2), 1) ** 2 - c") == ["a.b", "c"]

@@ -447,10 +447,10 @@ def test_columns_nest() -> None:
     assert sum(len(option.kernels) for option in columns.options) == len(columns.kernels)
 
 
-def recurrent(menus: tuple[str, ...], **words: Any) -> dict[str, dict[str, Kernel]]:
-    """Kernels by phase and name of an LSTM layer of 6 units over 3 steps."""
+def recurrent(menus: tuple[str, ...], cell: str = "lstm", **words: Any) -> dict[str, dict[str, Kernel]]:
+    """Kernels by phase and name of a recurrent layer of 6 units over 3 steps."""
     trace = network(
-        {"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6, **words}, task="forward_backward",
+        {"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6, **words}, task="forward_backward",
         batch=8, data=[3, "N", 6],
     )  # fmt: skip
     made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus}, digest=f"{menus}")
@@ -473,6 +473,69 @@ def test_a_skipped_input_is_not_multiplied() -> None:
         "forward": ["gates", "gemm_recurrent"], "backward_data": ["gates", "gemm_recurrent"],
         "backward_filter": ["gemm_recurrent_weights"],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("cell", "gates"), [("lstm", 4), ("gru", 3), ("rnn", 1)])
+def test_a_step_multiplies_once_for_each_gate(cell: str, gates: int) -> None:
+    kernels = recurrent(("gemm", "recurrent"), cell)
+    sizes = {name: (k.m, k.n, k.k, k.count, k.repeat) for name, k in kernels["forward"].items() if k.menu}
+    assert sizes == {"gemm_input": (6 * gates, 3 * 8, 6, 1, 1), "gemm_recurrent": (6 * gates, 8, 6, 1, 3)}
+    step = kernels["backward_data"]["gemm_recurrent"]
+    assert (step.m, step.n, step.k, step.count) == (6, 8, 6, gates)
+    assert {(k.m, k.n, k.k) for k in kernels["backward_filter"].values()} == {(6 * gates, 6, 3 * 8)}
+
+
+@pytest.mark.parametrize(("cell", "read", "written", "activations"), [("lstm", 5, 2, 5), ("gru", 7, 1, 3), ("rnn", 1, 1, 1)])
+def test_gates_read_their_sums_and_the_state_and_a_reset_both_products(
+    cell: str, read: int, written: int, activations: int
+) -> None:
+    gates, state = recurrent(("gemm",), cell)["forward"]["gates"], 8 * 6 * 4
+    assert (gates.b_bytes, gates.c_bytes, gates.repeat) == (read * state, written * state, 3)
+    assert gates.flop == 5 * activations * 8 * 6
+
+
+def test_both_directions_of_a_layer_multiply_and_the_next_reads_both() -> None:
+    layer = {"op": "gru", "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 6, "layers": 2, "bidirectional": True}
+    kernels = options(lowered(network(layer, batch=8, data=[3, "N", 5]), stack()))[0].kernels
+    assert [(k.m, k.n, k.k) for k in kernels if k.name == "gemm_input"] == [(18, 24, 5)] * 2 + [(18, 24, 12)] * 2
+    assert [(k.m, k.n, k.k, k.repeat) for k in kernels if k.name == "gemm_recurrent"] == [(18, 8, 6, 3)] * 4
+
+
+def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm() -> None:
+    """13 for each step of an LSTM are one product and 12 others: 9 of them for three gates, 3 for one."""
+    found = {}
+    for cell in ("lstm", "gru", "rnn"):
+        trace = network({"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
+        made = replace(stack(), recurrent="steps", recurrent_launches=13, digest="thirteen")
+        result = lowered(trace, made)
+        gates = options(result)[0].kernels[-1]
+        found[cell] = (gates.repeat, float(result.kernels.host_ops[0]))
+    assert found == {"lstm": (3 * 12, 3 * 13), "gru": (3 * 9, 3 * 10), "rnn": (3 * 3, 3 * 4)}
+
+
+def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> None:
+    """[2, 6, 9, 9] -> [2, 8, 19, 19] by windows of 3 and a stride of 2, and its gradients: the same products, roles exchanged."""
+    layer = {"op": "conv_transpose2d", "name": "c", "in": ["first"], "out": ["N", 8, 19, 19], "kernel": [3, 3], "stride": [2, 2]}
+    trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
+    result = lowered(trace, stack("implicit_gemm", bias="separate"))
+    found = {op.phase: options(result, i)[0].kernels for i, op in enumerate(result.ops) if op.kind.op == "conv_transpose2d"}
+    assert {phase: (kernels[0].m, kernels[0].n, kernels[0].k) for phase, kernels in found.items()} == {
+        "forward": (8, 2 * 19 * 19, 6 * 9), "backward_data": (6, 2 * 9 * 9, 8 * 9), "backward_filter": (6, 8 * 9, 2 * 9 * 9),
+    }  # fmt: skip
+    assert {kernels[0].flop for kernels in found.values()} == {2 * 2 * 6 * 81 * 8 * 9}
+    output = 2 * 8 * 19 * 19 * 4
+    assert [(k.name, k.b_bytes, k.c_bytes) for k in found["forward"][1:]] == [("bias", output, output)]
+    assert [k.name for k in found["backward_filter"][1:]] == ["bias_gradient"]
+    assert len(found["backward_data"]) == 1
+
+
+@pytest.mark.parametrize(("dynamic", "names"), [(False, ["quantise"]), (True, ["largest", "quantise"])])
+def test_rounding_reads_halves_and_writes_bytes_and_a_scale_takes_a_pass_before(dynamic: bool, names: list[str]) -> None:
+    trace = network({"op": "quantise", "name": "q", "in": ["data"], "out": ["N", 64], "dynamic": dynamic}, data=["N", 64])
+    kernels = options(lowered(trace, stack(), precision="fp8"))[0].kernels
+    assert [kernel.name for kernel in kernels] == names
+    assert {kernel.b_bytes for kernel in kernels} == {2 * 64 * 2}
+    assert sum(kernel.c_bytes for kernel in kernels) == 2 * 64
 
 
 def attended(queries: int, keys: int, packed: str = "always", precision: str = "bf16", **words: Any) -> list[Kernel]:
@@ -505,6 +568,16 @@ def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal()
     assert fused.work / whole.work == pytest.approx((1024 + 128) / (2 * 1024))
     _, short = attended(16, 16, causal=True)
     assert short.exps == 1.0  # one block
+
+
+def test_a_window_leaves_its_keys_and_the_blocks_on_both_of_its_edges() -> None:
+    _, whole = attended(4096, 4096)
+    _, fused = attended(4096, 4096, causal=True, window=512)
+    pairs = 512 * 513 / 2 + (4096 - 512) * 512
+    cut = 4096 * 127 / 2 + (4096 - 512) * 128 / 2
+    assert fused.k == 512 + 128
+    assert fused.work * fused.k == pytest.approx(2 * (pairs + cut) / 4096)
+    assert whole.work * whole.k == 2 * 4096
 
 
 def test_one_query_over_cached_keys_packs_the_heads_that_share_them() -> None:

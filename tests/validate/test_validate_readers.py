@@ -13,7 +13,7 @@ from archsim.corpus.table import read_table
 from archsim.cost.constants import default
 from archsim.device.device import Gpu
 from archsim.lower.lower import lower
-from archsim.trace.op import Add, Attention, Conv2d, Linear, Lstm, Matmul, MaxPool
+from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validate.case import Case, Skip
 from archsim.validate.predict import predict
 from archsim.validate.readers import data_hash, family_of, read, read_files
@@ -169,11 +169,17 @@ def test_streams(write: Write) -> None:
         kernel(op="elementwise", sub_op="addu", m="4", n="9"),
         kernel(op="softmax", sub_op="softmax", m="4", n="9"), kernel(op="layernorm", sub_op="ln", m="4", n="9"),
         kernel(op="elementwise", sub_op="quantize_scale_matrix", m="4", k="9"),
+        kernel(op="elementwise", sub_op="quantize_compute_scale", m="4", k="9", software="trtllm-1.3.0rc10"),
+        kernel(op="elementwise", sub_op="quantize_compute_scale", m="4", k="9"),
+        kernel(op="elementwise", sub_op="sort", m="4", k="9"),
     )  # fmt: skip
-    assert [case.ops[0].kind.op for case in cases] == ["add", "relu", "softmax", "layer_norm"]
+    assert [case.ops[0].kind.op for case in cases] == ["add", "relu", "softmax", "layer_norm", "quantise", "quantise"]
+    assert [case.ops[0].kind for case in cases[4:]] == [Quantise(), Quantise(dynamic=True)]
+    assert {case.ops[0].shape for case in cases[4:]} == {(4, 9)}
     assert isinstance(cases[0].ops[0].kind, Add)
     assert len(cases[0].ops[0].input_shapes) == 2
-    assert "quantize_scale_matrix" in skips[0].reason
+    assert ["than its values take" in skip.reason for skip in skips] == [True, False]
+    assert "'sort' is not modelled" in skips[1].reason
 
 
 def test_attention(write: Write) -> None:
@@ -184,15 +190,17 @@ def test_attention(write: Write) -> None:
         kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes),
         kernel(sub_op="decode", seq_q="1", seq_kv="4096", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="prefill_causal", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
+        kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes),
         kernel(sub_op="decode", seq_q="1", seq_kv="512", **sizes | {"kv_heads": "7"}),
     )  # fmt: skip
-    decode, prefill, full, window = (case.ops[0] for case in cases)
+    decode, prefill, full, window, sliding = (case.ops[0] for case in cases)
     assert decode.kind == Attention(heads=32, kv_heads=8, causal=False)
     assert decode.input_shapes == ((4, 1, 4096), (4, 4096, 1024), (4, 4096, 1024))
     assert prefill.macs < 0.51 * full.macs
     assert window.input_shapes[1][1] == 128
-    assert [skip.line for skip in skips] == [6, 7, 8]
+    assert sliding.macs == 2 * 4 * 32 * 128 * sum(min(t, 128) for t in range(1, 513))
+    assert [skip.line for skip in skips] == [7, 8, 9]
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "3", '{"cin": "x"}', "{}", '{"cin":1e99}', "[" * 5000])
@@ -257,14 +265,15 @@ def test_deepbench_recurrent_layers(write: Write) -> None:
     sizes = {"op": "rnn", "hidden": "512", "rnn_batch": "16", "timesteps": "25"}
     cases, skips = rows(
         write, DEEPBENCH, bench(cell="LSTM", **sizes), bench(cell="GRU", **sizes), bench(cell="Vanilla", **sizes),
-        bench(op="allreduce", direction=""), bench(cell="LSTM", **sizes | {"direction": "backward"}),
+        bench(cell="MGU", **sizes), bench(op="allreduce", direction=""), bench(cell="LSTM", **sizes | {"direction": "backward"}),
     )  # fmt: skip
-    assert isinstance(cases[0].ops[0].kind, Lstm)
-    assert cases[0].ops[0].macs == 25 * 16 * 4 * 512 * 512  # the input is added, not multiplied
-    assert cases[0].stack.recurrent == "fused"  # one library call, whatever the framework around it does
+    assert [type(case.ops[0].kind) for case in cases] == [Lstm, Gru, Rnn]
+    # four gates, three or one; the input is added, not multiplied
+    assert [case.ops[0].macs for case in cases] == [25 * 16 * gates * 512 * 512 for gates in (4, 3, 1)]
+    assert {case.stack.recurrent for case in cases} == {"fused"}  # one library call, whatever the framework around it does
     reasons = [skip.reason for skip in skips]
-    assert reasons[:3] == ["cell GRU is not modelled", "cell Vanilla is not modelled", "op 'allreduce' is not modelled"]
-    assert "which gradients" in reasons[3]
+    assert reasons[:2] == ["cell 'MGU' is not modelled", "op 'allreduce' is not modelled"]
+    assert "which gradients" in reasons[2]
 
 
 def test_half_storage_is_single_arithmetic(write: Write) -> None:
@@ -337,11 +346,13 @@ def test_layers_other_than_convolutions(write: Write) -> None:
         layer(layer_type="DROPOUT"), layer(layer_type=""), layer(library="libdnn+cublas"), layer(fwd_ms="0.000"),
     )  # fmt: skip
     kinds = [case.ops[0].kind for case in cases]
-    names = ["max_pool", "max_pool", "global_avg_pool", "linear", "concat", "softmax", "lrn", "relu"]
+    names = ["max_pool", "max_pool", "global_avg_pool", "linear", "concat", "softmax", "lrn", "relu", "dropout"]
     assert [kind.op for kind in kinds] == names
     assert isinstance(kinds[0], MaxPool)
     assert [getattr(kind, "ceil_mode", None) for kind in kinds[:2]] == [False, True]
-    assert len(skips) == 4
+    assert len(skips) == 3
+    assert {case.ops[0].kind.op for case in cases if case.training} == {"dropout"}  # `caffe time` runs the net of training
+    assert cases[-1].ops[0].flop > 0
 
 
 def test_a_convolution_that_does_not_fit_is_skipped(write: Write) -> None:

@@ -20,8 +20,8 @@ class Attention(Kind):
 
     Queries [N, T, heads * d], keys and values [N, S, kv_heads * d], output as the queries; fewer `kv_heads` are
     shared by groups of heads (0 means as many as heads). One input holds all three side by side, as one projection leaves
-    them: [N, T, (heads + 2 kv_heads) * d]. With `causal` query t sees the first S - T + t + 1 keys, and
-    only these pairs are counted.
+    them: [N, T, (heads + 2 kv_heads) * d]. With `causal` query t sees the first S - T + t + 1 keys, of which a `window` leaves
+    the last so many (Beltagy et al. 2020, section 3.1; 0: all), and only these pairs are counted.
     """
 
     op: ClassVar[str] = "attention"
@@ -30,6 +30,7 @@ class Attention(Kind):
     heads: int = integer(least=1, most=65536)
     kv_heads: int = integer(most=65536, default=0)
     causal: bool = flag(default=False)
+    window: int = integer(default=0)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the queries."""
@@ -44,6 +45,8 @@ class Attention(Kind):
         wanted = (queries[0], keys[1], queries[2] // self.heads * shared)
         if tuple(keys) != wanted or tuple(values) != wanted:
             raise ValueError(f"needs keys and values {show(wanted)}, got {show(keys)} and {show(values)}")
+        if self.window and not self.causal:
+            raise ValueError(f"has a window of {self.window} keys before each query, which needs it to be causal")
         if self.causal and keys[1] < queries[1]:
             raise ValueError(f"is causal with {queries[1]} queries but only {keys[1]} keys")
         return tuple(queries)
@@ -60,8 +63,16 @@ class Attention(Kind):
     def _scores(self, inputs: Sequence[Shape]) -> int:
         """Query-key pairs over all heads and samples."""
         (n, t, _), (_, s, _), _ = self.parts(inputs)
-        pairs = t * (s - t) + t * (t + 1) // 2 if self.causal else t * s
-        return n * self.heads * pairs
+        return n * self.heads * self.seen(t, s)
+
+    def seen(self, queries: int, keys: int) -> int:
+        """Pairs of a query and a key that it sees, in one head of one sample."""
+        if not self.causal:
+            return queries * keys
+        all_before = queries * (keys - queries) + queries * (queries + 1) // 2
+        beyond = max(0, min(queries, keys - self.window)) if self.window else 0  # queries that see a window's worth of keys
+        first = keys - queries + 1 if beyond == queries else self.window + 1  # keys before and at the first of these
+        return all_before - beyond * (first - self.window) - beyond * (beyond - 1) // 2
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Two products of d multiply-accumulates for each pair."""

@@ -88,3 +88,49 @@ class Conv2d(Kind):
         """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
         own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvTranspose2d(Kind):
+    """Transposed convolution of [N, C, H, W] to K channels: each pixel adds a window of values to a larger image.
+
+    It is the data gradient of the convolution that leads from its output to its input, and so is what libraries run.
+    FLOP: 2 per MAC, and 1 per output element for the bias.
+    """
+
+    op: ClassVar[str] = "conv_transpose2d"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    kernel: tuple[int, int] = pair(least=1)
+    stride: tuple[int, int] = pair(least=1, default=(1, 1))
+    pad: tuple[int, ...] = padding()
+    bias: bool = flag(default=True)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[N, K, H', W'], with K as recorded."""
+        n, _, h, w = image(inputs)
+        top, left, bottom, right = sides(self.pad)
+        height = (h - 1) * self.stride[0] + self.kernel[0] - top - bottom
+        width = (w - 1) * self.stride[1] + self.kernel[1] - left - right
+        if min(height, width) < 1:
+            raise ValueError(f"has padding {list(self.pad)} that leaves nothing of its output")
+        return (n, chosen(recorded, 1, "output channels"), height, width)
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Input elements x taps of one window in every output channel."""
+        return elements(inputs[0]) * out[1] * self.kernel[0] * self.kernel[1]
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the bias."""
+        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Weights and biases."""
+        return out[1] * (inputs[0][1] * self.kernel[0] * self.kernel[1] + self.bias)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
+        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own

@@ -87,7 +87,9 @@ class LayerNorm(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RmsNorm(Kind):
-    """Division by the root mean square along the last axis, and a learned scale (Zhang and Sennrich 2019, equation 4).
+    """Division by the root mean square along `axis`, and a learned scale (Zhang and Sennrich 2019, equation 4).
+
+    With the scale that it learns it is also the division by the Euclidean norm (Liu et al. 2015, ParseNet, section 3.3).
 
     FLOP per element: square, add, divide, scale. Backward 8: the scaled gradient (1), its product with x summed (2), what it
     takes from the gradient (3), and the sum that is the gradient of the scale (2).
@@ -98,13 +100,17 @@ class RmsNorm(Kind):
     backward_flop_per_element: ClassVar[int] = 8
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
+    axis: int = integer(least=-8, most=7, default=-1)
+
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input."""
-        return only(inputs)
+        data = only(inputs)
+        axis_of(self.axis, data)
+        return data
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The scale."""
-        return out[-1]
+        return out[self.axis]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

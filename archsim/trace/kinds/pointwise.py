@@ -1,4 +1,4 @@
-"""Ops whose output element depends on the input element at the same place."""
+"""Ops whose output element depends on the input elements at the same place; activations have a module of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, only
+from archsim.trace.kind import Kind, axis_of, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,66 +18,6 @@ class Pointwise(Kind):
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input."""
         return only(inputs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relu(Pointwise):
-    """max(x, 0). FLOP: 1 compare; backward 1 select."""
-
-    op: ClassVar[str] = "relu"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relu6(Pointwise):
-    """min(max(x, 0), 6). FLOP: 2 compares; backward 1 select."""
-
-    op: ClassVar[str] = "relu6"
-    flop_per_element: ClassVar[int] = 2
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sigmoid(Pointwise):
-    """1 / (1 + exp(-x)). FLOP: negate, exp, add, divide; backward dy * y * (1 - y)."""
-
-    op: ClassVar[str] = "sigmoid"
-    flop_per_element: ClassVar[int] = 4
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tanh(Pointwise):
-    """Hyperbolic tangent. FLOP: 1 transcendental; backward dy * (1 - y * y)."""
-
-    op: ClassVar[str] = "tanh"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gelu(Pointwise):
-    """x / 2 * (1 + erf(x / sqrt 2)). FLOP: 2 scalings, erf, add, multiply; backward 8 (adds the density term)."""
-
-    op: ClassVar[str] = "gelu"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 8
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Silu(Pointwise):
-    """x * sigmoid(x). FLOP: sigmoid (4), multiply; backward s * (1 + x * (1 - s)) * dy with the sigmoid s anew (9)."""
-
-    op: ClassVar[str] = "silu"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 9
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +59,56 @@ class Dropout(Pointwise):
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """2 per element in training, none at inference."""
         return 2 * elements(out) if self.training else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleBy(Pointwise):
+    """Product with one fixed number, such as 0.1 for a residual. FLOP: 1; backward 1."""
+
+    op: ClassVar[str] = "scale_by"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 1
+
+    factor: float = fraction()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale(Pointwise):
+    """Product with a learned value for each index along one axis. FLOP: 1; backward 3: the gradient, and a sum of products."""
+
+    op: ClassVar[str] = "scale"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 3
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    axis: int = integer(least=-8, most=7, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        data = only(inputs)
+        axis_of(self.axis, data)
+        return data
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """One for each index along the axis."""
+        return out[self.axis]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantise(Pointwise):
+    """Values divided by one scale and rounded to the format of the products; a `dynamic` scale is found first, from the largest.
+
+    FLOP: divide, round; a dynamic scale takes an absolute value and a compare before. The gradient passes as it is (straight
+    through, Bengio et al. 2013).
+    """
+
+    op: ClassVar[str] = "quantise"
+
+    dynamic: bool = flag(default=False)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per element, 4 with the search for the scale."""
+        return (4 if self.dynamic else 2) * elements(out)
 
 
 def _broadcast(inputs: Sequence[Shape]) -> Shape:

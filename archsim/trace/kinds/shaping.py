@@ -1,4 +1,4 @@
-"""Ops that move or select values without arithmetic; their gradients do none either."""
+"""Ops that move, select or repeat values; all but an interpolation do so without arithmetic, and so do their gradients."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import integer, integers
+from archsim.trace.attributes import choice, integer, integers
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, only
+from archsim.trace.kind import Kind, axis_of, chosen, image, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +98,32 @@ class Slice(Kind):
         if not self.start < self.stop <= data[axis]:
             raise ValueError(f"takes {self.start} to {self.stop} along axis {self.axis} of {show(data)}")
         return (*data[:axis], self.stop - self.start, *data[axis + 1 :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsample(Kind):
+    """[N, C, H, W] to the recorded, larger height and width: each pixel repeated, or `bilinear` between four of them.
+
+    FLOP per output element: bilinear 8 (4 weights, 4 products, sums counted with them), nearest none; backward the adds to the
+    pixels that were read, 8 and 1.
+    """
+
+    op: ClassVar[str] = "upsample"
+
+    mode: str = choice("nearest", "bilinear", default="nearest")
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[N, C, H', W'], with H' and W' as recorded."""
+        n, c, h, w = image(inputs)
+        height, width = chosen(recorded, 2, "a height"), chosen(recorded, 3, "a width")
+        if height < h or width < w:
+            raise ValueError(f"cannot enlarge {show(inputs[0])} to {show(recorded)}")
+        return (n, c, height, width)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """8 per element between pixels, none where they are repeated."""
+        return 8 * elements(out) if self.mode == "bilinear" else 0
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """The adds to the pixels that were read."""
+        return (8 if self.mode == "bilinear" else 1) * elements(out)

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
+from archsim.trace.kinds.activation import Relu, Relu6, Sigmoid
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding, Linear
 from archsim.trace.kinds.normalise import BatchNorm, Lrn, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Relu, Relu6, Sigmoid
+from archsim.trace.kinds.pointwise import Add, Dropout, Mul
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Lstm
-from archsim.trace.kinds.shaping import Concat, Pad, Reshape
+from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
 BATCH, TOKENS = 1_000_003, 1_000_033  # stand for N and T while shapes are computed: primes that no size is a multiple of
@@ -84,26 +85,30 @@ class Builder:
         return name
 
     def conv(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
-        groups: int = 1, bias: bool = True, name: str,
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
+        dilation: int = 1, groups: int = 1, bias: bool = True, name: str,
     ) -> str:  # fmt: skip
         """Convolution to `channels`."""
-        kind = Conv2d(kernel=both(kernel), stride=both(stride), pad=edges(pad), groups=groups, bias=bias)
+        kind = Conv2d(
+            kernel=both(kernel), stride=both(stride), pad=edges(pad), dilation=both(dilation), groups=groups, bias=bias
+        )
         return self.add(kind, x, name=name, recorded=(0, channels))
 
     def conv_bn(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
-        groups: int = 1, bias: bool = False, name: str,
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
+        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
     ) -> str:  # fmt: skip
         """Convolution and batch normalisation."""
-        made = self.conv(x, channels, kernel, stride, pad, groups=groups, bias=bias, name=name)
+        made = self.conv(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
         return self.batch_norm(made, name=f"{name}.bn")
 
     def conv_bn_relu(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *, bias: bool = False, name: str
-    ) -> str:
+        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
+        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
+    ) -> str:  # fmt: skip
         """Convolution, batch normalisation and rectifier."""
-        return self.relu(self.conv_bn(x, channels, kernel, stride, pad, bias=bias, name=name), name=f"{name}.relu")
+        normal = self.conv_bn(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
+        return self.relu(normal, name=f"{name}.relu")
 
     def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
         """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
@@ -131,6 +136,10 @@ class Builder:
     def batch_norm(self, x: str, *, name: str = "") -> str:
         """Batch normalisation."""
         return self.add(BatchNorm(), x, name=name or f"{x}.bn")
+
+    def activate(self, x: str, kind: Kind, *, name: str) -> str:
+        """Any activation of one input; the op's name ends in that of its kind."""
+        return self.add(kind, x, name=f"{name}.{kind.op}")
 
     def relu(self, x: str, *, name: str = "") -> str:
         """Rectifier."""
@@ -160,9 +169,21 @@ class Builder:
         """Sum of tensors of one shape."""
         return self.add(Add(), *xs, name=name)
 
+    def product(self, *xs: str, name: str) -> str:
+        """Product of tensors, element by element; dimensions of size 1 stretch."""
+        return self.add(Mul(), *xs, name=name)
+
     def concat(self, *xs: str, name: str) -> str:
         """Tensors one after the other along the channels."""
         return self.add(Concat(axis=1), *xs, name=name)
+
+    def part(self, x: str, start: int, stop: int, axis: int = 1, *, name: str) -> str:
+        """Indices from `start` up to `stop`, of the channels unless another axis is named."""
+        return self.add(Slice(axis=axis, start=start, stop=stop), x, name=name)
+
+    def transpose(self, x: str, *order: int, name: str) -> str:
+        """Dimensions in another order."""
+        return self.add(Transpose(order=order), x, name=name)
 
     def pad_channels(self, x: str, before: int, after: int, *, name: str) -> str:
         """Zero channels around those of an image."""

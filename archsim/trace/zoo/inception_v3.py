@@ -31,7 +31,7 @@ def inception_v3() -> Trace:
     return net.trace()
 
 
-def _chain(net: Builder, x: str, steps: tuple[Step, ...], name: str, last_stride: int = 1) -> str:
+def chain(net: Builder, x: str, steps: tuple[Step, ...], name: str, last_stride: int = 1) -> str:
     """Convolutions one after the other, size kept; with a stride of 2 the last one is not padded."""
     for number, (channels, kernel) in enumerate(steps, 1):
         stride = last_stride if number == len(steps) else 1
@@ -45,47 +45,48 @@ def _keep(kernel: Size) -> tuple[int, int]:
     return height // 2, width // 2
 
 
-def _projected_pool(net: Builder, x: str, channels: int, name: str) -> str:
+def projected_pool(net: Builder, x: str, channels: int, name: str) -> str:
+    """The mean over 3 x 3 windows, projected to `channels`."""
     return net.conv_bn_relu(net.avg_pool(x, 3, 1, 1, name=f"{name}.pool"), channels, 1, name=f"{name}.projection")
 
 
 def _square(net: Builder, x: str, projection: int, name: str) -> str:
     """35 x 35: 1 x 1, 5 x 5, two 3 x 3, pooling."""
-    a = _chain(net, x, ((64, 1),), f"{name}.1x1")
-    b = _chain(net, x, ((48, 1), (64, 5)), f"{name}.5x5")
-    c = _chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.3x3")
-    return net.concat(a, b, c, _projected_pool(net, x, projection, name), name=f"{name}.concat")
+    a = chain(net, x, ((64, 1),), f"{name}.1x1")
+    b = chain(net, x, ((48, 1), (64, 5)), f"{name}.5x5")
+    c = chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.3x3")
+    return net.concat(a, b, c, projected_pool(net, x, projection, name), name=f"{name}.concat")
 
 
 def _halve_square(net: Builder, x: str, name: str) -> str:
     """35 x 35 to 17 x 17."""
-    a = _chain(net, x, ((384, 3),), f"{name}.3x3", last_stride=2)
-    b = _chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.double", last_stride=2)
+    a = chain(net, x, ((384, 3),), f"{name}.3x3", last_stride=2)
+    b = chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.double", last_stride=2)
     return net.concat(a, b, net.max_pool(x, 3, 2, name=f"{name}.pool"), name=f"{name}.concat")
 
 
 def _factorised(net: Builder, x: str, width: int, name: str) -> str:
     """17 x 17: 1 x 1, a 7 x 7 in two steps, two 7 x 7 in four, pooling."""
     row, column = (1, 7), (7, 1)
-    a = _chain(net, x, ((192, 1),), f"{name}.1x1")
-    b = _chain(net, x, ((width, 1), (width, row), (192, column)), f"{name}.7x7")
-    c = _chain(net, x, ((width, 1), (width, column), (width, row), (width, column), (192, row)), f"{name}.double")
-    return net.concat(a, b, c, _projected_pool(net, x, 192, name), name=f"{name}.concat")
+    a = chain(net, x, ((192, 1),), f"{name}.1x1")
+    b = chain(net, x, ((width, 1), (width, row), (192, column)), f"{name}.7x7")
+    c = chain(net, x, ((width, 1), (width, column), (width, row), (width, column), (192, row)), f"{name}.double")
+    return net.concat(a, b, c, projected_pool(net, x, 192, name), name=f"{name}.concat")
 
 
 def _halve_factorised(net: Builder, x: str, name: str) -> str:
     """17 x 17 to 8 x 8."""
-    a = _chain(net, x, ((192, 1), (320, 3)), f"{name}.3x3", last_stride=2)
-    b = _chain(net, x, ((192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3)), f"{name}.7x7", last_stride=2)
+    a = chain(net, x, ((192, 1), (320, 3)), f"{name}.3x3", last_stride=2)
+    b = chain(net, x, ((192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3)), f"{name}.7x7", last_stride=2)
     return net.concat(a, b, net.max_pool(x, 3, 2, name=f"{name}.pool"), name=f"{name}.concat")
 
 
 def _wide(net: Builder, x: str, name: str) -> str:
     """8 x 8: the 3 x 3 convolutions end in a row and a column side by side."""
-    a = _chain(net, x, ((320, 1),), f"{name}.1x1")
-    b = _fork(net, _chain(net, x, ((384, 1),), f"{name}.3x3"), f"{name}.3x3")
-    c = _fork(net, _chain(net, x, ((448, 1), (384, 3)), f"{name}.double"), f"{name}.double")
-    return net.concat(a, b, c, _projected_pool(net, x, 192, name), name=f"{name}.concat")
+    a = chain(net, x, ((320, 1),), f"{name}.1x1")
+    b = _fork(net, chain(net, x, ((384, 1),), f"{name}.3x3"), f"{name}.3x3")
+    c = _fork(net, chain(net, x, ((448, 1), (384, 3)), f"{name}.double"), f"{name}.double")
+    return net.concat(a, b, c, projected_pool(net, x, 192, name), name=f"{name}.concat")
 
 
 def _fork(net: Builder, x: str, name: str) -> str:

@@ -1,16 +1,64 @@
-"""MobileNetV2: inverted residuals around depthwise convolutions."""
+"""MobileNets: depthwise separable convolutions (v1), inverted residuals (v2), with gates and hard swish (v3)."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from archsim.trace.kinds.activation import HardSigmoid, HardSwish, Relu, Relu6
 from archsim.trace.trace import Trace
+from archsim.trace.zoo.blocks import Inverted, divisible, inverted_residual
 from archsim.trace.zoo.builder import Builder
 
+HOWARD = "A. Howard et al., MobileNets: Efficient CNNs for Mobile Vision Applications, arXiv:1704.04861, table 1"
 SOURCE = "M. Sandler et al., MobileNetV2: Inverted Residuals and Linear Bottlenecks, arXiv:1801.04381, table 2"
+V3 = "A. Howard et al., Searching for MobileNetV3, arXiv:1905.02244"
+
+# (output channels, stride)
+SEPARABLE = (
+    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1),
+)  # fmt: skip
 
 # (expansion, output channels, blocks, stride of the first)
 STAGES = (
     (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
 )  # fmt: skip
+
+
+class Row(NamedTuple):
+    """One row of the tables of MobileNetV3."""
+
+    kernel: int
+    wide: int
+    channels: int
+    gated: bool
+    swish: bool
+    stride: int
+
+
+LARGE = (
+    Row(3, 16, 16, False, False, 1), Row(3, 64, 24, False, False, 2), Row(3, 72, 24, False, False, 1),
+    Row(5, 72, 40, True, False, 2), Row(5, 120, 40, True, False, 1), Row(5, 120, 40, True, False, 1),
+    Row(3, 240, 80, False, True, 2), Row(3, 200, 80, False, True, 1), Row(3, 184, 80, False, True, 1),
+    Row(3, 184, 80, False, True, 1), Row(3, 480, 112, True, True, 1), Row(3, 672, 112, True, True, 1),
+    Row(5, 672, 160, True, True, 2), Row(5, 960, 160, True, True, 1), Row(5, 960, 160, True, True, 1),
+)  # fmt: skip
+SMALL = (
+    Row(3, 16, 16, True, False, 2), Row(3, 72, 24, False, False, 2), Row(3, 88, 24, False, False, 1),
+    Row(5, 96, 40, True, True, 2), Row(5, 240, 40, True, True, 1), Row(5, 240, 40, True, True, 1),
+    Row(5, 120, 48, True, True, 1), Row(5, 144, 48, True, True, 1), Row(5, 288, 96, True, True, 2),
+    Row(5, 576, 96, True, True, 1), Row(5, 576, 96, True, True, 1),
+)  # fmt: skip
+
+
+def mobilenet_v1() -> Trace:
+    """Width multiplier 1.0: a 3 x 3 depthwise and a 1 x 1 convolution in each layer, both normalised and rectified."""
+    net = Builder("mobilenet_v1", HOWARD, {"data": ("N", 3, 224, 224)})
+    x = net.conv_bn_relu("data", 32, 3, 2, 1, name="conv1")
+    for number, (channels, stride) in enumerate(SEPARABLE, 2):
+        x = net.conv_bn_relu(x, net.channels(x), 3, stride, 1, groups=net.channels(x), name=f"conv{number}.depthwise")
+        x = net.conv_bn_relu(x, channels, 1, name=f"conv{number}.pointwise")
+    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
+    return net.trace(aliases=("mobilenet",))
 
 
 def mobilenet_v2() -> Trace:
@@ -19,19 +67,38 @@ def mobilenet_v2() -> Trace:
     x = net.relu6(net.conv_bn("data", 32, 3, 2, 1, name="conv1"), name="conv1.relu6")
     for stage, (expansion, channels, count, first) in enumerate(STAGES, 1):
         for number in range(count):
-            x = _block(net, x, expansion, channels, first if number == 0 else 1, f"stage{stage}.{number}")
+            block = Inverted(kernel=3, wide=expansion * net.channels(x), channels=channels,
+                             stride=1 if number else first, active=Relu6())  # fmt: skip
+            x = inverted_residual(net, x, block, f"stage{stage}.{number}")
     x = net.relu6(net.conv_bn(x, 1280, 1, name="conv2"), name="conv2.relu6")
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
     net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace()
 
 
-def _block(net: Builder, x: str, expansion: int, channels: int, stride: int, name: str) -> str:
-    """1 x 1 up, 3 x 3 depthwise, 1 x 1 down without activation; added to the input where the shapes agree."""
-    width = expansion * net.channels(x)
-    y = x
-    if expansion > 1:
-        y = net.relu6(net.conv_bn(y, width, 1, name=f"{name}.expand"), name=f"{name}.expand.relu6")
-    y = net.conv_bn(y, width, 3, stride, 1, groups=width, name=f"{name}.depthwise")
-    y = net.conv_bn(net.relu6(y, name=f"{name}.depthwise.relu6"), channels, 1, name=f"{name}.project")
-    return net.sum(x, y, name=f"{name}.add") if stride == 1 and net.channels(x) == channels else y
+def mobilenet_v3_large() -> Trace:
+    """Table 1, width multiplier 1.0."""
+    return _v3("mobilenet_v3_large", "table 1", LARGE, last=1280)
+
+
+def mobilenet_v3_small() -> Trace:
+    """Table 2, width multiplier 1.0."""
+    return _v3("mobilenet_v3_small", "table 2", SMALL, last=1024)
+
+
+def _v3(name: str, table: str, rows: tuple[Row, ...], last: int) -> Trace:
+    """Gates squeeze to a quarter of the wide channels; the classifier's first layer stands after the pooling."""
+    net = Builder(name, f"{V3}, {table}; torchvision mobilenetv3.py", {"data": ("N", 3, 224, 224)})
+    x = net.activate(net.conv_bn("data", 16, 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
+    for number, row in enumerate(rows):
+        block = Inverted(
+            kernel=row.kernel, wide=row.wide, channels=row.channels, stride=row.stride,
+            active=HardSwish() if row.swish else Relu(), gate=HardSigmoid(),
+            squeezed=divisible(row.wide // 4) if row.gated else 0,
+        )  # fmt: skip
+        x = inverted_residual(net, x, block, f"block{number}")
+    x = net.activate(net.conv_bn(x, 6 * net.channels(x), 1, name="conv2"), HardSwish(), name="conv2")
+    x = net.linear(net.global_avg_pool(x, name="pool"), last, name="fc1")
+    x = net.dropout(net.activate(x, HardSwish(), name="fc1"), 0.2, name="drop")
+    net.softmax(net.linear(x, 1000, name="fc2"))
+    return net.trace()

@@ -1,4 +1,4 @@
-"""Residual networks for ImageNet (18 to 200 layers) and for CIFAR-10 (56 layers)."""
+"""Residual networks for ImageNet, 18 to 200 layers; their wide, grouped and gated forms are in resnext.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.alexnet import DLBENCH
+from archsim.trace.zoo.blocks import squeeze_excite
 from archsim.trace.zoo.builder import Builder
 
 SOURCE = "K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385, table 1"
@@ -32,7 +32,7 @@ def resnet_34() -> Trace:
 
 def deep(depth: int) -> Trace:
     """50, 101 or 152 layers: bottleneck blocks with the stride on the 3 x 3 convolution."""
-    return _resnet(depth, _bottleneck, DEEP[depth])
+    return _resnet(depth, bottleneck, DEEP[depth])
 
 
 def deep_original(depth: int) -> Trace:
@@ -50,7 +50,7 @@ def deep_slim(depth: int) -> Trace:
     for stage, count in enumerate(DEEP[depth], 1):
         for number in range(count):
             stride = 2 if stage < 4 and number == count - 1 else 1
-            x = _bottleneck(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
+            x = bottleneck(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
     return _head(net, x)
 
 
@@ -70,41 +70,14 @@ def resnet_200() -> Trace:
     return _head(net, x, aliases=("resnet200",))
 
 
-def resnet_56() -> Trace:
-    """For CIFAR-10: 9 blocks in each of three stages, shortcuts padded with zeros, normalised after the addition."""
-    net = Builder(
-        "resnet_56", f"{SOURCE} and section 4.2; variant of {DLBENCH}", {"data": ("N", 3, 32, 32)},
-        notes="batch normalisation after the addition and no ReLU after it",
-    )  # fmt: skip
-    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for number in range(9):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _cifar_block(net, x, channels, stride, f"layer{stage}.{number}")
-    x = net.avg_pool(x, 8, 1, name="pool")
-    net.softmax(net.linear(x, 10, name="fc"))
-    return net.trace()
-
-
-def resnet_56_cntk() -> Trace:
-    """What the CNTK script calls ResNet-56: 18 blocks in each stage, normalised before the addition, a ReLU after it."""
-    net = Builder(
-        "resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", {"data": ("N", 3, 32, 32)},
-        notes="18 blocks in each stage, which makes 110 layers",
-    )  # fmt: skip
-    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for number in range(18):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _projected_block(net, x, channels, stride, f"layer{stage}.{number}")
-    x = net.avg_pool(x, 8, 1, name="pool")
-    net.softmax(net.linear(x, 10, name="fc"))
-    return net.trace()
-
-
 def _resnet(depth: int, block: Block, counts: tuple[int, ...]) -> Trace:
-    net = Builder(f"resnet_{depth}", f"{SOURCE}; {TORCH}", {"data": ("N", 3, 224, 224)})
-    return _head(net, _stages(net, _stem(net), block, counts), aliases=(f"resnet{depth}",))
+    return residual(f"resnet_{depth}", f"{SOURCE}; {TORCH}", block, counts, aliases=(f"resnet{depth}",))
+
+
+def residual(name: str, source: str, block: Block, counts: tuple[int, ...], aliases: tuple[str, ...] = ()) -> Trace:
+    """Stem, four stages of blocks, classifier."""
+    net = Builder(name, source, {"data": ("N", 3, 224, 224)})
+    return _head(net, _stages(net, _stem(net), block, counts), aliases)
 
 
 def _stem(net: Builder) -> str:
@@ -133,17 +106,25 @@ def _basic(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     return net.relu(net.sum(y, _shortcut(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
 
 
-def _bottleneck(net: Builder, x: str, width: int, stride: int, name: str, *, early: bool = False) -> str:
-    """1 x 1 down, 3 x 3, 1 x 1 up; the stride on the first of them if `early`, else on the second."""
+def bottleneck(
+    net: Builder, x: str, width: int, stride: int, name: str, *, early: bool = False, inner: int = 1, groups: int = 1,
+    reduction: int = 0,
+) -> str:  # fmt: skip
+    """1 x 1 down, 3 x 3, 1 x 1 up; the stride on the first of them if `early`, else on the second.
+
+    `inner` times as wide inside, in `groups`, its output gated where there is a `reduction`.
+    """
     first, second = (stride, 1) if early else (1, stride)
-    y = net.conv_bn_relu(x, width, 1, first, name=f"{name}.conv1")
-    y = net.conv_bn_relu(y, width, 3, second, 1, name=f"{name}.conv2")
+    y = net.conv_bn_relu(x, inner * width, 1, first, name=f"{name}.conv1")
+    y = net.conv_bn_relu(y, inner * width, 3, second, 1, groups=groups, name=f"{name}.conv2")
     y = net.conv_bn(y, EXPANSION * width, 1, name=f"{name}.conv3")
+    if reduction:
+        y = squeeze_excite(net, y, EXPANSION * width // reduction, name=f"{name}.se")
     shortcut = _shortcut(net, x, EXPANSION * width, stride, name)
     return net.relu(net.sum(y, shortcut, name=f"{name}.add"), name=f"{name}.relu")
 
 
-_bottleneck_early = partial(_bottleneck, early=True)
+_bottleneck_early = partial(bottleneck, early=True)
 
 
 def _shortcut(net: Builder, x: str, channels: int, stride: int, name: str) -> str:
@@ -169,23 +150,3 @@ def _preactivation_bottleneck(net: Builder, x: str, width: int, stride: int, nam
 
 
 _preactivation_bottleneck_of_torch = partial(_preactivation_bottleneck, rectified="layer1.0")
-
-
-def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Two 3 x 3 convolutions; where the width changes, the shortcut is a bare 1 x 1 convolution."""
-    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
-    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
-    if net.channels(x) != width:
-        x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
-    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
-
-
-def _cifar_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Two 3 x 3 convolutions; the shortcut drops every second pixel and adds channels of zeros (type A)."""
-    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
-    y = net.conv(y, width, 3, pad=1, bias=False, name=f"{name}.conv2")
-    if stride > 1:
-        x = net.avg_pool(x, 1, stride, name=f"{name}.downsample")
-    if net.channels(x) < width:
-        x = net.pad_channels(x, 0, width - net.channels(x), name=f"{name}.zeros")
-    return net.batch_norm(net.sum(y, x, name=f"{name}.add"), name=f"{name}.bn")

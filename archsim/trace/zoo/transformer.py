@@ -9,15 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from archsim.trace.dims import Extent
+from archsim.trace.kinds.activation import Gelu, Silu, Tanh
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.normalise import LayerNorm, RmsNorm
-from archsim.trace.kinds.pointwise import Gelu, Mul, Rotary, Silu, Tanh
+from archsim.trace.kinds.pointwise import Mul, Rotary
 from archsim.trace.kinds.shaping import Concat, Slice, Transpose
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
 
 VIT = "A. Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv:2010.11929, table 1; torchvision vision_transformer.py"
 BERT = "J. Devlin et al., BERT, arXiv:1810.04805, section 3; google-bert bert_config.json"
+ROBERTA = "Y. Liu et al., RoBERTa, arXiv:1907.11692, section 4; FacebookAI/roberta-base config.json"
+DISTILBERT = "V. Sanh et al., DistilBERT, arXiv:1910.01108, section 3; distilbert-base-uncased config.json"
 GPT2 = "A. Radford et al., Language Models are Unsupervised Multitask Learners (2019), table 2; openai-community config.json"
 GPT3 = "T. Brown et al., Language Models are Few-Shot Learners, arXiv:2005.14165, table 2.1"
 OPT = "S. Zhang et al., OPT: Open Pre-trained Transformer Language Models, arXiv:2205.01068, table 1; facebook config.json"
@@ -42,6 +45,7 @@ class Model:
     vocabulary: int = 0
     usual: int = 0
     context: int = 0
+    segments: int = 0  # rows of the table of segments, and with them a pooler, in encoders of text
     positions: int = 0  # rows in the table of positions, where they are not as many as the context
     notes: str = ""
 
@@ -75,10 +79,11 @@ def _vit(name: str, model: Model) -> Trace:
 
 
 def _bert(name: str, model: Model) -> Trace:
-    """Encoder and pooler; each sum is normalised after it."""
-    net = Builder(name, model.source, {"tokens": ("N", "T"), "segments": ("N", "T"), "positions": (1, "T")}, model.notes,
-                  model.tokens)  # fmt: skip
-    tables = [("tokens", model.vocabulary), ("segments", 2), ("positions", model.context)]
+    """Encoder, and a pooler if there are segments; each sum is normalised after it."""
+    tables = [("tokens", model.vocabulary), ("segments", model.segments), ("positions", model.positions or model.context)]
+    tables = [(what, rows) for what, rows in tables if rows]
+    inputs = {what: (1 if what == "positions" else "N", "T") for what, _ in tables}
+    net = Builder(name, model.source, inputs, model.notes, model.tokens)
     x = net.sum(*[net.embedding(what, rows, model.width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
     x = net.dropout(net.add(LayerNorm(), x, name="embeddings.norm"), DROPOUT, name="embeddings.dropout")
     for number in range(1, model.layers + 1):
@@ -86,7 +91,8 @@ def _bert(name: str, model: Model) -> Trace:
         attended = _dropped(net, _attention(net, x, model, at, packed=False, causal=False))
         x = net.add(LayerNorm(), net.sum(x, attended, name=f"{at}.add1"), name=f"{at}.norm1")
         x = net.add(LayerNorm(), net.sum(x, _dropped(net, _mlp(net, x, model, at)), name=f"{at}.add2"), name=f"{at}.norm2")
-    net.add(Tanh(), net.linear(_first(net, x, model.width), model.width, name="pooler"), name="pooler.tanh")
+    if model.segments:
+        net.add(Tanh(), net.linear(_first(net, x, model.width), model.width, name="pooler"), name="pooler.tanh")
     return net.trace()
 
 
@@ -193,16 +199,22 @@ def _first(net: Builder, x: str, width: int) -> str:
 
 VIT_NOTES = "class token and positions are tables of which every row is read"
 BERT_NOTES = "encoder and pooler without a task's head; T tokens, usually the 128 of nine tenths of its training (appendix A.2)"
+DISTIL_NOTES = "encoder without segments, pooler and task's head"
+ROBERTA_NOTES = "encoder and pooler without a task's head; one segment, positions counted from 2"
 XL_NOTES = "16 heads: the 24 of the paper's table, of 128 features each, do not make its 2048"
 DENSE = "every layer attends to all tokens before; the paper's sparse layers are not published"
 
 MODELS: dict[str, Model] = {
     "vit_base_16": Model(family=_vit, source=VIT, layers=12, width=768, heads=12, notes=VIT_NOTES),
     "vit_large_16": Model(family=_vit, source=VIT, layers=24, width=1024, heads=16, notes=VIT_NOTES),
-    "bert_base": Model(family=_bert, source=BERT, layers=12, width=768, heads=12, vocabulary=30522, usual=128, context=512,
-                       notes=BERT_NOTES),
-    "bert_large": Model(family=_bert, source=BERT, layers=24, width=1024, heads=16, vocabulary=30522, usual=128, context=512,
-                        notes=BERT_NOTES),
+    "bert_base": Model(family=_bert, source=BERT, layers=12, width=768, heads=12, vocabulary=30522, segments=2, usual=128,
+                       context=512, notes=BERT_NOTES),
+    "bert_large": Model(family=_bert, source=BERT, layers=24, width=1024, heads=16, vocabulary=30522, segments=2, usual=128,
+                        context=512, notes=BERT_NOTES),
+    "distilbert": Model(family=_bert, source=DISTILBERT, layers=6, width=768, heads=12, vocabulary=30522, usual=128, context=512,
+                        notes=DISTIL_NOTES),
+    "roberta_base": Model(family=_bert, source=ROBERTA, layers=12, width=768, heads=12, vocabulary=50265, segments=1, usual=128,
+                          context=512, positions=514, notes=ROBERTA_NOTES),
     "gpt2_small": Model(family=_gpt, source=GPT2, layers=12, width=768, heads=12, vocabulary=50257, usual=512, context=1024),
     "gpt2_large": Model(family=_gpt, source=GPT2, layers=36, width=1280, heads=20, vocabulary=50257, usual=512, context=1024),
     "gpt3_xl": Model(family=_gpt, source=GPT3, layers=24, width=2048, heads=16, vocabulary=50257, usual=512, context=2048,

@@ -1,0 +1,59 @@
+"""Dual path networks: part of each block's output is added (as in ResNet), part is joined (as in DenseNet)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from archsim.trace.trace import Trace
+from archsim.trace.zoo.builder import Builder
+
+SOURCE = "Y. Chen et al., Dual Path Networks, arXiv:1707.01629, table 1"
+GROUPS = 32
+
+
+class Stage(NamedTuple):
+    """Blocks of one size: added channels, joined channels for each block, channels inside."""
+
+    blocks: int
+    added: int
+    joined: int
+    inside: int
+
+
+DPN_92 = (Stage(3, 256, 16, 96), Stage(4, 512, 32, 192), Stage(20, 1024, 24, 384), Stage(3, 2048, 128, 768))
+
+
+def dpn_92() -> Trace:
+    """32 groups of 3 channels in the first stage."""
+    net = Builder("dpn_92", SOURCE, {"data": ("N", 3, 224, 224)})
+    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
+    for number, stage in enumerate(DPN_92, 2):
+        x = _stage(net, x, stage, 1 if number == 2 else 2, f"conv{number}")
+    x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
+    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
+    return net.trace()
+
+
+def _stage(net: Builder, x: str, stage: Stage, stride: int, name: str) -> str:
+    """The first block projects its input to both paths; each block adds to one and widens the other."""
+    joined = _normalised(net, x, stage.added + 2 * stage.joined, 1, stride, f"{name}.1.projection")
+    total, dense = _parts(net, joined, stage.added, f"{name}.1.projection")
+    for number in range(1, stage.blocks + 1):
+        at = f"{name}.{number}"
+        y = _normalised(net, x, stage.inside, 1, 1, f"{at}.conv1")
+        y = _normalised(net, y, stage.inside, 3, stride if number == 1 else 1, f"{at}.conv2", groups=GROUPS)
+        y = _normalised(net, y, stage.added + stage.joined, 1, 1, f"{at}.conv3")
+        added, more = _parts(net, y, stage.added, at)
+        total, dense = net.sum(total, added, name=f"{at}.add"), net.concat(dense, more, name=f"{at}.dense")
+        x = net.concat(total, dense, name=f"{at}.concat")
+    return x
+
+
+def _normalised(net: Builder, x: str, channels: int, kernel: int, stride: int, name: str, groups: int = 1) -> str:
+    """Normalise and rectify, then convolve."""
+    y = net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    return net.conv(y, channels, kernel, stride, kernel // 2, groups=groups, bias=False, name=name)
+
+
+def _parts(net: Builder, x: str, first: int, name: str) -> tuple[str, str]:
+    return net.part(x, 0, first, name=f"{name}.added"), net.part(x, first, net.channels(x), name=f"{name}.joined")

@@ -1,0 +1,86 @@
+"""Residual networks for CIFAR-10: those of the paper, and what benchmarks run under the name of ResNet-56."""
+
+from __future__ import annotations
+
+from archsim.trace.trace import Trace
+from archsim.trace.zoo.alexnet import DLBENCH
+from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.resnet import SOURCE
+
+DEPTHS = (20, 32, 44, 110)  # 6 n + 2 layers; the paper's 56 is left out, as that name is a benchmark's variant
+
+
+def resnet_cifar(depth: int) -> Trace:
+    """The paper's network of 6 n + 2 layers: n blocks in each of three stages, shortcuts padded with zeros (type A)."""
+    net = Builder(f"resnet_{depth}", f"{SOURCE.rpartition(',')[0]}, section 4.2", {"data": ("N", 3, 32, 32)})
+    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
+    for stage, channels in enumerate((16, 32, 64), 1):
+        for number in range((depth - 2) // 6):
+            stride = 2 if stage > 1 and number == 0 else 1
+            x = _padded_block(net, x, channels, stride, f"layer{stage}.{number}")
+    net.softmax(net.linear(net.avg_pool(x, 8, 1, name="pool"), 10, name="fc"))
+    return net.trace(aliases=(f"resnet{depth}",))
+
+
+def resnet_56() -> Trace:
+    """For CIFAR-10: 9 blocks in each of three stages, shortcuts padded with zeros, normalised after the addition."""
+    net = Builder(
+        "resnet_56", f"{SOURCE} and section 4.2; variant of {DLBENCH}", {"data": ("N", 3, 32, 32)},
+        notes="batch normalisation after the addition and no ReLU after it",
+    )  # fmt: skip
+    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
+    for stage, channels in enumerate((16, 32, 64), 1):
+        for number in range(9):
+            stride = 2 if stage > 1 and number == 0 else 1
+            x = _cifar_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = net.avg_pool(x, 8, 1, name="pool")
+    net.softmax(net.linear(x, 10, name="fc"))
+    return net.trace()
+
+
+def resnet_56_cntk() -> Trace:
+    """What the CNTK script calls ResNet-56: 18 blocks in each stage, normalised before the addition, a ReLU after it."""
+    net = Builder(
+        "resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", {"data": ("N", 3, 32, 32)},
+        notes="18 blocks in each stage, which makes 110 layers",
+    )  # fmt: skip
+    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
+    for stage, channels in enumerate((16, 32, 64), 1):
+        for number in range(18):
+            stride = 2 if stage > 1 and number == 0 else 1
+            x = _projected_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = net.avg_pool(x, 8, 1, name="pool")
+    net.softmax(net.linear(x, 10, name="fc"))
+    return net.trace()
+
+
+def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions, normalised before the addition, a ReLU after it."""
+    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
+    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
+    return net.relu(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
+
+
+def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Every second pixel, with channels of zeros behind the others (type A)."""
+    if stride > 1:
+        x = net.avg_pool(x, 1, stride, name=f"{name}.downsample")
+    if net.channels(x) < width:
+        x = net.pad_channels(x, 0, width - net.channels(x), name=f"{name}.zeros")
+    return x
+
+
+def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions; where the width changes, the shortcut is a bare 1 x 1 convolution."""
+    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
+    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
+    if net.channels(x) != width:
+        x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
+    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
+
+
+def _cifar_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions, normalised after the addition."""
+    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
+    y = net.conv(y, width, 3, pad=1, bias=False, name=f"{name}.conv2")
+    return net.batch_norm(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.bn")

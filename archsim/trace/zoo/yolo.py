@@ -1,0 +1,91 @@
+"""YOLO: single-shot detectors for the 80 classes of COCO on 416 x 416 images, up to the maps of boxes and scores.
+
+What turns the maps into boxes (logistic functions, suppression of overlaps) takes no part in them.
+"""
+
+from __future__ import annotations
+
+from archsim.trace.kinds.activation import LeakyRelu
+from archsim.trace.kinds.shaping import Upsample
+from archsim.trace.trace import Trace
+from archsim.trace.zoo.builder import Builder
+
+V2 = "J. Redmon, A. Farhadi, YOLO9000: Better, Faster, Stronger, arXiv:1612.08242, table 6"
+V3 = "J. Redmon, A. Farhadi, YOLOv3: An Incremental Improvement, arXiv:1804.02767, table 1"
+DARKNET = "github.com/pjreddie/darknet"
+SIDE = 416
+BOX = 4 + 1 + 80  # coordinates, objectness, classes
+NOTES = "maps of boxes and scores; their decoding is left out"
+
+# channels of 3 x 3 and, between them, 1 x 1 convolutions; a pooling after each row but the last
+DARKNET_19: tuple[tuple[int, ...], ...] = (
+    (32,), (64,), (128, 64, 128), (256, 128, 256), (512, 256, 512, 256, 512), (1024, 512, 1024, 512, 1024),
+)  # fmt: skip
+TINY = (16, 32, 64, 128, 256, 512)
+DARKNET_53 = ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4))  # (channels, residual blocks)
+
+
+def yolo_v2() -> Trace:
+    """Darknet-19; the last map of 26 x 26 is folded to 13 x 13 and joined before the last convolutions."""
+    net = Builder("yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    x, fine = "data", ""
+    for stage, row in enumerate(DARKNET_19, 1):
+        for number, channels in enumerate(row, 1):
+            x = _conv(net, x, channels, 1 if number % 2 == 0 else 3, f"conv{stage}_{number}")
+        if stage < len(DARKNET_19):
+            fine, x = x, net.max_pool(x, 2, 2, name=f"pool{stage}")
+    x = _conv(net, _conv(net, x, 1024, 3, "head1"), 1024, 3, "head2")
+    folded = _folded(net, _conv(net, fine, 64, 1, "passthrough"), "passthrough")
+    x = _conv(net, net.concat(folded, x, name="concat"), 1024, 3, "head3")
+    net.conv(x, 5 * BOX, 1, name="boxes")
+    return net.trace(aliases=("yolov2",))
+
+
+def tiny_yolo_v2() -> Trace:
+    """Nine convolutions; the last pooling keeps the size."""
+    net = Builder("tiny_yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2-tiny.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    x = "data"
+    for number, channels in enumerate(TINY, 1):
+        x = _conv(net, x, channels, 3, f"conv{number}")
+        last = number == len(TINY)
+        x = net.max_pool(x, 2, 1 if last else 2, (0, 0, 1, 1) if last else 0, name=f"pool{number}")
+    x = _conv(net, _conv(net, x, 1024, 3, "conv7"), 512, 3, "conv8")
+    net.conv(x, 5 * BOX, 1, name="boxes")
+    return net.trace(aliases=("yolo_v2_tiny", "yolov2_tiny"))
+
+
+def yolo_v3() -> Trace:
+    """Darknet-53 and three maps of 13, 26 and 52 pixels, each of the finer ones joined with the coarser one enlarged."""
+    net = Builder("yolo_v3", f"{V3}; {DARKNET}, cfg/yolov3.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    x, levels = _conv(net, "data", 32, 3, "conv1"), []
+    for stage, (channels, count) in enumerate(DARKNET_53, 1):
+        x = _conv(net, x, channels, 3, f"stage{stage}.down", stride=2)
+        for number in range(1, count + 1):
+            at = f"stage{stage}.{number}"
+            y = _conv(net, _conv(net, x, channels // 2, 1, f"{at}.conv1"), channels, 3, f"{at}.conv2")
+            x = net.sum(x, y, name=f"{at}.add")
+        levels.append(x)
+    maps = []
+    for level, (channels, lateral) in enumerate(((512, ""), (256, levels[3]), (128, levels[2])), 1):
+        at = f"head{level}"
+        if lateral:
+            x = _conv(net, x, channels, 1, f"{at}.lateral")
+            *_, height, width = net.shape(lateral)
+            x = net.add(Upsample(), x, name=f"{at}.upsample", recorded=(0, 0, height, width))
+            x = net.concat(x, lateral, name=f"{at}.concat")
+        for number in range(1, 6):
+            x = _conv(net, x, channels if number % 2 else 2 * channels, 1 if number % 2 else 3, f"{at}.conv{number}")
+        maps.append(net.conv(_conv(net, x, 2 * channels, 3, f"{at}.conv6"), 3 * BOX, 1, name=f"{at}.boxes"))
+    return net.trace(aliases=("yolov3",), outputs=maps)
+
+
+def _conv(net: Builder, x: str, channels: int, kernel: int, name: str, stride: int = 1) -> str:
+    return net.activate(net.conv_bn(x, channels, kernel, stride, kernel // 2, name=name), LeakyRelu(), name=name)
+
+
+def _folded(net: Builder, x: str, name: str) -> str:
+    """Blocks of 2 x 2 pixels as four times the channels."""
+    _, channels, height, width = net.shape(x)
+    y = net.reshape(x, ("N", channels, height // 2, 2, width // 2, 2), name=f"{name}.blocks")
+    y = net.transpose(y, 0, 3, 5, 1, 2, 4, name=f"{name}.fold")
+    return net.reshape(y, ("N", 4 * channels, height // 2, width // 2), name=f"{name}.folded")
