@@ -62,7 +62,8 @@ class Run:
 
         What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
         """
-        energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
+        parts = self.cost.energy_j
+        energy = dict(zip(parts, spread(np.stack(list(parts.values())), self.lowered.plan_of), strict=True))
         if not self.overlaps:
             return {**energy, "base": energy["base"] + self.idle * self.timeline.wait_s}
         added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
@@ -211,7 +212,9 @@ def in_order(
 
 def spread(per_plan: Array, plan_of: Index) -> Array:
     """Values per plan as values per op, [D, N]; 0 for ops that launch nothing."""
-    return np.where(plan_of >= 0, per_plan[..., np.maximum(plan_of, 0)], 0.0)
+    values = per_plan[..., plan_of]  # that of the last plan where there is none
+    values[..., plan_of < 0] = 0.0
+    return values
 
 
 def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:

@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +19,7 @@ from pydantic import Field
 from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder, read_text
 from archsim.form import Form, Word, problems_of
+from archsim.same import Same
 
 SIZE_LIMIT = 1 << 20
 EXTRAPOLATED = "extrapolated"
@@ -151,7 +152,7 @@ class Calibration:
 
     def gather(self, names: tuple[str, ...]) -> NDArray[np.float64]:
         """The values of several constants, in order."""
-        return np.array([self[name] for name in names])
+        return _gathered(Same(self), names)
 
     def spread_of(self, kind: str, what: str, stack: str, modelled: bool = True) -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
@@ -193,6 +194,11 @@ class Calibration:
     def _at_priors(self, energy: bool) -> dict[str, Constant]:
         return {name: replace(c, value=c.prior, fitted=False) if name.startswith(ENERGY) == energy else c
                 for name, c in self.constants.items()}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _gathered(calibration: Same[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.array([calibration.it[name] for name in names])
 
 
 @cache
