@@ -62,8 +62,7 @@ class Run:
 
         What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
         """
-        parts = self.cost.energy_j
-        energy = dict(zip(parts, spread(np.stack(list(parts.values())), self.lowered.plan_of), strict=True))
+        energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
         if not self.overlaps:
             return {**energy, "base": energy["base"] + self.idle * self.timeline.wait_s}
         added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
