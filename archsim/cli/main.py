@@ -85,6 +85,8 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    if sys.argv[1:2] != ["measure"]:  # which times libraries that may share this one's threads
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start and stop threads that no command uses
     try:
         code = group.main(standalone_mode=False, prog_name="archsim")
         sys.stdout.flush()
