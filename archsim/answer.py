@@ -279,7 +279,8 @@ def _warnings(query: Query, result: Run) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
-    found += [f"{key} changes no output of this estimate" for key in unmoved(query)]
+    found += [f"{key} changes no output of this estimate" + (f": it is {value} already" if value else "")
+              for key, value in unmoved(query).items()]  # fmt: skip
     if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":

@@ -130,9 +130,10 @@ def _to_stdout(space: Space, queries: list[Query], workers: int, scheduler: str 
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
 
-    click.echo(csv_lines([tuple(column_names(space, queries[0].spec.kind))]), nl=False)
+    head: list[tuple[str, ...]] = [tuple(column_names(space, queries[0].spec.kind))]
     for chunk in _chunks(space, range(space.parts), workers, scheduler):
-        click.echo(csv_lines(rows(chunk, space)), nl=False)
+        click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head once something could be computed
+        head = []
 
 
 def _to_file(out: str, space: Space, queries: list[Query], workers: int, scheduler: str | None, resume: bool) -> None:

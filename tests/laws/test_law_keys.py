@@ -124,9 +124,14 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 
 def test_a_setting_that_changes_nothing_is_named() -> None:
     found = ask("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
-    assert unmoved(found) == ("sm.schedulers", "market.price")
+    assert unmoved(found) == {"sm.schedulers": "", "market.price": ""}
     warnings = archsim.estimate("alexnet", "gtx_1080", scales={"sm.schedulers": 2.0}).warnings
     assert "sm.schedulers changes no output of this estimate" in warnings
+
+
+def test_a_value_that_is_there_already_is_said_to_be() -> None:
+    warnings = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "20", "l2.size": "1 MiB"}).warnings
+    assert warnings == ("sm.count changes no output of this estimate: it is 20 already",)
 
 
 def test_factors_are_those_of_the_value_in_the_spec() -> None:
