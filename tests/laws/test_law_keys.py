@@ -134,6 +134,16 @@ def test_a_value_that_is_there_already_is_said_to_be() -> None:
     assert warnings == ("sm.count changes no output of this estimate: it is 20 already",)
 
 
+def test_a_machine_that_its_power_limit_would_slow_is_told_so() -> None:
+    twice = {"net": "vgg_16", "hw": "titan_x_maxwell", "batch": 64, "scales": {"sm.count": 2.0}}
+    (warning,) = archsim.estimate(**twice).warnings
+    free, limited = archsim.estimate(**twice), archsim.estimate(**twice, power_limit=250.0)
+    assert warning == ("at this clock kernels would draw more than 250 W; --power-limit 250W lowers it for them: "
+                       f"latency x {limited.latency_s / free.latency_s:.2f}")  # fmt: skip
+    assert limited.warnings == ()
+    assert archsim.estimate("vgg_16", "titan_x_maxwell", batch=64, scales={"memory.bandwidth": 0.5}).warnings == ()
+
+
 def test_factors_are_those_of_the_value_in_the_spec() -> None:
     scaled = archsim.estimate("alexnet", "gtx_1080", scales={"sm.count": 1.5, "memory.bandwidth": 0.5})
     written = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "30", "memory.bandwidth": "160 GB/s"})
