@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.cli.options import choices, names, setting_options
+from archsim.errors import InputError
 
 if TYPE_CHECKING:
 
@@ -161,7 +162,11 @@ def _to_file(out: str, space: Space, queries: list[Query], workers: int, schedul
             click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
             raise
         if kept != path:
-            export(store, path)
+            try:
+                export(store, path)
+            except InputError:
+                click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
+                raise
         text = summary(store)
     if kept != path:
         kept.unlink()

@@ -1,4 +1,4 @@
-"""The form of a stack file, checked by pydantic after the files it inherits from have been merged in."""
+"""The form of a stack file, which is checked after the files that it inherits from have been merged in."""
 
 from __future__ import annotations
 
