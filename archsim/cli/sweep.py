@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archsim.cli.idle import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.errors import InputError
 
@@ -58,7 +59,7 @@ def command(
         raise click.UsageError("--workers are processes of this machine, --scheduler is a cluster; choose one")
     space, queries = _space(net, hw, vary, links, sample, seed, given)
     _ask_about(space, queries, yes)
-    _tell_about(space, queries)
+    tell_idle(space, queries)
     if out is None:
         _to_stdout(space, queries, workers, scheduler)
     else:
@@ -104,14 +105,6 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {name}"
     return f"{seconds:.0f} s"
-
-
-def _tell_about(space: Space, queries: list[Query]) -> None:
-    from archsim.study.sweep import idle_knobs
-
-    for knob, where in idle_knobs(space, queries).items():
-        on = "" if len(where) == len(queries) else f" on {', '.join(dict.fromkeys(where))}"
-        click.echo(f"archsim: {knob} changes no output{on}", err=True)
 
 
 def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
