@@ -75,10 +75,15 @@ def _space(
     from archsim.study.link import link_of
     from archsim.study.space import Space
 
-    nets, hws = list(dict.fromkeys(names(net))), list(dict.fromkeys(names(hw)))
-    if not nets or not hws:
+    nets, called = list(dict.fromkeys(names(net))), names(hw)
+    if not nets or not called:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    kinds = {name: find_device(name, None).kind for name in hws}
+    specs = {name: find_device(name, None) for name in called}
+    first: dict[tuple[str, str], str] = {}
+    for name, spec in specs.items():
+        first.setdefault((spec.identity.id, spec.digest), name)  # an alias adds no machine
+    hws = list(first.values())
+    kinds = {name: specs[name].kind for name in hws}
     asked = choices(**given)
     threads = asked.pop("threads")
     axes = tuple([axis_of(text, kinds[hws[0]]) for text in vary])

@@ -96,6 +96,11 @@ def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
     assert "sm.count" not in found.err
 
 
+def test_a_device_that_is_named_twice_is_swept_once(cli: Cli) -> None:
+    found = cli("sweep", "--net", "alexnet,alexnet", "--hw", "gtx1080,tesla_k40,gtx_1080", "--vary", "sm.count=8")
+    assert [row["hardware"] for row in csv.DictReader(io.StringIO(found.out))] == ["gtx_1080", "tesla_k40"]
+
+
 def test_linked_keys_move_together(cli: Cli) -> None:
     found = cli(*BASE, "--vary", "sm.count=20,40", "--link", "l2.bandwidth=sm.count", "--link", "power.tdp=sm.count^0.5")
     rows = list(csv.DictReader(io.StringIO(found.out)))
