@@ -22,6 +22,7 @@ from archsim.schedule.observer import Observer
 from archsim.unmoved import unmoved
 
 SCHEMA = "archsim-estimate/1"
+NOTABLE = 0.01  # of the latency; a board that would lose less to its power limit is not spoken of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +280,9 @@ def _warnings(query: Query, result: Run) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
-    found += [f"{key} changes no output of this estimate" for key in unmoved(query)]
+    found += [f"{key} changes no output of this estimate" + (f": it is {value} already" if value else "")
+              for key, value in unmoved(query).items()]  # fmt: skip
+    found += _throttled(query, result)
     if class_of(query)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     if query.fidelity.name == "roofline":
@@ -288,6 +291,19 @@ def _warnings(query: Query, result: Run) -> tuple[str, ...]:
     if clock > 1.25 * float(device.clock.boost):
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
     return tuple(found)
+
+
+def _throttled(query: Query, result: Run) -> list[str]:
+    """What a changed machine would lose to its own power limit, where the clock that it runs at here is no longer kept."""
+    changed = any(query.asked.get(name) for name in ("settings", "scales", "clock"))
+    if not changed or query.limit is not None or not query.fidelity.overheads:
+        return []
+    tdp = float(np.ravel(query.spec.device.power.tdp)[0])
+    slower = float(run(replace(query, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
+    if slower < 1.0 + NOTABLE:
+        return []
+    more = f"at this clock kernels would draw more than {tdp:g} W"
+    return [f"{more}; --power-limit {tdp:g}W lowers it for them: latency x {slower:.2f}"]
 
 
 def _references(query: Query) -> tuple[Reference, ...]:

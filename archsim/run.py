@@ -212,7 +212,9 @@ def in_order(
 
 def spread(per_plan: Array, plan_of: Index) -> Array:
     """Values per plan as values per op, [D, N]; 0 for ops that launch nothing."""
-    return np.where(plan_of >= 0, per_plan[..., np.maximum(plan_of, 0)], 0.0)
+    values = per_plan[..., plan_of]  # that of the last plan where there is none
+    values[..., plan_of < 0] = 0.0
+    return values
 
 
 def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:

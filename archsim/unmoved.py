@@ -8,22 +8,28 @@ from archsim.query import Query, find_device, with_spec
 from archsim.run import run
 
 
-def unmoved(query: Query) -> tuple[str, ...]:
-    """The spec keys that were set or scaled without any effect on time, energy, traffic or memory of the query."""
+def unmoved(query: Query) -> dict[str, str]:
+    """The spec keys that were set or scaled without any effect on time, energy, traffic or memory of the query.
+
+    Beside a key stands the value that it has without being set, where it was set to that; nothing for a key that the models do
+    not ask for here.
+    """
     settings, scales = (query.asked.get(name) or {} for name in ("settings", "scales"))
     keys = tuple(dict.fromkeys((*settings, *scales)))
     if not keys:
-        return ()
-    here = _outcome(query)
-    found = []
+        return {}
+    here, before = _outcome(query), find_device(query.asked["hw"], None).entries
+    found: dict[str, str] = {}
     for key in keys:
         others = ({name: value for name, value in given.items() if name != key} for given in (settings, scales))
         try:
             same = _outcome(with_spec(query, find_device(query.asked["hw"], *others))) == here
         except ArchsimError:  # without it there is no machine, so it matters
             same = False
-        found += [key] if same else []
-    return tuple(found)
+        if same:
+            as_it_was = key in before and before[key].value == query.spec.entries[key].value
+            found[key] = before[key].written if as_it_was else ""
+    return found
 
 
 def _outcome(query: Query) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_unmoved
 from archsim.cli.options import choices, names, setting_options_of_batches
 
 COLUMNS = (
@@ -144,6 +145,7 @@ def _many_batches(
     from archsim.study.batches import curve
     from archsim.study.offload import crossings
 
+    tell_unmoved([field.query(name, batch) for name in field.devices for batch in batches], beyond="link." if copies else "")
     with Progress() as tell:
         points = []
         for name in field.devices:

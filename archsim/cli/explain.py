@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_unmoved
 from archsim.cli.options import choices, setting_options
 
 
@@ -36,6 +37,7 @@ def command(
     if phase is not None and layer is None:
         raise click.UsageError("--phase belongs to a layer; name it with --layer")
     query = ask(net, hw, **choices(**given))
+    tell_unmoved([query])
     if layer is None:
         rows = slowest(query)
         click.echo(slowest_json(rows) if as_json else slowest_text(rows, query.network, query.spec.identity.id))

@@ -81,8 +81,9 @@ def choices(**given: Any) -> dict[str, Any]:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
-    given["settings"] = dict(_pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings)
-    given["scales"] = {key: _factor(key, value) for key, value in (_pair(text, "--scale", "sm.count=2") for text in scales)}
+    given["settings"] = _once([_pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
+    factors = _once([_pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
+    given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
     if calibration is not None:
         from archsim.cost.constants import load
 
@@ -129,6 +130,16 @@ def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     if not separator or not key.strip() or not value.strip():
         raise click.BadParameter(f"{text!r} is not KEY=VALUE, like {example}", param_hint=option)
     return key.strip(), value.strip()
+
+
+def _once(found: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
+    """The pairs as a table, unless a key stands there twice."""
+    table = dict(found)
+    if len(table) < len(found):
+        keys = [key for key, _ in found]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise click.BadParameter(f"{twice} stands there twice", param_hint=option)
+    return table
 
 
 def _factor(key: str, text: str) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_idle, tell_unmoved
 from archsim.cli.options import choices, names, setting_options
 
 
@@ -70,6 +71,7 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool
     from archsim.study.target import ways
 
     query, goal = ask(net, hw, **arguments), target_of(target)
+    tell_unmoved([query])
     found = ways(query, goal, [text.partition("=")[0].strip() for text in vary])
     base = Evaluator(query).one()
     if goal.name not in base:
@@ -110,6 +112,10 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     wish = Wish(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
                 front=tuple(better(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
     wish = with_front(wish, space.knobs, Evaluator(query).silicon)
+    if o["trials"]:
+        tell_unmoved([query])
+    else:
+        tell_idle(space, [query])
     with Progress() as tell:
         found = search(query, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_unmoved
 from archsim.cli.options import choices, names, setting_options
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -46,6 +47,7 @@ def command(
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
     query = ask(net, hw, **choices(**given))
+    tell_unmoved([query])
     found = sensitivity(query, wanted, step, span)
     if html is not None:
         from archsim.files import write_text

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_unmoved
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.schedule.serving import Batching
 
@@ -58,6 +59,7 @@ def command(
     seen = Recording()
     with Progress() as tell:
         query = ask(net, hw, **choices(**given))
+        tell_unmoved([query], beyond="link.")  # which inputs cross
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(query, load, batching_of(batching), devices, watchers, tell)
     if html is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from archsim.cli.idle import tell_unmoved
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
 
 HOST = "deepbench_8gpu"
@@ -63,6 +64,7 @@ def command(
     seen = Recording()
     with Progress() as tell:
         query = ask(net, hw, batch=batch, task="training_step", **choices(**words))
+        tell_unmoved([query], beyond="link.")  # which inputs and gradients cross
         answer = simulate_training(
             query, find(host), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archsim.cli.idle import tell_idle
 from archsim.cli.options import choices, names, setting_options
+from archsim.errors import InputError
 
 if TYPE_CHECKING:
 
@@ -57,7 +59,7 @@ def command(
         raise click.UsageError("--workers are processes of this machine, --scheduler is a cluster; choose one")
     space, queries = _space(net, hw, vary, links, sample, seed, given)
     _ask_about(space, queries, yes)
-    _tell_about(space, queries)
+    tell_idle(space, queries)
     if out is None:
         _to_stdout(space, queries, workers, scheduler)
     else:
@@ -73,10 +75,15 @@ def _space(
     from archsim.study.link import link_of
     from archsim.study.space import Space
 
-    nets, hws = list(dict.fromkeys(names(net))), list(dict.fromkeys(names(hw)))
-    if not nets or not hws:
+    nets, called = list(dict.fromkeys(names(net))), names(hw)
+    if not nets or not called:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    kinds = {name: find_device(name, None).kind for name in hws}
+    specs = {name: find_device(name, None) for name in called}
+    first: dict[tuple[str, str], str] = {}
+    for name, spec in specs.items():
+        first.setdefault((spec.identity.id, spec.digest), name)  # an alias adds no machine
+    hws = list(first.values())
+    kinds = {name: specs[name].kind for name in hws}
     asked = choices(**given)
     threads = asked.pop("threads")
     axes = tuple([axis_of(text, kinds[hws[0]]) for text in vary])
@@ -105,14 +112,6 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _tell_about(space: Space, queries: list[Query]) -> None:
-    from archsim.study.sweep import idle_knobs
-
-    for knob, where in idle_knobs(space, queries).items():
-        on = "" if len(where) == len(queries) else f" on {', '.join(dict.fromkeys(where))}"
-        click.echo(f"archsim: {knob} changes no output{on}", err=True)
-
-
 def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
     from archsim.study import crew
     from archsim.study.heap import keep_freed_memory
@@ -130,9 +129,10 @@ def _to_stdout(space: Space, queries: list[Query], workers: int, scheduler: str 
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
 
-    click.echo(csv_lines([tuple(column_names(space, queries[0].spec.kind))]), nl=False)
+    head: list[tuple[str, ...]] = [tuple(column_names(space, queries[0].spec.kind))]
     for chunk in _chunks(space, range(space.parts), workers, scheduler):
-        click.echo(csv_lines(rows(chunk, space)), nl=False)
+        click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head once something could be computed
+        head = []
 
 
 def _to_file(out: str, space: Space, queries: list[Query], workers: int, scheduler: str | None, resume: bool) -> None:
@@ -160,7 +160,11 @@ def _to_file(out: str, space: Space, queries: list[Query], workers: int, schedul
             click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
             raise
         if kept != path:
-            export(store, path)
+            try:
+                export(store, path)
+            except InputError:
+                click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
+                raise
         text = summary(store)
     if kept != path:
         kept.unlink()

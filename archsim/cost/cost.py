@@ -36,19 +36,18 @@ class Cost:
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
     terms: Mapping[str, Array] = field(default_factory=dict)
 
-
     def at(self, columns: Index) -> Cost:
-        """The costs of some of the V variants."""
+        """The costs of some of the V variants, without `terms`."""
+        width = self.busy_s.shape[-1]
 
         def some(values: Array) -> Array:
-            return values[..., columns] if np.shape(values)[-1:] == width else values
+            return values[..., columns] if values.ndim and values.shape[-1] == width else values
 
-        width = np.shape(self.busy_s)[-1:]
-        bounds, work, terms = ({name: some(values) for name, values in table.items()}
-                               for table in (self.bounds, self.work, self.terms))  # fmt: skip
         return Cost(
-            bounds=bounds, work=work, terms=terms, busy_s=some(self.busy_s), overhead_s=some(self.overhead_s),
-            dram_bytes=some(self.dram_bytes), cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)),
+            bounds={name: some(values) for name, values in self.bounds.items()},
+            work={name: some(values) for name, values in self.work.items()},
+            busy_s=some(self.busy_s), overhead_s=some(self.overhead_s), dram_bytes=some(self.dram_bytes),
+            cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)),
         )  # fmt: skip
 
 
@@ -107,13 +106,25 @@ class Choice:
         taken[self.option] = True
         among = np.flatnonzero(taken[nest.option_of])
         kernel = self.kernels.kernel_of[among]
-        start = np.flatnonzero(np.concatenate(([True], kernel[1:] != kernel[:-1])))
+        start = first_of_each(kernel)
         lengths = nest.variants[kernel[start]]
         fastest = _first(self.time_s[:, among], self.kernel_time_s[:, kernel[start]], start, lengths)
         runs = np.arange(among.size) == np.repeat(fastest, lengths, axis=-1)
         runs &= self.option[:, nest.plan_of[among]] == nest.option_of[among]
         ever = runs.any(axis=0)
         return among[ever], runs[:, ever]
+
+
+def first_of_each(groups: Index) -> Index:
+    """Where each group of equal neighbours begins.
+
+    >>> import numpy as np
+    >>> first_of_each(np.array([3, 3, 5, 6, 6])).tolist()
+    [0, 2, 3]
+    """
+    begins = np.ones(groups.size, dtype=bool)
+    np.not_equal(groups[1:], groups[:-1], out=begins[1:])
+    return begins.nonzero()[0]
 
 
 def choose(cost: Cost, kernels: Kernels) -> Choice:

@@ -105,6 +105,8 @@ def softmax_work(kernels: Kernels, device: Gpu, depth_k: Array, rate: Array) -> 
     subtract, compare, add, convert (Dao 2023, section 3.1). They come after the products, or beside those of another group
     of warps: then the smooth maximum of the two remains (Shah et al. 2024, FlashAttention-3, section 3.1).
     """
+    if not kernels.exps.any():
+        return np.zeros_like(rate)
     scores = kernels.tile_m * depth_k * kernels.exps
     softmax = scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate
     products = kernels.tile_m * kernels.tile_n * kernels.work * depth_k

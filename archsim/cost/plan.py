@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.cost.cost import Array, Choice, Cost, choose
+from archsim.cost.cost import Array, Choice, Cost, choose, first_of_each
 from archsim.lower.kernel import Index, Kernels
 
 
@@ -92,15 +92,27 @@ class ChosenCost:
         return self.variants.at(self.choice.ran[0])
 
     @cached_property
+    def _repeat(self) -> Array:
+        """Launches of the variants that run, [D, U]."""
+        columns, runs = self.choice.ran
+        return np.broadcast_to(self.kernels.repeat[columns], runs.shape)
+
+    @cached_property
+    def _runs(self) -> NDArray[np.bool_] | bool:
+        """On which devices each of them runs, [D, U]; True where all run on all."""
+        runs = self.choice.ran[1]
+        return True if runs.all() else runs
+
+    @cached_property
     def _first(self) -> Index:
         """Where each plan begins among the variants that run."""
-        plans = self.kernels.nest.plan_of[self.choice.ran[0]]
-        return np.searchsorted(plans, np.arange(len(self.kernels.plan_start)))
+        return first_of_each(self.kernels.nest.plan_of[self.choice.ran[0]])
 
     def _summed(self, each: Array, where: NDArray[np.bool_] | bool = True) -> Array:
         """Values of one launch of the variants that run, [D, U], summed over all launches of each plan."""
-        columns, runs = self.choice.ran
-        return np.asarray(np.add.reduceat(np.where(runs & where, each * self.kernels.repeat[columns], 0.0), self._first, axis=-1))
+        runs = self._runs & where
+        all_launches = each * self._repeat
+        return np.add.reduceat(all_launches if runs is True else np.where(runs, all_launches, 0.0), self._first, axis=-1)
 
     @cached_property
     def bound_s(self) -> Mapping[str, Array]:

@@ -40,7 +40,7 @@ def node_energy(device: Device, constants: Calibration) -> Array:
     """
     nodes, values = _nodes(Same(constants))
     at = np.log(np.asarray(device.chip.node, dtype=float))
-    right = np.clip(np.searchsorted(nodes, at), 1, nodes.size - 1)
+    right = np.minimum(np.maximum(nodes.searchsorted(at), 1), nodes.size - 1)
     slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from archsim.cost.cost import Array
@@ -9,8 +11,10 @@ from archsim.lower.kernel import Index, Kernels
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
+SHAPES = 128  # networks whose tiles are remembered: what no device changes is worked out once for all of them
 
 
+@lru_cache(maxsize=SHAPES)
 def grid(kernels: Kernels) -> tuple[Array, Array, Array]:
     """Tiles along m and n, and CTAs of one launch, [V]. A stream has one CTA for each `threads` items."""
     across_m, across_n = np.ceil(kernels.m / kernels.tile_m), np.ceil(kernels.n / kernels.tile_n)
@@ -19,6 +23,7 @@ def grid(kernels: Kernels) -> tuple[Array, Array, Array]:
     return across_m, across_n, np.where(kernels.matrix > 0, tiled, streamed)
 
 
+@lru_cache(maxsize=SHAPES)
 def depth(kernels: Kernels) -> Array:
     """Steps of the inner loop of one CTA, padded to whole steps of its tile, in units of k, [V]."""
     return np.asarray(np.ceil(kernels.k / kernels.split / kernels.tile_k) * kernels.tile_k)
@@ -45,6 +50,7 @@ def pages(kernels: Kernels, depth_k: Array) -> Array:
     return np.asarray(depth_k / kernels.tile_k * rows * kernels.row_bytes / PAGE)
 
 
+@lru_cache(maxsize=SHAPES)
 def partial_bytes(kernels: Kernels) -> Array:
     """Bytes of the partial results of a product whose inner dimension is split, [V]: written once, read once."""
     return np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
+PIPES = {  # the rates of a GPU at which operands of a precision can be multiplied
+    "fp64": ("fp64",),
+    "fp32": ("fp32",),
+    "tf32": ("tensor_tf32",),
+    "fp16": ("tensor_fp16", "fp16", "fp32"),
+    "half": ("tensor_fp16", "fp16"),
+    "bf16": ("tensor_bf16", "fp32"),
+    "fp8": ("tensor_fp8",),
+    "int8": ("tensor_int8", "int8"),
+    "dp4a": ("int8",),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
@@ -78,19 +90,9 @@ class Gpu:
         `half` is fp16 that must be multiplied as such, however slow, `dp4a` int8 outside tensor cores. Raises Unsupported for
         half, fp8, int8 and dp4a where no unit takes them.
         """
-        candidates = {
-            "fp64": (self.rate.fp64,),
-            "fp32": (self.rate.fp32,),
-            "tf32": (self.rate.tensor_tf32,),
-            "fp16": (self.rate.tensor_fp16, self.rate.fp16, self.rate.fp32),
-            "half": (self.rate.tensor_fp16, self.rate.fp16),
-            "bf16": (self.rate.tensor_bf16, self.rate.fp32),
-            "fp8": (self.rate.tensor_fp8,),
-            "int8": (self.rate.tensor_int8, self.rate.int8),
-            "dp4a": (self.rate.int8,),
-        }.get(precision)
-        if candidates is None:
+        if precision not in PIPES:
             raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
+        candidates = [getattr(self.rate, name) for name in PIPES[precision]]
         return _fastest([rate for rate in candidates if rate is not None], self.identity.id, precision)
 
     def has_tensor(self, precision: str) -> bool:

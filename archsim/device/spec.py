@@ -68,8 +68,9 @@ class Spec:
     def device(self) -> Device:
         """The device as the models see it."""
         parts: dict[str, dict[str, Any]] = {}
+        places = _places(self.kind)
         for key, entry in self.entries.items():
-            part, _, name = key.partition(".")
+            part, name = places[key]
             parts.setdefault(part, {})[name] = entry.value
         classes = PARTS[self.kind]
         return CLASSES[self.kind](identity=self.identity, **{part: classes[part](**values) for part, values in parts.items()})
@@ -107,7 +108,7 @@ class Spec:
                 changed[key] = entry
         if problems:
             raise InputError("--scale", problems)
-        problems = _missing(self.kind, changed) or _relations(self.kind, changed)
+        problems = self._incomplete(changed) or _relations(self.kind, changed)
         if problems:
             raise InputError("--scale" if scales and not settings else "--set", problems)
         return replace(self, entries=changed)
@@ -122,10 +123,14 @@ class Spec:
             if unit_of(self.kind, key).unit == TEXT:
                 raise InputError(self.identity.id, f"{key}: is a word, not a number")
             changed[key] = Entry(key=key, value=value, written="varied", source="set by the user", kind="set")
-        problems = _missing(self.kind, changed)
+        problems = self._incomplete(changed)
         if problems:
             raise InputError(self.identity.id, problems)
         return replace(self, entries=changed)
+
+    def _incomplete(self, changed: Mapping[str, Entry]) -> list[str]:
+        """What a new key lacks beside it; other values of the keys that this spec has leave nothing to be missed."""
+        return _missing(self.kind, changed) if len(changed) > len(self.entries) else []
 
 
 @cache
@@ -134,6 +139,12 @@ def keys(kind: str) -> tuple[tuple[str, Unit, bool], ...]:
     return tuple([(key, replace(unit, informational=True) if key in SHOWN_ONLY else unit, required)
                   for part, cls in PARTS[kind].items() for name, (unit, required) in declared(cls).items()
                   for key in [f"{part}.{name}"]])  # fmt: skip
+
+
+@cache
+def _places(kind: str) -> dict[str, tuple[str, str]]:
+    """The table and the name in it of every key."""
+    return {key: (part, name) for key, _, _ in keys(kind) for part, _, name in [key.partition(".")]}
 
 
 @cache

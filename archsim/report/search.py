@@ -179,8 +179,11 @@ def target_text(query: Query, target: Condition, found: Sequence[Way], base: Map
     rows = [(_knobs(way), *_way(query, target, way)) for way in found]
     names = [name for name in ("latency_s", "power_w", "energy_j", "area_mm2") if name in base and name != target.name]
     head = ("change", "times", "to", OUTPUTS[target.name][0], *(OUTPUTS[name][0] for name in names))
-    body = [(*row, *(output_text(n, way.values[n]) if way.factor else "" for n in names))
+    body = [(*row, *(output_text(n, way.values[n]) if way.factor else "" for n in names), _limit(way))
             for row, way in zip(rows, found, strict=True)]  # fmt: skip
+    head = (*head, "then limited by")
+    if not any(way.limits for way in found):
+        head, body = head[:-1], [row[:-1] for row in body]
     note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
     return (
         f"{heading(query)}\n\ntarget      {target.written}; the device as it is has {output_text(target.name, now)}\n\n"
@@ -188,7 +191,17 @@ def target_text(query: Query, target: Condition, found: Sequence[Way], base: Map
     )  # fmt: skip
 
 
+def _limit(way: Way) -> str:
+    """What most of the latency goes to where a way ends without meeting its target."""
+    if not way.limits:
+        return ""
+    largest = max(way.limits, key=lambda name: way.limits[name])
+    return f"{largest} {100 * way.limits[largest]:.0f} %"
+
+
 def _knobs(way: Way) -> str:
+    if len(way.knobs) > 2 and way.knobs[-1] == "batch":
+        return "all of it and batch"
     return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all of the machine"
 
 
@@ -208,5 +221,6 @@ def target_json(query: Query, target: Condition, found: Sequence[Way], base: Map
         "schema": "archsim-target/1", "network": query.network, "hardware": query.spec.identity.id, "output": target.name,
         "limit": target.limit, "base": _plain(base),
         "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": w.reached,
-                  "outputs": _plain(w.values) if w.factor else None} for w in found],
+                  "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}
+                 for w in found],
     }, indent=2, allow_nan=False)  # fmt: skip

@@ -150,6 +150,8 @@ def _span(e: Elasticity, name: str) -> Span:
 
 
 def sensitivity_table(found: Sequence[Elasticity], output: str, most: int) -> str:
-    """The first rows as a plain table, for documents."""
-    rows = [(e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS)) for e in ranked(found, output)[:most]]
-    return table(("key", "value", *(TITLES[name] for name in OUTPUTS)), rows)
+    """The first rows as a plain table, for documents; beside a row that its two sides differ much."""
+    shown = ranked(found, output)[:most]
+    rows = [(e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS)) for e in shown]
+    head, rule, *lines = table(("key", "value", *(TITLES[name] for name in OUTPUTS)), rows).splitlines()
+    return "\n".join([head, rule, *(f"{line}  {e.jump}".rstrip() for line, e in zip(lines, shown, strict=True))])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.answer import OpEstimate, answer
+from archsim.form import with_values
 from archsim.quantity import show
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
@@ -51,7 +52,7 @@ def before_after(part: PartForm) -> Section:
     """Totals before and after a change, what changed its limit, and a table of all ops."""
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
-    other = part.model_copy(update={"hw": [str(target)]}) if target else part
+    other = with_values(part, hw=[str(target)]) if target else part
     changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in part.to.items() if k != "hw"}}
     before, after = queries(part), queries(other, **changed)
     made = section(part, [*before, *after])
@@ -83,8 +84,7 @@ def over_batches(part: PartForm) -> Section:
     """Time per sample against batch for each device and precision: a picture, the best batch of each, and curvatures."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
-    made, rows = section(part, []), list[list[Any]]()
-    made.body[0] = f"{', '.join(part.net)} on {', '.join(part.hw)}: {part.task}, {', '.join(part.precisions)}."
+    made, rows = section(with_values(part, precision=", ".join(part.precisions)), [], ["batch"]), list[list[Any]]()
     for net in part.net:
         curves = [(precision, _curve(part, made, net, hw, precision, sizes)) for hw in part.hw for precision in part.precisions]
         series = [
@@ -112,7 +112,7 @@ def over_batches(part: PartForm) -> Section:
 
 
 def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> Curve:
-    one = part.model_copy(update={"net": [net], "hw": [hw]})
+    one = with_values(part, net=[net], hw=[hw])
     asked = [queries(one, precision=precision, batch=batch)[0] for batch in sizes]
     made.queries.append(asked[0])
     return curve([contender(query, copies=False, references=False) for query in asked])

@@ -40,11 +40,12 @@ def grid(part: PartForm) -> Section:
     """All values of some knobs: a picture for each network and device, what doubling each knob does, and a table."""
     assert isinstance(part, GridForm)
     asked = queries(part)
-    found, output = section(part, asked), output_of(part.y)
+    output = output_of(part.y)
     if output not in GRID_OUTPUTS:
         raise ArchsimError(f"y: {part.y} is no output of a grid; one of {', '.join(GRID_OUTPUTS)}")
     kind = asked[0].spec.kind
     axes = tuple(axis_of(text, kind) for text in part.vary)
+    found = section(part, asked, [axis.knob for axis in axes])
     for named in filter(None, (part.x, part.lines)):
         if named not in [axis.knob for axis in axes]:
             raise ArchsimError(f"{named}: is drawn and not varied")
@@ -108,9 +109,9 @@ def searched(part: PartForm) -> Section:
     """The best of a space beside the device as it is, and the front."""
     assert isinstance(part, SearchForm)
     asked = queries(part)
-    made, rows = section(part, asked), []
     kind = asked[0].spec.kind
     axes = tuple(axis_of(text, kind) for text in part.vary)
+    made, rows = section(part, asked, [axis.knob for axis in axes]), []
     limited = tuple(conditions(part.where, {})) if part.where else ()
     aims = tuple(objectives(part.minimise, part.maximise))
     if not aims:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,11 @@ def queries(part: PartForm, **more: Any) -> list[Query]:
     return [ask(net, hw, **given) for net in part.net for hw in part.hw]
 
 
-def section(part: PartForm, queries: list[Query]) -> Section:
-    """A section that says what was asked."""
-    asked = f"{', '.join(part.net)} on {', '.join(part.hw)}: {part.task}, batch {part.batch}, {part.precision}"
+def section(part: PartForm, queries: list[Query], varied: Collection[str] = ()) -> Section:
+    """A section that says what was asked, but for the knobs that are `varied` in it."""
+    fixed = {"task": part.task, "batch": f"batch {part.batch}", "precision": part.precision}
+    said = ", ".join([text for knob, text in fixed.items() if knob not in varied])
+    asked = f"{', '.join(part.net)} on {', '.join(part.hw)}" + (f": {said}" if said else "")
     changed = [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
     body = [asked + "".join(f", {text}" for text in changed) + "."]
     body += ["", part.note.strip()] if part.note.strip() else []

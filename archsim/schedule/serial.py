@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archsim.schedule.timeline import Array, Timeline
+from archsim.schedule.timeline import Array, Timeline, steps
 
 
 def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -> Timeline:
@@ -15,13 +15,13 @@ def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -
     [D, N], `host_s` and `stall_s` are [N] or [D, N]. During `stall_s` the host works on an op that it begins only when
     the device has ended the one before, so that it adds to g_i.
     """
-    issued = np.cumsum(np.broadcast_to(host_s, device_s.shape), axis=-1)
+    issued = np.cumsum(host_s, axis=-1)
     spent = device_s + stall_s
     worked = np.cumsum(spent, axis=-1)
     lead = np.maximum.accumulate(issued - (worked - spent), axis=-1)
     end = worked + lead
     start = end - device_s
-    wait = np.maximum(0.0, np.diff(end, axis=-1, prepend=0.0) - device_s)
+    wait = np.maximum(0.0, steps(end) - device_s)
     return Timeline(start_s=start, end_s=end, wait_s=wait)
 
 

@@ -32,10 +32,21 @@ class Timeline:
 
         Where ops run side by side, one that ends in the shadow of others adds little; the sum is the latency all the same.
         """
-        added = np.diff(self.end_s, axis=-1, prepend=0.0)
+        added = steps(self.end_s)
         if (added >= 0).all():
             return added
         order = np.argsort(self.end_s, axis=-1, kind="stable")
         sorted_ends = np.take_along_axis(self.end_s, order, axis=-1)
-        np.put_along_axis(added, order, np.diff(sorted_ends, axis=-1, prepend=0.0), axis=-1)
+        np.put_along_axis(added, order, steps(sorted_ends), axis=-1)
         return added
+
+
+def steps(ends: Array) -> Array:
+    """How much later each column of `ends` is than the one before it, the first than 0, [D, N].
+
+    >>> steps(np.array([[2.0, 3.0, 7.0]])).tolist()
+    [[2.0, 1.0, 4.0]]
+    """
+    found = ends.copy(order="K")
+    found[..., 1:] -= ends[..., :-1]
+    return found

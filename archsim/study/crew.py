@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.errors import ArchsimError, MissingExtra
 from archsim.study.heap import keep_freed_memory
-from archsim.study.space import Space
+from archsim.study.space import Space, digest
 from archsim.study.sweep import Chunk, compute
 
 if TYPE_CHECKING:
@@ -134,13 +134,18 @@ def _work(pipe: Connection, space: Space) -> None:
 def over_cluster(space: Space, numbers: Iterable[int], address: str) -> Iterator[Chunk]:
     """The parts in order, computed by the workers of a dask scheduler. Dask gives the parts of a dead worker to another one.
 
-    Raises MissingExtra without the extra `cluster`, ArchsimError where no scheduler answers or no worker is there.
+    Raises MissingExtra without the extra `cluster`, ArchsimError where no scheduler answers, no worker is there, or one has
+    another archsim, other data or other constants, whose rows would be others.
     """
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
     except ImportError:
         raise MissingExtra("a dask scheduler", "cluster") from None
     try:
+        scheme, place = parse_address(address)
+        if scheme in ("tcp", "tls"):
+            parse_host_port(place)  # a client that never was complains when it is cleared away
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ArchsimError(f"--scheduler {address}: no dask scheduler answers there ({error})") from None
@@ -148,6 +153,7 @@ def over_cluster(space: Space, numbers: Iterable[int], address: str) -> Iterator
         threads = sum(client.nthreads().values())
         if not threads:
             raise ArchsimError(f"--scheduler {address}: the scheduler has no workers; start some with `dask worker {address}`")
+        _check_alike(client, space, address)
         waiting = iter(numbers)
         under_way: list[Any] = []
         shared = client.scatter(space, broadcast=True)
@@ -160,3 +166,20 @@ def over_cluster(space: Space, numbers: Iterable[int], address: str) -> Iterator
                 yield under_way.pop(0).result()
         finally:
             client.cancel(under_way)
+
+
+def _check_alike(client: Any, space: Space, address: str) -> None:
+    """ArchsimError unless every worker would compute what this process would."""
+    try:
+        found = client.run(_identity, space)
+    except Exception as error:  # whatever a worker's own installation says
+        raise ArchsimError(f"--scheduler {address}: its workers cannot compute this sweep ({error})") from None
+    others = [worker for worker, identity in found.items() if identity != _identity(space)]
+    if others:
+        raise ArchsimError(f"--scheduler {address}: worker {others[0]} has another archsim, other data or other constants than "
+                           "this machine; its rows would be others")  # fmt: skip
+
+
+def _identity(space: Space) -> str:
+    """A hash of all that decides the rows of a space where this is called."""
+    return digest(space.record(space.checked()))

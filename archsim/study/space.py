@@ -24,6 +24,7 @@ from archsim.study.link import Link
 from archsim.study.sample import MOST, shares
 
 CHUNK = 4096  # points that are computed and stored together
+USUAL = {"batch": 1, "precision": "fp32", "task": "inference"}  # what `ask` takes where nobody says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,8 @@ class Space:
 def _check_shape(space: Space) -> None:
     knobs = list(space.knobs)
     fixed = {knob for knob in ("clock", "power_limit", "threads", "seq_len", "stack") if space.asked.get(knob) is not None}
+    fixed |= {"clock"} if space.asked.get("power_mode") is not None else set()
+    fixed |= {knob for knob, usual in USUAL.items() if space.asked.get(knob, usual) != usual}
     fixed |= {*(space.asked.get("settings") or {}), *(space.asked.get("scales") or {})}
     for knob in knobs:
         if knobs.count(knob) > 1:
@@ -160,6 +163,8 @@ def _check_shape(space: Space) -> None:
             raise BadAxis(f"{knob}: name several with --{knob}, separated by commas")
         if knob in fixed:
             raise BadAxis(f"{knob}: is set and varied; choose one")
+    if space.sample and not space.axes:
+        raise BadAxis("a sample of nothing: name what varies, like --vary memory.bandwidth=100GB/s:1TB/s:log")
     open_ended = [axis.knob for axis in space.axes if not axis.values]
     if open_ended and not space.sample:
         raise BadAxis(f"{open_ended[0]}: a range without steps belongs to --sample; "

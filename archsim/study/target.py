@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from archsim.answer import answer
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
+from archsim.errors import ArchsimError
 from archsim.query import Query
-from archsim.study.knob import meaning
+from archsim.study.grid import chosen, varied
+from archsim.study.knob import CHOICES, meaning
 from archsim.study.link import at_base
 from archsim.study.objective import Condition
 from archsim.study.search import Evaluator
@@ -29,29 +32,36 @@ SMALLER = ("launch.latency", "memory.latency")  # less of it is better
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """One way to a target: `knobs` as a factor of the base; `factor` None where none up to `FARTHEST` meets it, and then
-    `reached` is the nearest that the output comes. `values` are the outputs there."""
+    `reached` is the nearest that the output comes, and `limits` the shares of the latency there by what limits it. `values` are
+    the outputs there."""
 
     knobs: tuple[str, ...]
     factor: float | None
     settings: Mapping[str, float]
     reached: float
     values: Mapping[str, float]
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 def ways(query: Query, target: Condition, knobs: Sequence[str] = ()) -> list[Way]:
-    """The least factor of each knob that meets the target, alone and, last, of all hardware knobs together.
+    """The least factor of each knob that meets the target, alone and then of all hardware knobs together; last of these and the
+    batch, where neither is enough for an output that more is better of.
 
     Raises UnknownName for a knob that the device does not have.
     """
     usual = [group for group in KNOBS[query.spec.kind] if not np.isnan(at_base(query, group[0]))]
-    chosen = [(knob,) for knob in knobs] or usual
-    for group in chosen:
+    groups = [(knob,) for knob in knobs] or usual
+    for group in groups:
         for knob in group:
             meaning(query.spec.kind, knob)
     evaluator = Evaluator(query)
-    found = [_way(evaluator, query, target, group) for group in chosen]
-    machine = tuple(knob for group in chosen for knob in group if knob != "batch")
-    return [*found, _way(evaluator, query, target, machine)] if len(chosen) > 1 and machine else found
+    found = [_way(evaluator, query, target, group) for group in groups]
+    machine = tuple(knob for group in groups for knob in group if knob != "batch")
+    if len(groups) > 1 and machine:
+        found.append(_way(evaluator, query, target, machine))
+    if ("batch",) in groups and machine and target.sign == ">=" and all(way.factor is None for way in found):
+        found.append(_way(evaluator, query, target, (*machine, "batch")))
+    return found
 
 
 def _way(evaluator: Evaluator, query: Query, target: Condition, knobs: tuple[str, ...]) -> Way:
@@ -61,7 +71,9 @@ def _way(evaluator: Evaluator, query: Query, target: Condition, knobs: tuple[str
     output = values[target.name]
     if not met.size:
         best = int(np.nanargmax(output) if target.sign == ">=" else np.nanargmin(output)) if not np.isnan(output).all() else 0
-        return Way(knobs=knobs, factor=None, settings=_row(columns, best), reached=float(output[best]), values=_row(values, best))
+        there = _row(columns, best)
+        return Way(knobs=knobs, factor=None, settings=there, reached=float(output[best]), values=_row(values, best),
+                   limits=_limits(query, there))  # fmt: skip
     if met[0] > 0:
         coarse = np.geomspace(coarse[met[0] - 1], coarse[met[0]], FINER)
         columns, values = _at(evaluator, query, knobs, coarse)
@@ -69,6 +81,17 @@ def _way(evaluator: Evaluator, query: Query, target: Condition, knobs: tuple[str
     at = int(met[0])
     return Way(knobs=knobs, factor=float(coarse[at]), settings=_row(columns, at), reached=float(values[target.name][at]),
                values=_row(values, at))  # fmt: skip
+
+
+def _limits(query: Query, settings: Mapping[str, float]) -> dict[str, float]:
+    """What the latency is made of with these values of knobs; nothing where no model covers them."""
+    try:
+        base = chosen(query, {knob: value for knob, value in settings.items() if knob in CHOICES})
+        there = varied(base, {knob: np.array([value]) for knob, value in settings.items() if knob not in CHOICES})
+        found = answer(there, references=False)
+    except ArchsimError:
+        return {}
+    return {name: time / found.latency_s for name, time in found.breakdown_s.items()}
 
 
 def _at(

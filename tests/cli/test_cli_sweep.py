@@ -96,6 +96,11 @@ def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
     assert "sm.count" not in found.err
 
 
+def test_a_device_that_is_named_twice_is_swept_once(cli: Cli) -> None:
+    found = cli("sweep", "--net", "alexnet,alexnet", "--hw", "gtx1080,tesla_k40,gtx_1080", "--vary", "sm.count=8")
+    assert [row["hardware"] for row in csv.DictReader(io.StringIO(found.out))] == ["gtx_1080", "tesla_k40"]
+
+
 def test_linked_keys_move_together(cli: Cli) -> None:
     found = cli(*BASE, "--vary", "sm.count=20,40", "--link", "l2.bandwidth=sm.count", "--link", "power.tdp=sm.count^0.5")
     rows = list(csv.DictReader(io.StringIO(found.out)))
@@ -114,6 +119,10 @@ def test_linked_keys_move_together(cli: Cli) -> None:
         (("--vary", "sm.count=8", "--vary", "sm.count=16"), 2, "varied twice"),
         (("--vary", "sm.count=8", "--set", "sm.count=9"), 2, "is set and varied"),
         (("--vary", "clock=1GHz", "--clock", "1GHz"), 2, "is set and varied"),
+        (("--vary", "batch=1,2", "--batch", "4"), 2, "is set and varied"),
+        (("--vary", "precision=fp32", "--precision", "fp16"), 2, "is set and varied"),
+        (("--vary", "clock=1GHz", "--set", "sm.count=9", "--set", "sm.count=8"), 2, "sm.count stands there twice"),
+        (("--sample", "10"), 2, "a sample of nothing"),
         (("--vary", "hw=gtx_1080,tesla_k40"), 2, "--hw, separated by commas"),
         (("--vary", "sm.count=1:1000:1", "--vary", "memory.bandwidth=1GB/s:1TB/s:1000log", "--vary", "batch=1:1000:1"), 2,
          "1,000,000,000 points would take about"),

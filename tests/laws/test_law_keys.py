@@ -126,9 +126,24 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 
 def test_a_setting_that_changes_nothing_is_named() -> None:
     found = ask("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
-    assert unmoved(found) == ("sm.schedulers", "market.price")
+    assert unmoved(found) == {"sm.schedulers": "", "market.price": ""}
     warnings = archsim.estimate("alexnet", "gtx_1080", scales={"sm.schedulers": 2.0}).warnings
     assert "sm.schedulers changes no output of this estimate" in warnings
+
+
+def test_a_value_that_is_there_already_is_said_to_be() -> None:
+    warnings = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "20", "l2.size": "1 MiB"}).warnings
+    assert warnings == ("sm.count changes no output of this estimate: it is 20 already",)
+
+
+def test_a_machine_that_its_power_limit_would_slow_is_told_so() -> None:
+    twice = {"net": "vgg_16", "hw": "titan_x_maxwell", "batch": 64, "scales": {"sm.count": 2.0}}
+    (warning,) = archsim.estimate(**twice).warnings
+    free, limited = archsim.estimate(**twice), archsim.estimate(**twice, power_limit=250.0)
+    assert warning == ("at this clock kernels would draw more than 250 W; --power-limit 250W lowers it for them: "
+                       f"latency x {limited.latency_s / free.latency_s:.2f}")  # fmt: skip
+    assert limited.warnings == ()
+    assert archsim.estimate("vgg_16", "titan_x_maxwell", batch=64, scales={"memory.bandwidth": 0.5}).warnings == ()
 
 
 def test_factors_are_those_of_the_value_in_the_spec() -> None:

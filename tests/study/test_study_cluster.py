@@ -68,10 +68,14 @@ def wait_for(place: Path, workers: int) -> str:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
-    scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+    scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, workers = scheduler
     whole = space()
+    with monkeypatch.context() as patch:
+        patch.setattr(crew, "digest", lambda _: "that of another version")  # in this process alone
+        with pytest.raises(ArchsimError, match="has another archsim, other data or other constants"):
+            next(crew.over_cluster(whole, range(whole.parts), address))
     record = whole.record(whole.checked())
     with opened(tmp_path / "one", whole, record, "gpu", False) as store:
         for chunk in here(whole, range(whole.parts)):
@@ -91,6 +95,8 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(crew, "PATIENCE", 0.5)
     with pytest.raises(ArchsimError, match=r"no dask scheduler answers there"):
         list(crew.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
+    with pytest.raises(ArchsimError, match=r"missing port"):
+        list(crew.over_cluster(space(), range(1), "nobody"))
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

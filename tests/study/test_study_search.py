@@ -159,6 +159,17 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
     assert reached
 
 
+def test_where_nothing_alone_is_enough_the_machine_and_the_batch_are_tried_together() -> None:
+    found = ways(ask("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
+    *alone, machine, both = found
+    assert all(way.factor is None for way in (*alone, machine))
+    assert both.knobs == (*machine.knobs, "batch")
+    assert both.values["throughput_per_s"] >= 1000
+    assert max(machine.limits, key=lambda name: machine.limits[name]) == "host"
+    assert sum(machine.limits.values()) == pytest.approx(1.0)
+    assert "batch" not in ways(ask("alexnet", "gtx_1080"), target_of("latency=1us"))[-1].knobs  # which makes a batch slower
+
+
 def test_what_is_already_there_takes_nothing() -> None:
     found = ways(ask("alexnet", "gtx_1080"), target_of("latency=1s"))
     assert all(way.factor == 1.0 for way in found)
