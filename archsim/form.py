@@ -183,7 +183,7 @@ def _limited(reader: Reader, limits: Limits) -> Reader:
 
 def _one_of(value: Any, known: tuple[Any, ...]) -> Any:
     if not any(type(value) is type(each) and value == each for each in known):
-        raise Misshapen(f"must be {' or '.join(map(repr, known))}, is {value!r}")
+        raise Misshapen("is none of those that are known")
     return value
 
 
