@@ -14,10 +14,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder, read_text
-from archsim.form import Form, Limits, Word, problems_of, values_of
+from archsim.form import Form, Word, problems_of
 from archsim.same import Same
 
 SIZE_LIMIT = 1 << 20
@@ -41,18 +42,18 @@ class ConstantForm(Form):
 class SpreadForm(Form):
     """How far predictions of one class were off on held-out rows: quantiles of log(predicted / measured)."""
 
-    rows: Annotated[int, Limits(ge=0)]
+    rows: Annotated[int, Field(ge=0)]
     low: float
     high: float
-    median: Annotated[float, Limits(ge=0)]
-    p90: Annotated[float, Limits(ge=0)]
+    median: Annotated[float, Field(ge=0)]
+    p90: Annotated[float, Field(ge=0)]
     origin: Word
 
 
 class IntervalForm(Form):
     """The spread of each class, at the stated level; `stacks` are those whose rows gave them."""
 
-    level: Annotated[float, Limits(gt=0, lt=1)]
+    level: Annotated[float, Field(gt=0, lt=1)]
     stacks: list[Word] = []
     classes: dict[Word, SpreadForm]
 
@@ -74,7 +75,7 @@ class FitForm(Form):
 class CalibrationForm(Form):
     """The whole file."""
 
-    schema_: Literal[1]
+    schema_: Literal[1] = Field(alias="schema")
     version: Word
     constants: dict[Word, ConstantForm]
     interval: IntervalForm
@@ -226,7 +227,7 @@ def load(place: str | Path | Traversable) -> Calibration:
         )
         for name, c in form.constants.items()
     }
-    spreads = {name: Spread(**values_of(row)) for name, row in form.interval.classes.items()}
+    spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
     fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
     return Calibration(
         version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
@@ -235,7 +236,7 @@ def load(place: str | Path | Traversable) -> Calibration:
 
 
 def _fit_record(form: FitForm) -> FitRecord:
-    values: dict[str, Any] = values_of(form)
+    values: dict[str, Any] = form.model_dump()
     covariance = tuple(tuple(row) for row in values.pop("covariance"))
     lists = {name: tuple(values.pop(name)) for name in ("kinds", "names", "at_bound")}
     return FitRecord(covariance=covariance, **(values | lists))

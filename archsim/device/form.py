@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from archsim.form import Form, Limits, Word
+from pydantic import Field
+
+from archsim.form import Form, Word
 
 
 class HeaderForm(Form):
     """The keys before the first table."""
 
-    schema_: Literal[1]
-    id: Annotated[str, Limits(pattern=r"^[a-z0-9_]{2,40}$")]
+    schema_: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[a-z0-9_]{2,40}$")]
     name: Word
     kind: Literal["gpu", "cpu"] | None = None
     vendor: Word | None = None
     architecture: Word | None = None
-    year: Annotated[int, Limits(ge=1990, le=2100)] | None = None
+    year: Annotated[int, Field(ge=1990, le=2100)] | None = None
     default_stack: Word | None = None
     aliases: list[Word] = []
     inherits: Word | None = None

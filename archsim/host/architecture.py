@@ -6,9 +6,11 @@ import tomllib
 from functools import cache
 from typing import Annotated
 
+from pydantic import Field
+
 from archsim.errors import InputError, Unsupported
 from archsim.files import data_folder, read_text
-from archsim.form import Form, Limits, Word, problems_of
+from archsim.form import Form, Word, problems_of
 from archsim.host.system import Machine
 
 FILE = "cpus.toml"
@@ -28,7 +30,7 @@ class Row(Form):
     parts: list[str] = []
     flags: list[str] = []
     without: list[str] = []
-    fma_ports: Annotated[int, Limits(ge=1)] | None = None
+    fma_ports: Annotated[int, Field(ge=1)] | None = None
 
     def fits(self, machine: Machine) -> bool:
         """Whether this may be the core of the machine."""

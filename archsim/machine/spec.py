@@ -10,11 +10,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
 from archsim.device.part import Unit
 from archsim.device.spec import SIZE_LIMIT, Entry, document, read_entry
 from archsim.errors import InputError, UnknownName, nearest
 from archsim.files import data_folder, read_text
-from archsim.form import Form, Limits, Word, problems_of
+from archsim.form import Form, Word, problems_of
 from archsim.machine.machine import SERVER, LinkKind, Machine
 from archsim.quantity import COUNT, TEXT
 
@@ -47,11 +49,11 @@ LINK = {
 class HeaderForm(Form):
     """The keys before the first table."""
 
-    schema_: Literal[1]
-    id: Annotated[str, Limits(pattern=r"^[a-z0-9_]{2,40}$")]
+    schema_: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[a-z0-9_]{2,40}$")]
     name: Word
-    devices: Annotated[int, Limits(ge=1, le=64)]
-    boxes: Annotated[int, Limits(ge=1, le=64)] = 1
+    devices: Annotated[int, Field(ge=1, le=64)]
+    boxes: Annotated[int, Field(ge=1, le=64)] = 1
     holds: Word | None = None
 
 

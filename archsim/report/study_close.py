@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.answer import OpEstimate, answer
-from archsim.form import with_values
 from archsim.quantity import show
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
@@ -52,7 +51,7 @@ def before_after(part: PartForm) -> Section:
     """Totals before and after a change, what changed its limit, and a table of all ops."""
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
-    other = with_values(part, hw=[str(target)]) if target else part
+    other = part.model_copy(update={"hw": [str(target)]}) if target else part
     changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in part.to.items() if k != "hw"}}
     before, after = queries(part), queries(other, **changed)
     made = section(part, [*before, *after])
@@ -112,7 +111,7 @@ def over_batches(part: PartForm) -> Section:
 
 
 def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> Curve:
-    one = with_values(part, net=[net], hw=[hw])
+    one = part.model_copy(update={"net": [net], "hw": [hw]})
     asked = [queries(one, precision=precision, batch=batch)[0] for batch in sizes]
     made.queries.append(asked[0])
     return curve([contender(query, copies=False, references=False) for query in asked])

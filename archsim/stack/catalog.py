@@ -13,7 +13,7 @@ from typing import Any
 
 from archsim.errors import InputError, UnknownName
 from archsim.files import data_folder, read_text
-from archsim.form import problems_of, values_of
+from archsim.form import problems_of
 from archsim.quantity import parse
 from archsim.stack.form import ConvForm, ConvPhase, MenuForm, OwnKernelsForm, PassesForm, StackForm
 from archsim.stack.stack import Attention, Conv, Menu, Passes, Stack, Tile
@@ -150,7 +150,7 @@ def _own(form: ConvForm, rule: OwnKernelsForm) -> dict[str, dict[str, str]]:
 
 def _menu(form: MenuForm) -> Menu:
     return Menu(
-        tiles=tuple(Tile(**values_of(tile)) for tile in form.tiles), split_k=tuple(form.split_k),
+        tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
         split_least_k=form.split_least_k, split_wide=form.split_wide, split_launches=form.split_launches,
         architectures=tuple(form.architectures),
     )  # fmt: skip

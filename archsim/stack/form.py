@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from archsim.form import Form, Limits, Word
+from pydantic import Field
 
-Whole = Annotated[int, Limits(ge=1)]
-Positive = Annotated[float, Limits(gt=0)]
+from archsim.form import Form, Word
+
+Whole = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
 Phase = Literal["forward", "training", "backward"]
 ConvPhase = Literal["forward", "backward_data", "backward_filter"]
 
@@ -20,7 +22,7 @@ class TileForm(Form):
     k: Whole
     threads: Whole
     registers: Whole
-    shared: Annotated[int, Limits(ge=0)]
+    shared: Annotated[int, Field(ge=0)]
     least_m: Whole = 1
     least_n: Whole = 1
     cluster: Whole = 1
@@ -30,10 +32,10 @@ class TileForm(Form):
 class MenuForm(Form):
     """A menu of tiles."""
 
-    tiles: Annotated[list[TileForm], Limits(min_length=1)]
+    tiles: Annotated[list[TileForm], Field(min_length=1)]
     split_k: list[Whole] = [1]
     split_least_k: Whole = 1
-    split_wide: Annotated[int, Limits(ge=0)] = 0
+    split_wide: Annotated[int, Field(ge=0)] = 0
     architectures: list[Word] = []
     split_launches: Whole = 1
     source: Word
@@ -42,9 +44,9 @@ class MenuForm(Form):
 class PassesForm(Form):
     """Passes over the inputs and outputs of an op, and kernels launched for it."""
 
-    inputs: Annotated[float, Limits(ge=0)]
-    outputs: Annotated[float, Limits(ge=0)]
-    launches: Annotated[int, Limits(ge=0)] = 1
+    inputs: Annotated[float, Field(ge=0)]
+    outputs: Annotated[float, Field(ge=0)]
+    launches: Annotated[int, Field(ge=0)] = 1
 
 
 class OwnKernelsForm(Form):
@@ -67,11 +69,11 @@ class ConvForm(Form):
     bias: Literal["separate", "per_image", "prefilled", "fused"] = "separate"
     layout_copies: Literal["none", "tensor", "all", "blocked"] = "none"
     unfold_threads: Literal["one", "all"] = "all"
-    unfold_flop: Annotated[float, Limits(ge=0)] = 0.0
+    unfold_flop: Annotated[float, Field(ge=0)] = 0.0
     unfold_pointwise: bool = False
-    winograd_patches: list[Annotated[list[Whole], Limits(min_length=3, max_length=3)]] = []
+    winograd_patches: list[Annotated[list[Whole], Field(min_length=3, max_length=3)]] = []
     barrier: bool = False
-    index_launches: Annotated[int, Limits(ge=0)] = 0
+    index_launches: Annotated[int, Field(ge=0)] = 0
     filter_taps: Literal["together", "apart"] = "together"
     images: Literal["sequential", "parallel"] = "sequential"
     source: Word
@@ -81,8 +83,8 @@ class AttentionForm(Form):
     """How attention runs."""
 
     fused: bool = False
-    stores: Annotated[int, Limits(ge=0)] = 0
-    stores_cached: Annotated[int, Limits(ge=0)] = 0
+    stores: Annotated[int, Field(ge=0)] = 0
+    stores_cached: Annotated[int, Field(ge=0)] = 0
     packed: Literal["always", "cached"] = "always"
     most_packed: Whole = 65536
     source: Word = ""
@@ -91,8 +93,8 @@ class AttentionForm(Form):
 class StackForm(Form):
     """A whole stack, merged."""
 
-    schema_: Literal[1]
-    id: Annotated[str, Limits(pattern=r"^[a-z0-9_.\-]{2,40}$")]
+    schema_: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[a-z0-9_.\-]{2,40}$")]
     kind: Literal["gpu", "cpu", "any"]
     framework: Word
     library: Word
@@ -103,25 +105,25 @@ class StackForm(Form):
     host_unit: Literal["op", "kernel"] = "op"
     host_calls: dict[Word, Positive] = {}
     elementwise_threads: Literal["one", "all"] = "all"
-    vector: Annotated[int, Limits(ge=0)] = 0
+    vector: Annotated[int, Field(ge=0)] = 0
     threaded_ops: list[Word] = []
     loops: dict[Word, Positive] = {}
     multiply_adds: Positive | None = None
-    grain: Annotated[float, Limits(ge=0)] = 0.0
+    grain: Annotated[float, Field(ge=0)] = 0.0
     vectorised: bool = False
-    packing: Annotated[float, Limits(gt=0)] = 1.0
-    gather_clocks: Annotated[float, Limits(ge=0)] = 0.0
+    packing: Annotated[float, Field(gt=0)] = 1.0
+    gather_clocks: Annotated[float, Field(ge=0)] = 0.0
     waiting: Literal["spin", "sleep"] = "spin"
     default_threads: Literal["cores", "hardware"] = "cores"
     recurrent: Literal["fused", "steps"] = "fused"
     recurrent_launches: Whole = 2
-    window_slots: Annotated[float, Limits(ge=0)] = 0.0
+    window_slots: Annotated[float, Field(ge=0)] = 0.0
     linear_bias: Literal["separate", "fused"] = "separate"
     half: Literal["storage", "native"] = "storage"
     without_tensor: list[Word] = []
     optimiser: Literal["sgd", "sgd_momentum", "adam"] = "sgd_momentum"
     inputs: Literal["device", "host"] = "device"
-    input_copies: Annotated[int, Limits(ge=0)] = 1
+    input_copies: Annotated[int, Field(ge=0)] = 1
     stall: str = ""
     stalls: dict[Word, dict[Word, Positive]] = {}
     reserved: Word = "0 MB"

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
 from archsim.errors import InputError, nearest
 from archsim.files import read_text
-from archsim.form import Form, Limits, Word, problems_of
+from archsim.form import Form, Word, problems_of
 
 SCHEMA = 1
 SIZE_LIMIT = 1 << 16
 MOST_PARTS = 40
-Name = Annotated[str, Limits(pattern=r"^[a-z0-9_]+$", max_length=60)]
-Words = Annotated[list[Word], Limits(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
 
 
 class HeaderForm(Form):
     """The words of a study before its parts."""
 
-    schema_: Literal[1]
+    schema_: Literal[1] = Field(alias="schema")
     title: Word
     question: Word
 
@@ -33,20 +34,20 @@ class PartForm(Form):
     name: Name
     title: Word
     note: str = ""
-    net: Words
-    hw: Words
-    batch: Annotated[int, Limits(ge=1)] = 1
+    net: list[Word] = Field(min_length=1)
+    hw: list[Word] = Field(min_length=1)
+    batch: Annotated[int, Field(ge=1)] = 1
     precision: Word = "fp32"
     task: Word = "inference"
     stack: Word | None = None
     set: dict[Word, Word] = {}
-    scale: dict[Word, Annotated[float, Limits(gt=0)]] = {}
+    scale: dict[Word, Annotated[float, Field(gt=0)]] = {}
 
 
 class GridForm(PartForm):
     """All values of some knobs: `y` against `x`, a line for each of `lines`; `double` tells what doubling each does."""
 
-    vary: Words
+    vary: list[Word] = Field(min_length=1)
     x: Word
     lines: Word | None = None
     y: Word = "latency"
@@ -56,7 +57,7 @@ class GridForm(PartForm):
 class SensitivityForm(PartForm):
     """Elasticities, the `top` ones."""
 
-    top: Annotated[int, Limits(ge=1)] = 8
+    top: Annotated[int, Field(ge=1)] = 8
 
 
 class WhatIfForm(PartForm):
@@ -76,11 +77,11 @@ class BatchesForm(PartForm):
 class SearchForm(PartForm):
     """The best of a space, and its front."""
 
-    vary: Words
+    vary: list[Word] = Field(min_length=1)
     minimise: list[Word] = []
     maximise: list[Word] = []
     where: Word | None = None
-    top: Annotated[int, Limits(ge=1)] = 3
+    top: Annotated[int, Field(ge=1)] = 3
 
 
 FORMS: dict[str, type[PartForm]] = {

@@ -110,7 +110,7 @@ def test_every_key_of_a_stack_is_described() -> None:
     told_elsewhere = {"schema_", "id", "framework", "library", "inherits", "abstract", "sources", "source"}
     tables = {StackForm: "", ConvForm: "conv.", AttentionForm: "attention.", MenuForm: "", TileForm: "", PassesForm: ""}
     for form, prefix in tables.items():
-        keys = set(form._hints()) - told_elsewhere - {"conv", "attention"}
+        keys = set(form.model_fields) - told_elsewhere - {"conv", "attention"}
         assert [key for key in sorted(keys) if not re.search(rf"`(\[|{prefix})?{key}[`.\]]", readme)] == [], form.__name__
 
 
