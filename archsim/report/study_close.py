@@ -83,7 +83,7 @@ def over_batches(part: PartForm) -> Section:
     """Time per sample against batch for each device and precision: a picture, the best batch of each, and curvatures."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
-    made, rows = section(with_values(part, precision=", ".join(part.precisions)), [], ["batch"]), list[list[Any]]()
+    made, rows = section(part.model_copy(update={"precision": ", ".join(part.precisions)}), [], ["batch"]), list[list[Any]]()
     for net in part.net:
         curves = [(precision, _curve(part, made, net, hw, precision, sizes)) for hw in part.hw for precision in part.precisions]
         series = [
