@@ -62,7 +62,7 @@ def fit(
         raise MissingExtra("calibrate", "calibrate") from None
     usable = [case for case in cases if case.split != "test"]
     if not usable:
-        raise CannotFit("no row to fit to: those of split test may not be used")
+        raise CannotFit("no row to fit to: those of split test, or of kinds that are only scored, may not be used")
     problem = _Problem.of(usable, start, prefixes)
     if not problem.names:
         raise CannotFit(f"no constant begins with {', '.join(prefixes)}" if prefixes else "no constant influences these rows")

@@ -18,6 +18,8 @@ FOLDS: dict[str, Callable[[Case], str]] = {
     "stack": lambda case: case.stack_id,
     "source": lambda case: case.source,
 }
+# Kinds that are scored with constants fitted to others (attention over a window too): they say how far the model carries over.
+NOT_FITTED = ("rnn", "gru", "dropout", "quantise")
 ROWS_PER_SOURCE = 200  # of one device kind that a fit uses; more change the constants by less than their spread
 
 
@@ -81,11 +83,17 @@ def with_times(cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if case.metric in ("latency_s", "throughput_per_s") and case.anchor is None]
 
 
+def carries_over(case: Case) -> bool:
+    """Whether a row times only kinds of op to which nothing is fitted."""
+    kinds = [op.kind for op in case.ops]
+    return bool(kinds) and all(kind.op in NOT_FITTED or getattr(kind, "window", 0) for kind in kinds)
+
+
 def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:
     """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order."""
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        if case.split != "test":
+        if case.split != "test" and not carries_over(case):
             found.setdefault((case.source, case.spec.kind), []).append(case)
     picked = []
     for rows in found.values():

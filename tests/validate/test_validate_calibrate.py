@@ -9,7 +9,7 @@ import pytest
 
 from archsim.cost.constants import default, dump, load
 from archsim.validate.calibrate import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
-from archsim.validate.crossvalidate import cross_validate, thinned
+from archsim.validate.crossvalidate import NOT_FITTED, cross_validate, thinned
 from archsim.validate.interval import class_of, spreads
 from archsim.validate.predict import predict
 from archsim.validate.readers import read_files
@@ -111,6 +111,17 @@ def test_thinning_keeps_every_source_and_no_test_row():
     few = thinned(cases, 5)
     assert {c.source for c in few} == {c.source for c in cases if c.split != "test"}
     assert not [c for c in few if c.split == "test"]
+
+
+def test_kinds_that_are_only_scored_are_not_fitted():
+    """Recurrent layers: of all rows that a fit would take those of LSTM are left."""
+    cases, _ = read_files()
+    timed = {op.kind.op for case in cases for op in case.ops}
+    fitted = {op.kind for case in thinned(cases, len(cases)) if len(case.ops) == 1 for op in case.ops}
+    assert {*NOT_FITTED, "lstm"} <= timed
+    assert {kind.op for kind in fitted}.isdisjoint(NOT_FITTED)
+    assert "lstm" in {kind.op for kind in fitted}
+    assert not [kind for kind in fitted if getattr(kind, "window", 0)]
 
 
 def test_an_interval_covers_its_share_of_new_rows(rows):
