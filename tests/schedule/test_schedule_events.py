@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ def test_work_is_conserved_and_nothing_is_faster_than_any_bound(jobs: list[tuple
 
 @given(loads())
 def test_without_limits_every_job_takes_its_own_time(jobs: list[tuple[float, list[Phase]]]) -> None:
-    free = [(start, [phase._replace(slots=0.0) for phase in phases]) for start, phases in jobs]
+    free = [(start, [replace(phase, slots=0.0) for phase in phases]) for start, phases in jobs]
     ends, _ = ends_of(free, {})
     assert ends == pytest.approx([start + sum(phase.work for phase in phases) for start, phases in free], rel=1e-9)
 
