@@ -129,11 +129,7 @@ class Shared:
             job.mark = (len(job.ends), job.left)
         self._until = self._walk(inf)
         self._alarm = self._timeout(self._env, self._until - now)
-        self._alarm.callbacks.append(self._ring)
-
-    def _ring(self, alarm: Event) -> None:
-        if alarm is self._alarm:  # no job has started since it was set
-            self._close()
+        self._alarm.callbacks.append(self._close)
 
     def _return(self) -> None:
         """Bring all jobs back from the moment of the alarm to the present."""
@@ -145,16 +141,19 @@ class Shared:
             self._seen.clear()
             self._over.clear()
             self._walk(now)
-        self._close()
+        self._close(self._alarm)
 
-    def _close(self) -> None:
+    def _close(self, alarm: Event | None) -> None:
         """What was foreseen has happened: tell it, and let go of the jobs that have ended."""
-        self._alarm = None
-        for moment, running in self._seen:
-            self._tell(moment, running)
-        self._seen.clear()
+        if alarm is not self._alarm:
+            return  # a job has started since it was set
+        self._alarm, now = None, self._env.now
+        if self._counters:
+            for moment, running in self._seen:
+                self._tell(moment, running)
+            self._seen.clear()
         for job in self._over:
-            job.ends[-1] = self._env.now  # which rounding may have moved
+            job.ends[-1] = now  # which rounding may have moved
             self._active.remove(job)
             self._ended.append(job.phases)
             job.done.succeed()
@@ -162,8 +161,8 @@ class Shared:
                 self._awaited = True
                 job.done.callbacks.append(self._settle)  # after whoever waits for the job, who may start another
         self._over.clear()
-        if not self._active and self._counters:
-            self._tell(self._env.now, ())
+        if self._counters and not self._active:
+            self._tell(now, ())
 
     def _walk(self, until: float) -> float:
         """Let all jobs run on until that moment [s], or until the first of them ends; the moment when they stop."""
@@ -177,9 +176,9 @@ class Shared:
             if self._counters:
                 self._seen.append((now, list(zip(phases, rates, strict=True))))
             step = inf
-            for work, rate in zip(left, rates, strict=True):
-                if work < step * rate:
-                    step = work / rate
+            for i, rate in enumerate(rates):
+                if left[i] < step * rate:
+                    step = left[i] / rate
             if now + step > until:
                 left = [max(0.0, work - rate * (until - now)) for work, rate in zip(left, rates, strict=True)]
                 now = until

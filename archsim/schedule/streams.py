@@ -76,8 +76,11 @@ def play(
     env = Environment()
     stage = _Stage(env, launches, Shared(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
-    for stream in sorted({launch.stream for launch in launches}):
-        env.process(stage.stream([i for i, launch in enumerate(launches) if launch.stream == stream]))
+    of_stream: dict[int, list[int]] = {}
+    for i, launch in enumerate(launches):
+        of_stream.setdefault(launch.stream, []).append(i)
+    for stream in sorted(of_stream):
+        env.process(stage.stream(of_stream[stream]))
     env.run()
     issues = sum(launch.issue_s > 0.0 for launch in launches)
     events = issues + 2 * len(launches) + stage.device.changes
@@ -112,7 +115,7 @@ class _Stage:
                 for observer in self.observers:
                     observer.ran(HOST, f"issue {launch.name}", begun, env.now, {})
             self._queued += launch.launches
-            issued.set(i)
+            issued.mark(i)
             if self.waits and not ended.has[i]:
                 yield ended.event(i)
 
@@ -130,17 +133,18 @@ class _Stage:
             if self._room is not None:
                 self._room.succeed()
                 self._room = None
-            begun = env.now
+            now = begun = env.now
             if launch.stall_s > 0.0:
                 yield env.timeout(launch.stall_s)
-            self.start[i] = self.end[i] = env.now
+                now = env.now
+            self.start[i] = self.end[i] = now
             if launch.phases:
                 job = self.device.run(launch.phases)
                 yield job.done
                 self.end[i] = env.now
                 if self.observers:
                     self._report(i, job, begun)
-            ended.set(i)
+            ended.mark(i)
 
     def _report(self, op: int, job: Job, begun: float) -> None:
         """The op as a slice, its kernels as slices inside, and what it had to wait for on other streams."""
@@ -168,7 +172,7 @@ class _Marks:
         self._env = env
         self._awaited: dict[int, Event] = {}
 
-    def set(self, op: int) -> None:
+    def mark(self, op: int) -> None:
         """The op has come so far."""
         self.has[op] = True
         if op in self._awaited:
