@@ -20,9 +20,12 @@ from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
 from archsim.query import clock_of, highest_clock_of, limit_of
 from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
+from archsim.schedule.buckets import step_of
+from archsim.schedule.timeline import Timeline
+from archsim.schedule.training import Pipeline, train
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Shared
 
 PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
 
@@ -144,6 +147,8 @@ def _values(
         feed = feed_time(fed, case.stack, device, calibration) * counts
         timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
         latency = float(timeline.latency_s[0])
+        if case.shared is not None and model.overheads:
+            latency = _together(case, case.shared, timeline)
         if case.metric in ("power_w", "energy_j"):
             idle = float(np.ravel(device.power.idle)[0]) * float(timeline.wait_s.sum())
             energy = float(spread(cost.total_energy_j, plan_of).sum()) + idle
@@ -153,3 +158,9 @@ def _values(
         else:
             values.append(latency if case.metric == "latency_s" else case.batch / latency)
     return values
+
+
+def _together(case: Case, shared: Shared, timeline: Timeline) -> float:
+    """Time of a step of several devices [s], one of which alone runs this timeline."""
+    step = step_of(case.ops, timeline.end_s[0].tolist())
+    return train(shared.machine, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s
