@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.errors import ArchsimError
+from archsim.fidelity import find
 from archsim.validate.baseline import Constants, constants_of
 from archsim.validate.case import Case, Skip
 from archsim.validate.columns import column, quantity
@@ -159,7 +160,7 @@ def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _is_calibrated(request: Request) -> bool:
-    return request.fidelity == "analytical" and not request.without
+    return find(request.fidelity).overheads and not request.without
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:

@@ -33,6 +33,16 @@ def test_the_median_error(errors: dict[tuple[str, str, int], float]) -> None:
     assert median(map(abs, errors.values())) < 0.10 < MOST
 
 
+def test_events_are_not_worse_than_the_serial_model_on_googlenet_at_batch_1() -> None:
+    """No framework of these rows runs branches side by side, so that one stream is theirs."""
+    cases, _ = read_files([file for file in shipped_files() if file.name == "networks.csv"])
+    timed = [case for case in cases if case.metric in ("latency_s", "throughput_per_s")]
+    mine = [case for case in timed if (case.label, case.batch) == ("googlenet", 1)]
+    assert len(mine) >= 4
+    serial, played = (predict(mine, default(), fidelity) for fidelity in ("analytical", "event"))
+    assert played == pytest.approx(serial, rel=1e-9)
+
+
 def test_what_is_known_to_be_off(errors: dict[tuple[str, str, int], float]) -> None:
     """Torch and TensorFlow gather on the first of four devices, which a ring does not; Torch's takes a third longer or more."""
     assert all(-0.45 < error < -0.3 for (_, framework, count), error in errors.items() if (framework, count) == ("torch7", 4))
