@@ -42,15 +42,18 @@ class Phase:
     name: str = ""
 
 
+Alone = tuple[Sequence[Phase], list[float], list[float]]  # phases with their rates and times
+
+
 class Job:
     """Phases under way on a server; `done` happens when the last has ended, `ends` are the ends of those so far [s]."""
 
     __slots__ = ("done", "ends", "left", "mark", "phases")
+    mark: tuple[int, float]  # phases that had ended and work that was left when the server last looked ahead
 
     def __init__(self, phases: Sequence[Phase], done: Event) -> None:
         self.phases, self.done = phases, done
         self.left = phases[0].work
-        self.mark = (0, self.left)  # how far it had come, phases and work that is left, when the server last looked ahead
         self.ends: list[float] = []
 
 
@@ -78,8 +81,7 @@ class Shared:
         self._awaited = False  # whether it will look ahead at the end of this moment
         self._seen: list[tuple[float, list[tuple[Phase, float]]]] = []  # what observers will hear of the time until then
         self._solved: dict[tuple[Phase, ...], list[float]] = {}  # rates of phases that have met before
-        # phases of jobs, with their rates and times without others
-        self._alone: dict[int, tuple[Sequence[Phase], list[float], list[float]]] = {}
+        self._alone: dict[int, Alone] = {}  # by the id of the phases
         self._over: list[Job] = []  # the jobs that end with the alarm
         self._ended: list[Sequence[Phase]] = []  # the phases of all jobs that have ended
 
@@ -127,8 +129,11 @@ class Shared:
         self._since = now = self._env.now
         for job in self._active:
             job.mark = (len(job.ends), job.left)
-        self._until = self._walk(inf)
-        self._alarm = self._timeout(self._env, self._until - now)
+        delay = self._walk(inf) - now
+        self._until = now + delay  # as simpy reckons it, which rounding may set apart from where the walk has ended
+        for job in self._over:
+            job.ends[-1] = self._until
+        self._alarm = self._timeout(self._env, delay)
         self._alarm.callbacks.append(self._close)
 
     def _return(self) -> None:
@@ -147,13 +152,12 @@ class Shared:
         """What was foreseen has happened: tell it, and let go of the jobs that have ended."""
         if alarm is not self._alarm:
             return  # a job has started since it was set
-        self._alarm, now = None, self._env.now
+        self._alarm = None
         if self._counters:
             for moment, running in self._seen:
                 self._tell(moment, running)
             self._seen.clear()
         for job in self._over:
-            job.ends[-1] = now  # which rounding may have moved
             self._active.remove(job)
             self._ended.append(job.phases)
             job.done.succeed()
@@ -162,7 +166,7 @@ class Shared:
                 job.done.callbacks.append(self._settle)  # after whoever waits for the job, who may start another
         self._over.clear()
         if self._counters and not self._active:
-            self._tell(now, ())
+            self._tell(self._env.now, ())
 
     def _walk(self, until: float) -> float:
         """Let all jobs run on until that moment [s], or until the first of them ends; the moment when they stop."""
@@ -203,10 +207,7 @@ class Shared:
     def _walk_alone(self, job: Job, until: float) -> float:
         """The same for a job that shares with nobody, whose rates do not depend on the moment."""
         phases, ends, at = job.phases, job.ends, len(job.ends)
-        if id(phases) not in self._alone:
-            rates = [self._rate_alone(phase) for phase in phases]
-            self._alone[id(phases)] = (phases, rates, [phase.work / rate for phase, rate in zip(phases, rates, strict=True)])
-        _, rates, times = self._alone[id(phases)]
+        _, rates, times = self._alone.get(id(phases)) or self._solve_alone(phases)
         ends += accumulate((self._since + job.left / rates[at], *times[at + 1 :]))
         now = ends[-1]
         if now > until:
@@ -220,12 +221,18 @@ class Shared:
             self._seen += [(begin, [(phases[i], rates[i])]) for i, begin in enumerate(begins, at) if i < len(phases)]
         return now
 
-    def _rate_alone(self, phase: Phase) -> float:
-        rate = phase.cap
-        for resource, weight in phase.demand:
-            if weight * rate > self._capacity.get(resource, inf):
-                rate = self._capacity[resource] / weight
-        return rate
+    def _solve_alone(self, phases: Sequence[Phase]) -> Alone:
+        """The rates and times of the phases of a job without others."""
+        rates = []
+        for phase in phases:
+            rate = phase.cap
+            for resource, weight in phase.demand:
+                if weight * rate > self._capacity.get(resource, inf):
+                    rate = self._capacity[resource] / weight
+            rates.append(rate)
+        found = phases, rates, [phase.work / rate for phase, rate in zip(phases, rates, strict=True)]
+        self._alone[id(phases)] = found  # which keeps the phases, so that no others get their id
+        return found
 
     def _solve(self, phases: tuple[Phase, ...]) -> list[float]:
         """The rates of phases, the first to come first: 0 for one that waits for slots."""

@@ -106,7 +106,7 @@ class _Stage:
         """Issue op after op."""
         env, issued, ended = self.env, self._issued, self._ended
         for i, launch in enumerate(self.launches):
-            while self._queued >= self.queue:
+            if self._queued >= self.queue:
                 self._room = env.event()
                 yield self._room
             if launch.issue_s > 0.0:
@@ -130,7 +130,7 @@ class _Stage:
                 if not ended.has[before]:
                     yield ended.event(before)
             self._queued -= launch.launches
-            if self._room is not None:
+            if self._room is not None and self._queued < self.queue:
                 self._room.succeed()
                 self._room = None
             now = begun = env.now
