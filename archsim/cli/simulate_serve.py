@@ -52,6 +52,7 @@ def command(
     from archsim.simulate.arrivals import recorded
     from archsim.simulate.serve import Load, simulate_serving
 
+    _refuse_idle(scenario, trace is not None)
     load = Load(
         scenario=scenario, rate=rate, requests=requests, seed=seed, recorded_s=None if trace is None else recorded(trace),
         bound_s=None if p99 is None else quantity(p99, "s", "--p99"),
@@ -73,6 +74,18 @@ def command(
 
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware}")
     click.echo(serving_json(answer) if as_json else serving_text(answer))
+
+
+def _refuse_idle(scenario: str, recorded: bool) -> None:
+    """Options that were given and would change nothing are refused."""
+    idle = {"SingleStream": ("batching", "seed"), "MultiStream": ("batching", "seed"), "Offline": ("seed",)}.get(scenario, ())
+    why = f"{scenario} draws no arrivals" + (" and sends one query at a time" if "batching" in idle else "")
+    if recorded:
+        idle, why = ("requests", "seed"), "the file of --trace says who arrives when"
+    context = click.get_current_context()
+    for name in idle:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} changes nothing: {why}", context)
 
 
 def batching_of(text: str) -> Batching:

@@ -59,6 +59,8 @@ def command(
     for stage in ("disk", "pcie"):
         if stages.get(stage):
             raise click.BadParameter(f"{stage} takes no value", param_hint="--input")
+    if stages.get("decode") == "":
+        raise click.BadParameter("decode takes a number of workers, like decode=8", param_hint="--input")
     line = Input(disk="disk" in stages, pcie="pcie" in stages,
                  decode=whole(stages["decode"], "--input") if "decode" in stages else None)  # fmt: skip
     seen = Recording()

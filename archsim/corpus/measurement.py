@@ -80,7 +80,8 @@ class Protocol:
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
     of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
     begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `clocks`: hardware -> the
-    core clock [MHz] that was set. `boundary`: what its powers cover.
+    core clock [MHz] that was set. `boundary`: what its powers cover. `host`: the machine whose devices shared a step;
+    `overlapping`: the frameworks that exchange gradients while they compute others.
     `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s].
     """
 
@@ -97,6 +98,8 @@ class Protocol:
     lengths: Mapping[str, int] = field(default_factory=dict)
     clocks: Mapping[str, float] = field(default_factory=dict)
     boundary: str = ""
+    host: str = ""
+    overlapping: tuple[str, ...] = ()
     metered_from_s: float = 0.0
 
     def task(self, task: str, network: str, framework: str) -> str:
@@ -150,6 +153,7 @@ def protocol(source: str) -> Protocol:
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
         lengths=entry.get("lengths", {}), clocks=entry.get("clocks", {}), boundary=entry.get("boundary", ""),
+        host=entry.get("host", ""), overlapping=tuple(entry.get("overlapping", ())),
         metered_from_s=float(entry.get("metered_from_s", 0.0)),
     )  # fmt: skip
 

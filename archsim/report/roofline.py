@@ -11,10 +11,12 @@ from archsim.device.spec import Spec
 from archsim.errors import Unsupported
 from archsim.quantity import show
 
+ROUNDING = 1e-6  # relative; by less two sums of the same times differ only as floats do
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """An op, or `count` ops of equal work, traffic and time; `time_s` is that of all of them."""
+    """An op, or `count` ops of equal work, traffic and time; `time_s` is what all of them add to the latency."""
 
     name: str
     kind: str
@@ -78,7 +80,7 @@ def _points(estimate: Estimate) -> tuple[Point, ...]:
     alike: dict[tuple[object, ...], list[OpEstimate]] = {}
     for op in estimate.ops:
         if op.flop > 0 and op.dram_bytes > 0 and op.time_s > 0:
-            sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}")
+            sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
             alike.setdefault(sign, []).append(op)
     points = [_point(ops, estimate.latency_s) for ops in alike.values()]
     return tuple(sorted(points, key=lambda point: -point.time_s))
@@ -88,8 +90,14 @@ def _point(ops: list[OpEstimate], latency: float) -> Point:
     first, time = ops[0], math.fsum(op.time_s for op in ops)
     return Point(
         name=first.name, kind=first.kind, phase=first.phase, bound=first.bound, intensity=first.flop / first.dram_bytes,
-        rate=first.flop / first.time_s, time_s=time, share=time / latency, count=len(ops),
+        rate=first.flop / _busy_s(first), time_s=time, share=time / latency, count=len(ops),
     )  # fmt: skip
+
+
+def _busy_s(op: OpEstimate) -> float:
+    """How long an op runs [s]: what it adds to the latency, or longer where it runs in the shadow of others."""
+    alone = math.fsum(kernel.time_s for kernel in op.kernels)
+    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
 
 
 def _ceilings(estimate: Estimate, device: Device) -> tuple[Ceiling, ...]:

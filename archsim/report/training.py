@@ -22,12 +22,14 @@ def training_json(t: Training) -> str:
 def training_text(t: Training) -> str:
     """The answer for a terminal."""
     parts = [title(t), table(HEAD, [row(point) for point in t.points], left=0)]
-    notes = [*explained(t), *(("measured", measured_words(r)) for r in t.references)]
-    notes += [("assumed", note) for note in t.assumptions]
-    notes[:0] = [("warning", text) for text in t.warnings]
-    unknown = t.assumed_values
-    notes.append(("assumed", f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"))
+    notes = [("warning", text) for text in t.warnings] + explained(t) + [("assumed", note) for note in assumed(t)]
     return "\n\n".join([*parts, "\n".join(clean(f"{name:11} {text}") for name, text in notes)])
+
+
+def assumed(t: Training) -> list[str]:
+    """What nobody has said or measured."""
+    unknown = t.assumed_values
+    return [*t.assumptions, f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"]
 
 
 def measured_words(r: Reference) -> str:
@@ -55,14 +57,19 @@ def row(p: Point) -> tuple[str, ...]:
     """The figures of one number of devices."""
     link = f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"
     return (
-        str(p.devices), show(p.step_s, "s"), f"{p.throughput_per_s:.4g}", f"{p.speedup:.2f}", f"{100 * p.efficiency:.0f} %",
+        str(p.devices), show(p.step_s, "s"), rate(p), f"{p.speedup:.2f}", f"{100 * p.efficiency:.0f} %",
         *(f"{100 * part / p.step_s:.0f} %" for part in (p.input_s, p.compute_s, p.exchange_s, p.update_s)),
         f"{100 * (1 - p.busy['device']):.0f} %", link, f"{p.energy_per_sample_j:.3g}",
     )  # fmt: skip
 
 
+def rate(p: Point) -> str:
+    """Samples in a second."""
+    return f"{p.throughput_per_s:,.0f}" if p.throughput_per_s >= 1000 else f"{p.throughput_per_s:.4g}"
+
+
 def explained(t: Training) -> list[tuple[str, str]]:
-    """What the columns are, and what the parts of the host do."""
+    """What the columns are, what the parts of the host do, and what others have measured."""
     last = t.points[-1]
     found = [
         ("shares", "of a step of the first device; exchange is what no computation hides, waiting for slower devices included"),
@@ -71,4 +78,4 @@ def explained(t: Training) -> list[tuple[str, str]]:
     parts = [f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy]
     if parts:
         found.append(("host", f"busy with {last.devices} {'device' if last.devices == 1 else 'devices'}: {', '.join(parts)}"))
-    return found
+    return found + [("measured", measured_words(reference)) for reference in t.references]

@@ -8,7 +8,7 @@ from archsim.quantity import show
 from archsim.report import figures
 from archsim.report.gantt import gantt
 from archsim.report.markup import Cell, table, text, words
-from archsim.report.training import HEAD, explained, row, title
+from archsim.report.training import HEAD, assumed, explained, rate, row, title
 from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import Point, Training
@@ -33,7 +33,7 @@ def training_page(t: Training, recording: Recording) -> str:
         most = max(point.devices for point in t.points)
         note = f"The first {STEPS} steps on {most} devices. --timeline writes all of them for ui.perfetto.dev."
         sections += ["<h2>Timeline</h2>", f'<p class="quiet">{note}</p>', figures.embed(gantt(first), "timeline")]
-    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in t.assumptions) + "</ul>")
+    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in assumed(t)) + "</ul>")
     return document(title(t), sections, figures.library())
 
 
@@ -66,7 +66,7 @@ def _scaling(t: Training) -> Any:
                                 hoverinfo="skip"))  # fmt: skip
     figure.add_trace(go.Scatter(
         x=counts, y=[point.speedup for point in t.points], mode="lines+markers", line={"color": "#0072b2"}, showlegend=False,
-        hoverinfo="text", hovertext=[f"{p.devices}: {p.speedup:.2f}, {p.throughput_per_s:.4g} samples/s" for p in t.points],
+        hoverinfo="text", hovertext=[f"{p.devices}: {p.speedup:.2f}, {rate(p)} samples/s" for p in t.points],
     ))  # fmt: skip
     for name, key, colour in PARTS:
         spent = [getattr(point, key) for point in t.points]

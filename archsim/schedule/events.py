@@ -8,9 +8,13 @@ memories, links, disks and cores are all the same thing with other names, and a 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from archsim.schedule.fair import Demand, max_min
 from archsim.schedule.observer import Observer
@@ -19,14 +23,16 @@ if TYPE_CHECKING:
     from simpy import Environment, Event
 
 REMEMBERED = 10_000  # solutions; layers repeat, and so do the kernels that meet
-SLACK = 1e-12  # phases that end within this share of the time to the next event end with it; rounding parts them no more
+SLACK = 1e-12  # phases that end within this share of the time to the next end with it; rounding parts them no more
 
 
-class Phase(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
     """Part of a job. `work` is in units of its rate times seconds, `cap` is its rate alone.
 
     `demand` is what it takes of resources for each unit of its rate; `slots` the share of the pool of slots that it holds
     if it can get it. A kernel's work is its time alone, its cap 1; a copy's work is its bytes, its cap the fastest it may be.
+    Phases are told apart as objects: the same ones that meet again are not solved again.
     """
 
     work: float
@@ -36,14 +42,18 @@ class Phase(NamedTuple):
     name: str = ""
 
 
+Alone = tuple[Sequence[Phase], list[float], list[float]]  # phases with their rates and times
+
+
 class Job:
     """Phases under way on a server; `done` happens when the last has ended, `ends` are the ends of those so far [s]."""
 
-    __slots__ = ("at", "done", "ends", "left", "phases", "rate")
+    __slots__ = ("done", "ends", "left", "mark", "phases")
+    mark: tuple[int, float]  # phases that had ended and work that was left when the server last looked ahead
 
     def __init__(self, phases: Sequence[Phase], done: Event) -> None:
         self.phases, self.done = phases, done
-        self.at, self.left, self.rate = 0, phases[0].work, 0.0
+        self.left = phases[0].work
         self.ends: list[float] = []
 
 
@@ -52,6 +62,9 @@ class Shared:
 
     Slots go to jobs in the order in which they came, as the CTAs of a kernel leave only what is left to the next one;
     whoever holds a share of the slots that it wants runs at that share of its rate at most. The rest is max-min fair.
+
+    Only the end of a job matters to anyone else, so the server looks ahead to the first one and sets one alarm for it, however
+    many phases change before; a job that starts earlier takes it back to the present.
     """
 
     def __init__(self, env: Environment, capacity: Mapping[str, float], observers: Sequence[Observer] = (),
@@ -63,163 +76,182 @@ class Shared:
         self._env, self._capacity = env, dict(capacity)
         self._observers, self._counters = tuple(observers), dict(counters or {})
         self._active: list[Job] = []
-        self._timer: Event | None = None
-        self._since = 0.0
-        self._due: list[Job] = []  # what ends a phase, or if alone all of them, when the timer does
-        self._alone = self._unsolved = False
-        self._solved: dict[tuple[int, ...], tuple[list[float], Sequence[Phase]]] = {}  # rates of phases that have met before
-        self._ended: dict[int, tuple[Sequence[Phase], int]] = {}  # the phases of jobs that have ended, and of how many jobs
-        self.changes = 0  # starts and ends of jobs and phases
+        self._alarm: Event | None = None  # for the first end of a job; while there is one, all jobs stand as they will then
+        self._since = self._until = 0.0  # when the server last looked ahead, and how far
+        self._awaited = False  # whether it will look ahead at the end of this moment
+        self._seen: list[tuple[float, list[tuple[Phase, float]]]] = []  # what observers will hear of the time until then
+        self._solved: dict[tuple[Phase, ...], list[float]] = {}  # rates of phases that have met before
+        self._alone: dict[int, Alone] = {}  # by the id of the phases
+        self._over: list[Job] = []  # the jobs that end with the alarm
+        self._ended: list[Sequence[Phase]] = []  # the phases of all jobs that have ended
 
     def run(self, phases: Sequence[Phase]) -> Job:
         """Start a job now."""
         job = Job(phases, self._env.event())
-        self._progress()
+        if self._alarm is not None:
+            self._return()
         self._active.append(job)
-        self.changes += 1
         if len(self._active) == 1:
-            self._solve()
+            self._look_ahead()
         else:
-            self._solve_soon()
+            self._look_ahead_soon()
         return job
-
-    def _solve_soon(self) -> None:
-        """Solve once all that happens at this moment has happened: jobs often end and start together."""
-        if not self._unsolved:
-            self._unsolved = True
-            self._timeout(self._env, 0.0).callbacks.append(self._settle)
-
-    def _settle(self, _: Event) -> None:
-        self._unsolved = False
-        if self._active:
-            self._progress()
-            self._solve()
 
     @property
     def used(self) -> dict[str, float]:
         """What all jobs that have ended took of each resource, in its own unit times seconds."""
         taken: dict[str, float] = {}
-        for phases, times in self._ended.values():
+        distinct, times = {id(phases): phases for phases in self._ended}, Counter(map(id, self._ended))
+        for key, phases in distinct.items():
             for phase in phases:
                 for resource, weight in phase.demand:
-                    taken[resource] = taken.get(resource, 0.0) + times * weight * phase.work
+                    taken[resource] = taken.get(resource, 0.0) + times[key] * weight * phase.work
         return taken
 
-    def _progress(self) -> None:
-        """Bring all jobs to the present."""
-        now = self._env.now
-        elapsed, self._since = now - self._since, now
-        if elapsed <= 0.0:
-            return
-        if len(self._active) == 1:
-            self._walk(self._active[0], elapsed, now)
-            return
+    @property
+    def changes(self) -> int:
+        """Starts of jobs that have ended, and ends of their phases."""
+        return sum(1 + len(phases) for phases in self._ended)
+
+    def _look_ahead_soon(self) -> None:
+        """Look ahead once all that happens at this moment has happened: jobs often end and start together."""
+        if not self._awaited:
+            self._awaited = True
+            self._timeout(self._env, 0.0).callbacks.append(self._settle)
+
+    def _settle(self, _: Event) -> None:
+        self._awaited = False
+        if self._active and self._alarm is None:
+            self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Run all jobs on to the first end of one, and set the alarm for it."""
+        self._since = now = self._env.now
         for job in self._active:
-            job.left = max(0.0, job.left - job.rate * elapsed)
+            job.mark = (len(job.ends), job.left)
+        delay = self._walk(inf) - now
+        self._until = now + delay  # as simpy reckons it, which rounding may set apart from where the walk has ended
+        for job in self._over:
+            job.ends[-1] = self._until
+        self._alarm = self._timeout(self._env, delay)
+        self._alarm.callbacks.append(self._close)
 
-    def _walk(self, job: Job, elapsed: float, now: float) -> None:
-        """Let a job that is alone run on through its phases."""
-        while elapsed > 0.0:
-            rate = self._rate_alone(job.phases[job.at])
-            needed = job.left / rate
-            if needed > elapsed or job.at + 1 == len(job.phases):
-                job.left = max(0.0, job.left - rate * elapsed)
-                return
-            elapsed -= needed
-            self._next_phase(job, now - elapsed)
+    def _return(self) -> None:
+        """Bring all jobs back from the moment of the alarm to the present."""
+        now = self._env.now
+        if now < self._until:
+            for job in self._active:
+                at, job.left = job.mark
+                del job.ends[at:]
+            self._seen.clear()
+            self._over.clear()
+            self._walk(now)
+        self._close(self._alarm)
 
-    def _next_phase(self, job: Job, now: float) -> bool:
-        """End the phase of a job; whether there is another."""
-        job.ends.append(now)
-        self.changes += 1
-        job.at += 1
-        if job.at == len(job.phases):
-            phases, times = self._ended.get(id(job.phases), (job.phases, 0))
-            self._ended[id(job.phases)] = (phases, times + 1)  # which keeps them, so that no others get their id
-            return False
-        phase = job.phases[job.at]
-        job.left = phase.work
-        if self._counters and len(self._active) == 1:
-            self._tell(now, ((phase, self._rate_alone(phase)),))
-        return True
-
-    def _rate_alone(self, phase: Phase) -> float:
-        rate = phase.cap
-        for resource, weight in phase.demand:
-            if weight * rate > self._capacity.get(resource, inf):
-                rate = self._capacity[resource] / weight
-        return rate
-
-    def _solve(self) -> None:
-        """New rates for all, and an alarm for the next moment at which they change."""
-        active = self._active
-        self._alone = len(active) == 1
-        if self._alone:
-            job = active[0]
-            phase = job.phases[job.at]
-            job.rate = self._rate_alone(phase)
-            horizon = job.left / job.rate
-            for later in job.phases[job.at + 1 :]:
-                horizon += later.work / self._rate_alone(later)
-            self._due = active[:]
-        else:
-            horizon = self._fair_rates(active)
+    def _close(self, alarm: Event | None) -> None:
+        """What was foreseen has happened: tell it, and let go of the jobs that have ended."""
+        if alarm is not self._alarm:
+            return  # a job has started since it was set
+        self._alarm = None
         if self._counters:
-            self._tell(self._env.now, [(job.phases[job.at], job.rate) for job in active])
-        self._timer = self._timeout(self._env, horizon)
-        self._timer.callbacks.append(self._alarm)
+            for moment, running in self._seen:
+                self._tell(moment, running)
+            self._seen.clear()
+        for job in self._over:
+            self._active.remove(job)
+            self._ended.append(job.phases)
+            job.done.succeed()
+            if self._active and not self._awaited:
+                self._awaited = True
+                job.done.callbacks.append(self._settle)  # after whoever waits for the job, who may start another
+        self._over.clear()
+        if self._counters and not self._active:
+            self._tell(self._env.now, ())
 
-    def _fair_rates(self, active: list[Job]) -> float:
-        """Set the rates of several jobs; the time until the first of their phases ends [s]."""
-        key = tuple([id(job.phases[job.at]) for job in active])
-        if key not in self._solved:
-            if len(self._solved) >= REMEMBERED:
-                self._solved.clear()
-            phases = [job.phases[job.at] for job in active]
-            self._solved[key] = (self._shares(phases), phases)  # which keeps the phases, so that no others get their ids
-        horizon = inf
-        for job, rate in zip(active, self._solved[key][0], strict=True):
-            job.rate = rate
-            if job.left < horizon * rate:
-                horizon = job.left / rate
-        limit = horizon * (1.0 + SLACK)
-        self._due = [job for job in active if job.rate > 0.0 and job.left <= limit * job.rate]
-        return horizon
-
-    def _shares(self, phases: Sequence[Phase]) -> list[float]:
-        """The rates of phases, the first to come first: 0 for one that waits for slots."""
-        free, rates, running = 1.0, [0.0] * len(phases), []
-        for i, phase in enumerate(phases):
-            held = min(phase.slots, free)
-            if held > 0.0 or phase.slots <= 0.0:
-                rates[i] = phase.cap if held >= phase.slots else phase.cap * held / phase.slots
-                running.append(i)
-            free -= held
-        shared = max_min([phases[i].demand for i in running], [rates[i] for i in running], self._capacity)
-        for i, rate in zip(running, shared, strict=True):
-            rates[i] = rate
-        return rates
-
-    def _alarm(self, event: Event) -> None:
-        if event is not self._timer:
-            return  # rates have changed since this alarm was set
-        self._progress()
-        now, before = self._env.now, len(self._active)
-        for job in self._due:
-            going = self._next_phase(job, now)
-            while self._alone and going:  # the sum of its phases is over, whatever rounding has left of the last
-                going = self._next_phase(job, now)
-            if not going:
-                self._active.remove(job)
-                job.done.succeed()
-        if len(self._active) == before:
-            self._solve()
-        elif self._active:
-            self._solve_soon()
-        else:
-            self._timer = None
+    def _walk(self, until: float) -> float:
+        """Let all jobs run on until that moment [s], or until the first of them ends; the moment when they stop."""
+        active, over, solved, now = self._active, self._over, self._solved, self._since
+        if len(active) == 1:
+            return self._walk_alone(active[0], until)
+        phases, left = [job.phases[len(job.ends)] for job in active], [job.left for job in active]
+        while not over and now < until:
+            met = tuple(phases)
+            rates = solved.get(met) or self._solve(met)
             if self._counters:
-                self._tell(now, ())
+                self._seen.append((now, list(zip(phases, rates, strict=True))))
+            step = inf
+            for i, rate in enumerate(rates):
+                if left[i] < step * rate:
+                    step = left[i] / rate
+            if now + step > until:
+                left = [max(0.0, work - rate * (until - now)) for work, rate in zip(left, rates, strict=True)]
+                now = until
+                break
+            now += step
+            limit = step * (1.0 + SLACK)
+            for i, rate in enumerate(rates):
+                if left[i] > limit * rate:
+                    left[i] -= rate * step
+                    continue
+                job = active[i]
+                job.ends.append(now)
+                if len(job.ends) < len(job.phases):
+                    phases[i] = job.phases[len(job.ends)]
+                    left[i] = phases[i].work
+                else:
+                    over.append(job)
+        for job, work in zip(active, left, strict=True):
+            job.left = work
+        return now
+
+    def _walk_alone(self, job: Job, until: float) -> float:
+        """The same for a job that shares with nobody, whose rates do not depend on the moment."""
+        phases, ends, at = job.phases, job.ends, len(job.ends)
+        _, rates, times = self._alone.get(id(phases)) or self._solve_alone(phases)
+        ends += accumulate((self._since + job.left / rates[at], *times[at + 1 :]))
+        now = ends[-1]
+        if now > until:
+            del ends[bisect_right(ends, until, at) :]
+            left, begun = (phases[len(ends)].work, ends[-1]) if len(ends) > at else (job.left, self._since)
+            job.left, now = max(0.0, left - rates[len(ends)] * (until - begun)), until
+        else:
+            self._over.append(job)
+        if self._counters:
+            begins = (self._since, *ends[at:])
+            self._seen += [(begin, [(phases[i], rates[i])]) for i, begin in enumerate(begins, at) if i < len(phases)]
+        return now
+
+    def _solve_alone(self, phases: Sequence[Phase]) -> Alone:
+        """The rates and times of the phases of a job without others."""
+        rates = []
+        for phase in phases:
+            rate = phase.cap
+            for resource, weight in phase.demand:
+                if weight * rate > self._capacity.get(resource, inf):
+                    rate = self._capacity[resource] / weight
+            rates.append(rate)
+        found = phases, rates, [phase.work / rate for phase, rate in zip(phases, rates, strict=True)]
+        self._alone[id(phases)] = found  # which keeps the phases, so that no others get their id
+        return found
+
+    def _solve(self, phases: tuple[Phase, ...]) -> list[float]:
+        """The rates of phases, the first to come first: 0 for one that waits for slots."""
+        if len(self._solved) >= REMEMBERED:
+            self._solved.clear()
+        free, rates, load = 1.0, [], dict[str, float]()
+        for phase in phases:
+            held = phase.slots if phase.slots < free else free
+            rate = phase.cap if held == phase.slots else phase.cap * held / phase.slots
+            rates.append(rate)
+            free -= held
+            for resource, weight in phase.demand:
+                load[resource] = load.get(resource, 0.0) + weight * rate
+        for resource, wanted in load.items():
+            if wanted > self._capacity.get(resource, inf):
+                rates = max_min([phase.demand for phase in phases], rates, self._capacity)
+                break
+        self._solved[phases] = rates
+        return rates
 
     def _tell(self, now: float, running: Iterable[tuple[Phase, float]]) -> None:
         """What all jobs take of the resources that have counters."""

@@ -25,21 +25,25 @@ def max_min(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[
         pull: dict[str, float] = {}
         for i in rising:
             for resource, weight in demands[i]:
-                if resource in left:
+                if weight > 0 and resource in left:
                     pull[resource] = pull.get(resource, 0.0) + weight
-        step = min(caps[i] - rates[i] for i in rising)
+        step = min([caps[i] - rates[i] for i in rising])
         for resource, weight in pull.items():
-            if weight > 0 and left[resource] < step * weight:
+            if left[resource] < step * weight:
                 step = left[resource] / weight
         spent = set()
         for resource, weight in pull.items():
             left[resource] = max(0.0, left[resource] - step * weight)
-            if weight > 0 and left[resource] <= TINY * capacity[resource]:
+            if left[resource] <= TINY * capacity[resource]:
                 spent.add(resource)
+        still = []
         for i in rising:
             rates[i] += step
-        rising = [
-            i for i in rising
-            if rates[i] < caps[i] * (1 - TINY) and not any(w > 0 and resource in spent for resource, w in demands[i])
-        ]  # fmt: skip
+            if rates[i] < caps[i] * (1 - TINY):
+                for resource, weight in demands[i]:
+                    if resource in spent and weight > 0:
+                        break
+                else:
+                    still.append(i)
+        rising = still
     return rates

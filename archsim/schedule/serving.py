@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simpy import Environment, Event
 
 Array = NDArray[np.float64]
+POWER = "power [W]"  # the counter
 Service = Callable[[int], float]  # number of requests in a batch -> time that a device takes for it [s]
 
 
@@ -168,12 +169,21 @@ class _Desk:
         for observer in self.observers:
             observer.level("waiting requests [1]", self.env.now, float(len(self._queue)))
             if self._power is not None:
-                observer.level("power [W]", self.env.now, sum(self._power(size) for size in self._running))
+                observer.level(POWER, self.env.now, sum(self._power(size) for size in self._running))
 
 
-def in_turn(count: int, size: int, service: Service) -> Served:
+def in_turn(
+    count: int, size: int, service: Service, observers: Sequence[Observer] = (), power: Service | None = None
+) -> Served:
     """A client that sends a query of `size` samples when the one before has been answered, `count` times."""
     time = service(size)
     start = time * np.arange(count, dtype=np.float64)
+    for observer in observers:
+        words = {"kind": f"batch of {size}", "requests": size}
+        for number, begun in enumerate(start.tolist()):
+            observer.ran("device 0", f"query {number}", begun, begun + time, words)
+        if power is not None:
+            observer.level(POWER, 0.0, power(size))
+            observer.level(POWER, time * count, power(0))
     return Served(arrival_s=start, start_s=start, end_s=start + time, batches=np.full(count, float(size)),
                   batch_s=np.full(count, time), devices=1, events=2 * count)  # fmt: skip

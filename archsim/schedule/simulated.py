@@ -16,15 +16,17 @@ from archsim.schedule.timeline import Array, Timeline
 from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, of_machine, phases_of
 from archsim.trace.trace import BoundOp
 
+Plans = Sequence[tuple[Phase, ...]]
+
 
 def simulated(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, waits: bool = False,
-    streams: int = 1, observers: Sequence[Observer] = (),
+    streams: int = 1, observers: Sequence[Observer] = (), plans: Sequence[Plans] | None = None,
 ) -> Timeline:  # fmt: skip
     """Play the ops on `streams` streams of a GPU, or one after the other on a CPU; each of D machines on its own.
 
     `issue_s` and `stall_s` are the host's times of each op [s], [D, N]. Where the host `waits` for each op, it has nothing to
-    stall later. Observers see the first machine.
+    stall later. Observers see the first machine. `plans` are what `phases_of` gives for each machine, where that is known.
     """
     if waits and isinstance(device, Gpu):
         issue_s = issue_s + stall_s
@@ -34,7 +36,8 @@ def simulated(
     for machine in range(machines):
         watched = observers if machine == 0 else ()
         launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
-                               power=bool(watched), machine=machine)  # fmt: skip
+                               power=bool(watched), machine=machine,
+                               plans=None if plans is None or watched else plans[machine])  # fmt: skip
         played = play(launches, CAPACITY, waits=waits, observers=watched, counters=_counters(device) if watched else None)
         start[machine], end[machine] = played.start_s, played.end_s
     timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
@@ -44,10 +47,10 @@ def simulated(
 
 def launches_of(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
-    power: bool = False, machine: int = 0,
+    power: bool = False, machine: int = 0, plans: Plans | None = None,
 ) -> list[Launch]:  # fmt: skip
     """The ops as launches, each on one of `streams` streams; with `power` they say what they draw beyond the idle power."""
-    plans = phases_of(lowered.kernels, cost, device, power, machine)
+    plans = plans or phases_of(lowered.kernels, cost, device, power, machine)
     index = lowered.plan_of.tolist()
     phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
     after = dependencies(lowered.ops)

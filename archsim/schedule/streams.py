@@ -76,10 +76,15 @@ def play(
     env = Environment()
     stage = _Stage(env, launches, Shared(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
-    for stream in sorted({launch.stream for launch in launches}):
-        env.process(stage.stream([i for i, launch in enumerate(launches) if launch.stream == stream]))
+    of_stream: dict[int, list[int]] = {}
+    for i, launch in enumerate(launches):
+        of_stream.setdefault(launch.stream, []).append(i)
+    for stream in sorted(of_stream):
+        env.process(stage.stream(of_stream[stream]))
     env.run()
-    return Played(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=stage.events + stage.device.changes)
+    issues = sum(launch.issue_s > 0.0 for launch in launches)
+    events = issues + 2 * len(launches) + stage.device.changes
+    return Played(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=events)
 
 
 class _Stage:
@@ -93,70 +98,53 @@ class _Stage:
         self.observers = observers
         self.start = [0.0] * len(launches)
         self.end = [0.0] * len(launches)
-        self.events = 0
-        self._issued, self._ended = [False] * len(launches), [False] * len(launches)
-        self._wakers: dict[tuple[str, int], list[Event]] = {}
+        self._issued, self._ended = _Marks(env, len(launches)), _Marks(env, len(launches))
         self._queued = 0.0
         self._room: Event | None = None
 
     def host(self) -> Generator[Event, Any, None]:
         """Issue op after op."""
-        env = self.env
+        env, issued, ended = self.env, self._issued, self._ended
         for i, launch in enumerate(self.launches):
-            while self._queued >= self.queue:
+            if self._queued >= self.queue:
                 self._room = env.event()
                 yield self._room
-            begun = env.now
             if launch.issue_s > 0.0:
+                begun = env.now
                 yield env.timeout(launch.issue_s)
-                self.events += 1
                 for observer in self.observers:
                     observer.ran(HOST, f"issue {launch.name}", begun, env.now, {})
             self._queued += launch.launches
-            self._issued[i] = True
-            self._wake("issued", i)
-            if self.waits and not self._ended[i]:
-                yield self._when("ended", i)
+            issued.mark(i)
+            if self.waits and not ended.has[i]:
+                yield ended.event(i)
 
     def stream(self, mine: Sequence[int]) -> Generator[Event, Any, None]:
         """Run the ops of one stream in order."""
-        env = self.env
+        env, issued, ended = self.env, self._issued, self._ended
         for i in mine:
             launch = self.launches[i]
-            if not self._issued[i]:
-                yield self._when("issued", i)
+            if not issued.has[i]:
+                yield issued.event(i)
             for before in launch.after:
-                if not self._ended[before]:
-                    yield self._when("ended", before)
-            self._leave_queue(launch)
-            begun = env.now
+                if not ended.has[before]:
+                    yield ended.event(before)
+            self._queued -= launch.launches
+            if self._room is not None and self._queued < self.queue:
+                self._room.succeed()
+                self._room = None
+            now = begun = env.now
             if launch.stall_s > 0.0:
                 yield env.timeout(launch.stall_s)
-            self.start[i] = env.now
-            job = None
+                now = env.now
+            self.start[i] = self.end[i] = now
             if launch.phases:
                 job = self.device.run(launch.phases)
                 yield job.done
-            self.end[i] = env.now
-            self.events += 2
-            self._ended[i] = True
-            self._wake("ended", i)
-            if self.observers and job is not None:
-                self._report(i, job, begun)
-
-    def _leave_queue(self, launch: Launch) -> None:
-        self._queued -= launch.launches
-        if self._room is not None and not self._room.triggered:
-            self._room.succeed()
-
-    def _when(self, what: str, op: int) -> Event:
-        event = self.env.event()
-        self._wakers.setdefault((what, op), []).append(event)
-        return event
-
-    def _wake(self, what: str, op: int) -> None:
-        for event in self._wakers.pop((what, op), ()):
-            event.succeed()
+                self.end[i] = env.now
+                if self.observers:
+                    self._report(i, job, begun)
+            ended.mark(i)
 
     def _report(self, op: int, job: Job, begun: float) -> None:
         """The op as a slice, its kernels as slices inside, and what it had to wait for on other streams."""
@@ -172,6 +160,29 @@ class _Stage:
                 before = end
             for source in launch.after:
                 observer.followed((track_of(self.launches[source].stream), self.end[source]), (track, self.start[op]))
+
+
+class _Marks:
+    """Which ops have come so far; who waits for one gets an event."""
+
+    __slots__ = ("_awaited", "_env", "has")
+
+    def __init__(self, env: Environment, ops: int) -> None:
+        self.has = [False] * ops
+        self._env = env
+        self._awaited: dict[int, Event] = {}
+
+    def mark(self, op: int) -> None:
+        """The op has come so far."""
+        self.has[op] = True
+        if op in self._awaited:
+            self._awaited.pop(op).succeed()
+
+    def event(self, op: int) -> Event:
+        """What happens when the op comes so far."""
+        if op not in self._awaited:
+            self._awaited[op] = self._env.event()
+        return self._awaited[op]
 
 
 def track_of(stream: int) -> str:

@@ -116,7 +116,10 @@ class _Run:
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
-        self.up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _ways(machine, devices))
+        up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _ways(machine, devices))
+        sizes = [size for _, size in step.buckets]
+        self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
+        self.sums = [_copy((devices + SERVER_PASSES) * size, _hops([MEMORY])) for size in sizes]
         self.shared = Shared(env, self.capacity, observers, named)
         self.exchanges = len(step.buckets) if devices > 1 else 0
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
@@ -224,28 +227,27 @@ class _Run:
     def _push(self, device: int, number: int) -> Generator[Event, Any, None]:
         """Send the gradients of a device to the server, bucket after bucket."""
         gpu = self.machine.gpus[device]
-        for i, (_, size) in enumerate(self.step.buckets):
+        for i in range(self.exchanges):
             yield self._has(number, i, device)
             begun = self.env.now
-            yield self.shared.run([Phase(size, self.up[device], float("inf"))]).done
+            yield self.shared.run(self.pushes[device][i]).done
             self._tell(f"{gpu} push", f"bucket {i}", begun, step=number)
             self.arrived[number][i] += 1
             if self.arrived[number][i] == self.devices:
-                yield self._complete.put((number, i, size))
+                yield self._complete.put((number, i))
 
     def _serve(self) -> Generator[Event, Any, None]:
         """The server sums and updates bucket after bucket, and sends the new values to all devices."""
         for _ in range(self.steps * self.exchanges):
-            number, bucket, size = yield self._complete.get()
+            number, bucket = yield self._complete.get()
             begun = self.env.now
-            moved = (self.devices + SERVER_PASSES) * size
-            yield self.shared.run([Phase(moved, ((MEMORY, 1.0),), float("inf"))]).done
+            yield self.shared.run(self.sums[bucket]).done
             self._tell("server", f"bucket {bucket}", begun, step=number)
             for device in range(self.devices):
-                self.env.process(self._pull(number, bucket, device, size))
+                self.env.process(self._pull(number, bucket, device))
 
-    def _pull(self, number: int, bucket: int, device: int, size: float) -> Generator[Event, Any, None]:
-        yield self.shared.run([Phase(size, self.down[device], float("inf"))]).done
+    def _pull(self, number: int, bucket: int, device: int) -> Generator[Event, Any, None]:
+        yield self.shared.run(self.pulls[device][bucket]).done
         self.summed[number][device][bucket].succeed()
 
     def _tell(self, track: str, name: str, begun: float, **words: object) -> None:
@@ -273,6 +275,11 @@ class _Run:
 
 def _hops(names: Sequence[str]) -> Demand:
     return tuple((name, 1.0) for name in names)
+
+
+def _copy(size: float, path: Demand) -> list[Phase]:
+    """Bytes over a path, as fast as it lets them."""
+    return [Phase(size, path, float("inf"))]
 
 
 def _ways(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -45,6 +45,9 @@ class Reduced:
 def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[Reduced]:
     """Every size on every number of devices, alone on the host."""
     machine = spec.machine
+    for what, given in (("devices", devices), ("bytes", sizes)):
+        if not given:
+            raise ArgumentError(f"{what}: none are named")
     for count in devices:
         if not 2 <= count <= machine.devices:
             raise ArgumentError(f"devices {count} is not between 2 and {machine.devices}, which host {machine.id} holds")

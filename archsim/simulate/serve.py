@@ -137,7 +137,8 @@ def _served(
     load: Load, rate: float | None, batching: Batching, devices: int, batches: Batches, observers: Sequence[Observer] = ()
 ) -> Served:
     if load.scenario in ("SingleStream", "MultiStream"):
-        return in_turn(load.requests, 1 if load.scenario == "SingleStream" else MULTI_STREAM, batches.time_s)
+        size = 1 if load.scenario == "SingleStream" else MULTI_STREAM
+        return in_turn(load.requests, size, batches.time_s, observers, batches.power_w)
     if load.scenario == "Offline":
         return serve([0.0] * load.requests, batches.time_s, batching, devices, observers, batches.power_w)
     if load.recorded_s is not None:
@@ -224,7 +225,7 @@ def _check(query: Query, load: Load, batching: Batching, devices: int) -> None:
         raise ArgumentError("arrivals are drawn at a rate or read from a file: give one of --rate and --trace")
     if load.bound_s is not None and load.recorded_s is not None:
         raise ArgumentError("a rate is sought among drawn arrivals: leave out --p99 or --trace")
-    if load.scenario != "Server" and (load.rate, load.recorded_s, load.bound_s) != (None, None, None):
+    if load.scenario != "Server" and any(given is not None for given in (load.rate, load.recorded_s, load.bound_s)):
         raise ArgumentError(f"{load.scenario} has no arrivals of its own: leave out --rate, --trace and --p99")
     if load.bound_s is not None and load.bound_s <= 0:
         raise ArgumentError(f"p99 {load.bound_s:g} s is not a time above 0")

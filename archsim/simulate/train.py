@@ -17,12 +17,12 @@ from archsim.machine.spec import MachineSpec
 from archsim.quantity import show
 from archsim.query import ArgumentError, Query
 from archsim.run import Run, input_bytes, run
+from archsim.schedule.buckets import BUCKET, step_of
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, Pipeline, Step, Trained, train
-from archsim.trace.kind import FORWARD, UPDATE
+from archsim.trace.kind import FORWARD
 
 SCHEMA = "archsim-train/1"
-VALUE = 4.0  # B of a gradient that is exchanged: fp32, whatever the layers compute in
 LEAST_STEPS, MOST_STEPS = 4, 10_000
 
 
@@ -95,7 +95,7 @@ class Training:
 
 def simulate_training(
     query: Query, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
-    overlap: bool = True, bucket_bytes: float = 25e6, steps: int = 16, observers: Sequence[Observer] = (),
+    overlap: bool = True, bucket_bytes: float = BUCKET, steps: int = 16, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Training:  # fmt: skip
     """Simulate training steps of a query whose task is `training_step`, its batch on each device.
@@ -106,7 +106,7 @@ def simulate_training(
     _check(query, spec, devices, given, sync, bucket_bytes, steps)
     machine, asked = spec.machine, replace(query, stack=replace(query.stack, inputs="device"))
     result = run(asked)
-    step = step_of(asked, result, bucket_bytes)
+    step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = pipeline_of(asked, spec, given)
     found: dict[int, Trained] = {}
     for count in sorted({1, *devices}):
@@ -126,23 +126,6 @@ def simulate_training(
         provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
                     "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
     )  # fmt: skip
-
-
-def step_of(query: Query, result: Run, bucket_bytes: float) -> Step:
-    """The step of one device: gradients fill buckets in the order in which they are computed (Li et al. 2020, PyTorch DDP)."""
-    ops, ends = result.lowered.ops, result.timeline.end_s[0]
-    position = {op.name: i for i, op in enumerate(ops)}
-    updates = [op for op in ops if op.phase == UPDATE]
-    compute_s = max(float(ends[i]) for i, op in enumerate(ops) if op.phase != UPDATE)
-    ready = sorted((max(float(ends[position[name]]) for name in op.inputs if name in position), VALUE * op.shape[0])
-                   for op in updates)  # fmt: skip
-    buckets, size = [], 0.0
-    for i, (time, values) in enumerate(ready):
-        size += values
-        if size >= bucket_bytes or i + 1 == len(ready):
-            buckets.append((min(time, compute_s), size))
-            size = 0.0
-    return Step(compute_s=compute_s, update_s=max(0.0, float(result.latency_s[0]) - compute_s), buckets=tuple(buckets))
 
 
 def pipeline_of(query: Query, spec: MachineSpec, given: Input) -> Pipeline:

@@ -6,10 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
+from archsim.machine.machine import Machine
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")  # of whole networks; a kernel may have a clock_hz
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """Devices of a `machine` that train together, each on its part of the batch. `overlaps`: gradients are exchanged while others
+    are computed.
+    """
+
+    machine: Machine
+    devices: int
+    overlaps: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +38,8 @@ class Case:
 
     `label` is the network, or the op of a kernel row. `clock` [Hz] is the measured one, None where the row gives none.
     `limit` [W] is the power limit that was set, None for the device's own. With an `anchor`, only the ratio to another run
-    is predicted. `host` says whether the framework's host time belongs to the measurement (a kernel timed alone has none).
+    is predicted. With `shared` devices the ops are those of one of them, the batch is that of all. `host` says whether the
+    framework's host time belongs to the measurement (a kernel timed alone has none).
     `line` and `file` say where the row stands, `fields` hold all its columns.
     """
 
@@ -49,6 +62,7 @@ class Case:
     clock: float | None = None
     limit: float | None = None
     anchor: Anchor | None = None
+    shared: Shared | None = None
     host: bool = True
     file: str = ""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.errors import ArchsimError
+from archsim.fidelity import find
 from archsim.validate.baseline import Constants, constants_of
 from archsim.validate.case import Case, Skip
 from archsim.validate.columns import column, quantity
@@ -159,7 +160,7 @@ def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _is_calibrated(request: Request) -> bool:
-    return request.fidelity == "analytical" and not request.without
+    return find(request.fidelity).overheads and not request.without
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
@@ -218,4 +219,5 @@ def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
 def _work(case: Case) -> tuple[object, ...]:
     """What was done: equal for rows that may be compared."""
     ops = case.ops if len(case.ops) <= 2 else ()
-    return (case.batch, case.precision, *(op.signature for op in ops))
+    devices = 1 if case.shared is None else case.shared.devices
+    return (case.batch, case.precision, devices, *(op.signature for op in ops))

@@ -46,8 +46,8 @@ def stale(calibration: Calibration, cases: Sequence[Case]) -> tuple[str, ...]:
 
 
 def is_network(case: Case) -> bool:
-    """Whether a row times a whole network, not a layer or a kernel, and not one run relative to another."""
-    return quantity(case) == "time" and case.anchor is None and not class_of(case).endswith("kernel")
+    """Whether a row times a whole network on one device, not a layer or a kernel, and not one run relative to another."""
+    return quantity(case) == "time" and case.anchor is None and case.shared is None and not class_of(case).endswith("kernel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

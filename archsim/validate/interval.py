@@ -33,12 +33,12 @@ def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
 
 
 def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) -> dict[str, Spread]:
-    """The spread of each class from predictions of held-out rows.
+    """The spread of each class from predictions of held-out rows on one device.
 
     Quantiles sit at ranks ceil((n + 1) (1 +- level) / 2), so that a new row of the class falls between them with at least
     the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2).
     """
-    absolute = np.array([case.anchor is None and case.metric != "clock_hz" for case in cases])
+    absolute = np.array([case.anchor is None and case.shared is None and case.metric != "clock_hz" for case in cases])
     errors = log_errors(cases, predicted)
     names = np.array([class_of(case) for case in cases])
     found = {}

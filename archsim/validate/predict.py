@@ -14,15 +14,21 @@ import numpy as np
 
 from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.device.device import Cpu
+from archsim.cost.plan import PlanCost
+from archsim.device.device import Cpu, Device
 from archsim.fidelity import find
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
 from archsim.query import clock_of, highest_clock_of, limit_of
-from archsim.run import arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
+from archsim.run import HostTime, arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
+from archsim.schedule.buckets import step_of
+from archsim.schedule.simulated import Plans, simulated
+from archsim.schedule.timeline import Timeline
+from archsim.schedule.training import Pipeline, train
+from archsim.schedule.waves import phases_of
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
-from archsim.validate.case import Case
+from archsim.validate.case import Case, Shared
 
 PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
 
@@ -138,12 +144,19 @@ def _values(
     multiplied = arithmetic(first.stack, device, first.precision)
     cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without, limit)
     host = host_time(kernels, cost, first.stack, device, calibration)
+    plans = phases_of(kernels, cost, device) if model.events else []
     values = []
     for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
         counts = float(model.overheads and "host" not in without and case.host)
         feed = feed_time(fed, case.stack, device, calibration) * counts
-        timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
+        if model.events:
+            lowered = replace(group.lowered, ops=case.ops, plan_of=plan_of)
+            timeline = _played(lowered, cost, host.scaled(counts), device, feed, case.stack.waits, plans)
+        else:
+            timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
         latency = float(timeline.latency_s[0])
+        if case.shared is not None and model.overheads:
+            latency = _together(case, case.shared, timeline)
         if case.metric in ("power_w", "energy_j"):
             idle = float(np.ravel(device.power.idle)[0]) * float(timeline.wait_s.sum())
             energy = float(spread(cost.total_energy_j, plan_of).sum()) + idle
@@ -153,3 +166,18 @@ def _values(
         else:
             values.append(latency if case.metric == "latency_s" else case.batch / latency)
     return values
+
+
+def _played(
+    lowered: Lowered, cost: PlanCost, host: HostTime, device: Device, feed_s: Array | float, waits: bool, plans: Plans
+) -> Timeline:
+    """The schedule of a case in events, on one stream."""
+    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
+    issue_s[..., :1] += feed_s
+    return simulated(lowered, cost, device, issue_s, stall_s, waits=waits, plans=[plans])
+
+
+def _together(case: Case, shared: Shared, timeline: Timeline) -> float:
+    """Time of a step of several devices [s], one of which alone runs this timeline."""
+    step = step_of(case.ops, timeline.end_s[0].tolist())
+    return train(shared.machine, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s

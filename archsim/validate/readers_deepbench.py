@@ -27,7 +27,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     cells = row.cells
     what, phase = cells["op"], cells["direction"]
     if what not in BUILDERS:
-        raise Refused(f"op {what!r} is not modelled")
+        raise Refused("`archsim simulate allreduce` compares these" if what == "allreduce" else f"op {what!r} is not modelled")
     if cells.get("suspicious"):
         raise Refused("marked as misprinted in its source")
     if phase not in DIRECTIONS:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from archsim.corpus.measurement import Protocol, protocol
 from archsim.corpus.table import Row
 from archsim.device.spec import Spec
+from archsim.machine.spec import find as find_machine
 from archsim.trace.trace import BoundOp
-from archsim.validate.case import METRICS, Case, Skip
+from archsim.validate.case import METRICS, Case, Shared, Skip
+from archsim.validate.columns import QUANTITY
 from archsim.validate.family import Family, integer
 from archsim.validate.resolve import Refused, as_timed, network, setting
 
@@ -24,9 +26,6 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     metric = cells["metric"]
     if metric not in METRICS:
         raise Refused(f"metric {metric!r} is not one of {', '.join(METRICS)}")
-    devices = integer(cells, "devices", 1)
-    if devices != 1:
-        raise Refused(f"{devices} devices: several devices are not modelled")
     if cells.get("out_len"):
         raise Refused("the generation of tokens one by one is not modelled")
     script = protocol(cells["source"])
@@ -35,7 +34,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
     framework = found.stack.framework
     ran = script.task(task, name, framework)
-    samples = script.samples(batch, name, framework)
+    shared = _shared(cells, script, framework, ran)
+    samples = _share(script.samples(batch, name, framework), 1 if shared is None else shared.devices)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
     ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
@@ -47,9 +47,30 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
             ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
             precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
-            clock=_clock(cells, script), file=file,
+            clock=_clock(cells, script), shared=shared, file=file,
         )
     ]  # fmt: skip
+
+
+def _shared(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> Shared | None:
+    """The devices of a row that share its batch, in the machine that its source names; None for one device."""
+    devices = integer(cells, "devices", 1)
+    if devices == 1:
+        return None
+    if not script.host:
+        raise Refused(f"{devices} devices: no host is named for source {cells['source']!r}")
+    if task != "training_step" or QUANTITY[cells["metric"]] != "time":
+        raise Refused(f"{devices} devices: only the time of training steps is modelled")
+    machine = find_machine(script.host).machine
+    if devices > machine.devices:
+        raise Refused(f"{devices} devices: host {machine.id} holds {machine.devices}")
+    return Shared(machine=machine, devices=devices, overlaps=framework in script.overlapping)
+
+
+def _share(samples: int, devices: int) -> int:
+    if samples % devices:
+        raise Refused(f"{devices} devices cannot share {samples} samples evenly")
+    return samples // devices
 
 
 def _same_spec(written: str, spec: Spec) -> None:

@@ -125,6 +125,8 @@ USAGE = {
     "scenario": (("--rate", "1", "--scenario", "Serve"), "Serve"),
     "rate of a stream": (("--rate", "1", "--scenario", "Offline"), "leave out --rate"),
     "unknown network": (("--rate", "1", "--net", "resnet_51"), "nearest"),
+    "batches of one query": (("--scenario", "MultiStream", "--batching", "max=8"), "--batching changes nothing: MultiStream"),
+    "seed without a draw": (("--scenario", "Offline", "--seed", "2"), "--seed changes nothing: Offline"),
 }
 
 
@@ -133,6 +135,18 @@ def test_bad_usage(cli: Any, words: tuple[str, ...], text: str) -> None:
     result = cli(*SERVE, *words)
     assert (result.code, result.out) == (2, "")
     assert text in result.err
+
+
+def test_recorded_arrivals_leave_nothing_to_draw(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "arrivals.csv"
+    place.write_text("arrival_s\n0\n1\n", "utf-8")
+    for words, text in (
+        (("--requests", "5"), "--requests changes nothing: the file"),
+        (("--scenario", "Offline"), "Offline has no arrivals of its own"),
+    ):
+        result = cli(*SERVE, "--trace", str(place), *words)
+        assert (result.code, result.out) == (2, "")
+        assert text in result.err
 
 
 def test_the_group_names_the_nearest_simulation(cli: Any) -> None:
@@ -148,3 +162,11 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert {event["name"] for event in events if event["ph"] == "C"} == {"waiting requests [1]", "power [W]"}
     assert sum(event["args"]["requests"] for event in events if event["ph"] == "X") == 4000
+
+
+def test_a_client_in_turn_has_a_timeline(cli: Any, tmp_path: Path) -> None:
+    timeline = tmp_path / "stream.json"
+    assert cli(*SERVE, "--scenario", "MultiStream", "--requests", "7", "--timeline", str(timeline)).code == 0
+    events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
+    assert [event["args"]["requests"] for event in events if event["ph"] == "X"] == [8] * 7
+    assert {event["name"] for event in events if event["ph"] == "C"} == {"power [W]"}

@@ -93,7 +93,7 @@ USAGE = {
     "none named": (("--devices", ","), 2, "none are named"),
     "twice": (("--devices", "2,2"), 2, "twice"),
     "zero workers": (("--input", "disk,decode=0,pcie"), 2, "without workers nothing is decoded"),
-    "decode without a number": (("--input", "decode"), 2, "not a whole number"),
+    "decode without a number": (("--input", "decode"), 2, "takes a number of workers, like decode=8"),
     "unknown stage": (("--input", "disc"), 2, "nearest: disk"),
     "value of a stage": (("--input", "disk=3"), 2, "takes no value"),
     "bucket without unit": (("--bucket", "25"), 2, "lacks its unit"),
@@ -142,3 +142,20 @@ def test_hosts_are_listed_and_shown(cli: Any) -> None:
     assert "links.nvlink.bandwidth" in shown
     assert "2 x nvlink" in shown
     assert "nearest" in cli("show", "host", "dgx_1_v10").err
+
+
+@pytest.mark.parametrize("what", ["devices", "bytes"])
+def test_all_reduces_of_nothing_are_refused(cli: Any, what: str) -> None:
+    result = cli("simulate", "allreduce", f"--{what}", ",")
+    assert (result.code, result.out) == (2, "")
+    assert f"{what}: none are named" in result.err
+
+
+def test_the_page_says_what_is_assumed_and_what_others_measured(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    words = ("--net", "fcn_5", "--hw", "tesla_k40", "--host", "xeon_e5_2680_v2_4gpu", "--batch", "2048", "--devices", "4")
+    assert cli("simulate", "train", *words, "--stack", "caffe-cudnn5.1", "--html", str(page)).code == 0
+    html = page.read_text("utf-8")
+    assert "4 devices 85 ms a step" in html
+    assert "links.pcie.ring" in html
+    assert "115,623" in html

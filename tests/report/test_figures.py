@@ -112,6 +112,15 @@ def test_the_roofline_holds_every_op_that_computes_and_moves(training: Estimate)
         assert shown.y[0] < point.rate < shown.y[1]
 
 
+def test_ops_in_the_shadow_of_others_stand_no_higher_in_the_roofline() -> None:
+    """On several streams an op may add nothing to the latency; it runs for as long all the same."""
+    one, four = (estimate("googlenet", "tesla_v100_sxm2", batch=16, stack="pytorch-2", graph=True, fidelity="event", streams=n)
+                 for n in (1, 4))  # fmt: skip
+    spec = catalog.find("tesla_v100_sxm2")
+    highest = [max(point.rate for point in roof(e, spec).points) for e in (one, four)]
+    assert highest[1] <= highest[0] * (1 + 1e-6)
+
+
 def test_ops_that_stay_in_the_caches_are_counted(alexnet: Estimate, tegra: Spec) -> None:
     still = replace(alexnet, ops=(replace(alexnet.ops[0], dram_bytes=0.0), *alexnet.ops[1:]))
     assert roof(still, tegra).cached == roof(alexnet, tegra).cached + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ def test_work_is_conserved_and_nothing_is_faster_than_any_bound(jobs: list[tuple
 
 @given(loads())
 def test_without_limits_every_job_takes_its_own_time(jobs: list[tuple[float, list[Phase]]]) -> None:
-    free = [(start, [phase._replace(slots=0.0) for phase in phases]) for start, phases in jobs]
+    free = [(start, [replace(phase, slots=0.0) for phase in phases]) for start, phases in jobs]
     ends, _ = ends_of(free, {})
     assert ends == pytest.approx([start + sum(phase.work for phase in phases) for start, phases in free], rel=1e-9)
 
@@ -109,3 +111,26 @@ def test_observers_hear_of_loads_and_change_nothing() -> None:
     env.run()
     assert env.now == 2.0
     assert seen.levels == [("load of a [%]", 0.0, 25.0), ("load of a [%]", 1.0, 50.0), ("load of a [%]", 2.0, 0.0)]
+
+
+def test_a_job_that_starts_before_an_end_that_was_foreseen_changes_it() -> None:
+    """The first would end at 8; from 1.5 on, within its second phase, both have half of it, until that phase ends at 2.5."""
+    first = [Phase(1.0), Phase(1.0, (("a", 1.0),)), Phase(4.0), Phase(2.0, (("a", 1.0),))]
+    ends, server = ends_of([(0.0, first), (1.5, [Phase(1.0, (("a", 1.0),))])], {"a": 1.0})
+    assert ends == pytest.approx([1 + 1.5 + 4 + 2, 1.5 + 0.5 + 0.5 + 0.5])
+    assert server.used == pytest.approx({"a": 4.0})
+
+
+def test_ends_of_phases_lie_where_the_levels_change_and_starts_by_others_move_them() -> None:
+    env, seen = Environment(), Recording()
+    server = Shared(env, {"a": 1.0}, [seen], {"a": ("load of a [%]", 100.0)})
+    first = server.run([Phase(1.0), Phase(2.0, (("a", 1.0),))])
+
+    def later():
+        yield env.timeout(2.0)
+        yield server.run([Phase(0.5, (("a", 1.0),))]).done
+
+    env.process(later())
+    env.run()
+    assert first.ends == pytest.approx([1.0, 3.5])
+    assert [(time, level) for _, time, level in seen.levels] == [(0, 0), (1, 100), (2, 100), (3, 100), (3.5, 0)]

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from archsim.machine.machine import LinkKind, Machine
 from archsim.machine.rings import ring_demand, rings
 from archsim.machine.spec import find
+from archsim.query import ask
+from archsim.run import run
+from archsim.schedule.buckets import step_of
 from archsim.schedule.collective import all_reduce, alone_s
 from archsim.schedule.observer import Recording
 from archsim.schedule.training import PREFETCH, SERVER_PASSES, Pipeline, Step, train
@@ -142,3 +145,15 @@ def test_the_same_training_gives_the_same_bytes_and_observers_change_nothing() -
     for track in seen.tracks:  # slices of a track lie beside each other
         mine = sorted((piece.start_s, piece.end_s) for piece in seen.slices if piece.track == track)
         assert all(end <= start + 1e-9 for (_, end), (start, _) in pairwise(mine))
+
+
+def test_gradients_fill_buckets_in_the_order_in_which_they_are_computed() -> None:
+    """FCN-5 at four bytes a value: its last layer comes first, with the one before it, as 9 MB are not full before."""
+    result = run(ask("fcn_5", "tesla_k40", batch=64, task="training_step"))
+    step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=9e6)
+    last, hidden, first = 4 * 2049 * 1000, 4 * 2049 * 2048, 4 * 513 * 2048
+    assert [size for _, size in step.buckets] == [last + hidden, hidden, first]
+    times = [time for time, _ in step.buckets]
+    assert times == sorted(times)
+    assert times[-1] == step.compute_s
+    assert step.compute_s + step.update_s == pytest.approx(result.latency_s[0], rel=1e-12)
