@@ -12,7 +12,8 @@ from archsim.cache import follow, kernel
 from archsim.errors import MissingExtra
 
 CALLEES_FIRST = {
-    kernel: ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk"),
+    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of", "drop_above", "hand_up",
+             "walk"),
     follow: ("find", "remember", "follow"),
 }
 
@@ -35,13 +36,39 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in CALLEES_FIRST.items():
-        names: dict[str, Any] = {**vars(module), "STOPS": False}
+        names, loops = dict(vars(module)), vars(module).get("ARRAYS", {})
+        names["prefetch"] = _prefetch()
         for name in functions:
-            plain = getattr(module, name)
+            plain = loops.get(name, getattr(module, name))
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
-            found[name] = names[name] = numba.njit(copy, cache=True)
+            found[name] = names[name] = numba.njit(copy, cache=True, inline="always" if name in loops else "never")
     return found
+
+
+def _prefetch() -> Any:
+    """`kernel.prefetch` as machine code: an instruction for each line of 64 B that starts `count` elements from `first` on."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(typing: Any, array: Any, first: Any, count: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, values[0]).data
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            step = values[1].type(8)
+            with cgutils.for_range_slice(builder, values[1].type(0), values[2], step) as (offset, _):
+                place = builder.gep(data, [builder.add(values[1], offset)])
+                builder.call(function, [builder.bitcast(place, byte), *(number(flag) for flag in (1, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(array, first, count), code
+
+    return prefetch
 
 
 def functions_of(module: ModuleType, fast: bool) -> Mapping[str, Callable[..., Any]]:

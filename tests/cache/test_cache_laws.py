@@ -119,11 +119,7 @@ def test_what_a_level_holds(lines: list[tuple[int, bool]], policy: str, holds: s
 
 def held(state: Simulation, level: int) -> set[int]:
     """The lines that a level has."""
-    begin = state._places[level][0]
-    shape = state.hierarchy.levels[level]
-    count = 3 * shape.lines * state.hierarchy.instances(level)
-    cells = np.array(state._cells[begin : begin + count]).reshape(-1, 3, shape.ways)
-    return set(cells[:, 0].ravel().tolist()) - {-1}
+    return set(state.cells(level)[:, 0].ravel().tolist()) - {-1}
 
 
 def test_an_exclusive_pair_holds_as_much_as_both() -> None:
@@ -165,7 +161,8 @@ def test_both_speeds_give_equal_states(policy: str, holds: str) -> None:
             continue
         plain, fast = (simulate(two(policy, holds, **options), [accesses], fast=speed) for speed in (False, True))
         assert plain.counts == fast.counts
-        assert list(plain._cells) == fast._cells.tolist()
+        for level in range(2):
+            assert plain.cells(level).tolist() == fast.cells(level).tolist()
 
 
 def test_pieces_make_no_difference(fast: bool) -> None:
