@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.cache import kernel
 from archsim.cache.access import Accesses
 from archsim.cache.compile import available, compiled
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
@@ -163,6 +164,22 @@ def test_both_speeds_give_equal_states(policy: str, holds: str) -> None:
         assert plain.counts == fast.counts
         for level in range(2):
             assert plain.cells(level).tolist() == fast.cells(level).tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 6))
+def test_loops_search_and_shift_a_set_as_lists_do(lines: list[int], ways: int) -> None:
+    row = [-1] * ways + [0]
+    both = [row + [0] * (ways + 1) for _ in range(2)]
+    for i, line in enumerate(lines):
+        there = line in both[0][:ways]
+        assert kernel.search_by_loop(both[1], line, 0, ways) == kernel.search(both[0], line, 0, ways)
+        assert kernel.promote(both[0], line, 0, ways) == kernel.promote_by_loop(both[1], line, 0, ways) == there
+        for cells in both:
+            cells[ways + 1] |= 1 << i % 7
+        assert both[0] == both[1] or there  # what a hit leaves in the spare cells is nobody's
+        assert both[0][:ways] == both[1][:ways]
+        assert both[0][ways + 1 : -1] == both[1][ways + 1 : -1]
+        assert both[0][0] == line
 
 
 def test_pieces_make_no_difference(fast: bool) -> None:
