@@ -88,8 +88,7 @@ def _medians(rows: Sequence[Row]) -> str:
 
 def traffic_page(rows: Sequence[Row]) -> str:
     """A page of tables with two scatter plots as SVG."""
-    head = ("network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "DRAM simulated", "error", "L2 model",
-            "L2 simulated", "error")  # fmt: skip
+    head = ("layer", "kernel and tile", "waves", "run", "DRAM model", "simulated", "error", "L2 model", "simulated", "error")
     devices = dict.fromkeys(row.hardware for row in rows)
     tables = [f"<h2>{text(name)}</h2>{table(head, [_cells(row) for row in rows if row.hardware == name])}" for name in devices]
     sections = [
@@ -102,7 +101,7 @@ def traffic_page(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> tuple[Cell, ...]:
     return (
-        words(row.network), words(row.layer), words(row.kernel.replace("_", " ")), words(row.tile.replace("x", " x ")),
+        words(f"{row.network} {row.layer}"), words(f"{row.kernel.replace('_', ' ')}, {row.tile.replace('x', ' x ')}"),
         number(row.waves, "1"), percent(row.share, ".0f"), number(row.dram_model, "B"), number(row.dram_simulated, "B"),
         percent(row.dram_error, "+.1f"), number(row.l2_model, "B"), number(row.l2_simulated, "B"), percent(row.l2_error, "+.1f"),
     )  # fmt: skip
