@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
-from archsim.cache import follow, kernel
+from archsim.cache import coupled, follow, kernel
 from archsim.errors import MissingExtra
 
 CALLEES_FIRST = {
-    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of", "drop_above", "hand_up",
-             "walk"),
+    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of"),
+    coupled: ("drop_above", "hand_up", "walk"),
     follow: ("find", "remember", "follow"),
 }
 
@@ -25,7 +25,7 @@ def available() -> bool:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The functions of `kernel` and `follow` as machine code, kept on disk between processes. Raises MissingExtra.
+    """The functions of the modules above as machine code, most of it kept on disk between processes. Raises MissingExtra.
 
     Numba takes the functions that a function calls from its globals, so each is compiled in a copy of the module's globals
     where its callees are compiled already; the module itself stays as it is.
@@ -36,13 +36,14 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in CALLEES_FIRST.items():
-        names, loops = dict(vars(module)), vars(module).get("ARRAYS", {})
-        names["prefetch"] = _prefetch()
+        names, loops = {**vars(module), "prefetch": _prefetch()}, vars(module).get("ARRAYS", {})
+        names.update((name, function) for name, function in found.items() if name in names)
+        kept = module is not coupled  # the code of what it calls from another file would be kept when that file changes
         for name in functions:
             plain = loops.get(name, getattr(module, name))
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
-            found[name] = names[name] = numba.njit(copy, cache=True, inline="always" if name in loops else "never")
+            found[name] = names[name] = numba.njit(copy, cache=kept, inline="always" if name in loops else "never")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.cache import kernel
+from archsim.cache import coupled, kernel
 from archsim.cache.access import Accesses, Index, Requests, Stream, chunks, requests
 from archsim.cache.compile import available, functions_of
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
@@ -63,7 +63,8 @@ class Simulation:
         self.hierarchy, self.accesses = hierarchy, 0
         self.fast = available() if fast is None else fast
         functions = functions_of(kernel, self.fast)
-        self._serve, self._walk, self._place_of = functions["serve"], functions["walk"], functions["place_of"]
+        self._serve, self._place_of = functions["serve"], functions["place_of"]
+        self._walk = functions_of(coupled, self.fast)["walk"]
         self._places = _places(hierarchy)
         last = len(hierarchy.levels) - 1
         steps = [int(watched or i < last or not hierarchy.one_way) for i in range(last + 1)]
