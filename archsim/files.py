@@ -81,16 +81,22 @@ def _inflate(data: bytes, limit: int, path: str) -> bytes:
     return inflated
 
 
+def check_place(path: str | Path) -> None:
+    """Raise InputError if `path` is a folder or in none: for commands that work for long before they write."""
+    place = Path(path)
+    if place.is_dir():
+        raise InputError(str(place), "is a folder; name a file")
+    if not place.parent.is_dir():
+        raise InputError(str(place), f"cannot be written: no folder {place.parent}")
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a file whole or not at all: a temporary neighbour, synced, then renamed over `path`.
 
     Raises InputError when the folder is missing, `path` is a folder, or the disk refuses.
     """
     place = Path(path)
-    if place.is_dir():
-        raise InputError(str(place), "is a folder; name a file")
-    if not place.parent.is_dir():
-        raise InputError(str(place), f"cannot be written: no folder {place.parent}")
+    check_place(place)
     body = gzip.compress(text.encode(), mtime=0) if place.suffix == ".gz" else text.encode()
     temporary = ""
     try:

@@ -68,20 +68,24 @@ def requests(accesses: Accesses, line: int, sector: int) -> Requests:
     if np.min(size, initial=1) < 1:
         raise ValueError("an access of less than one byte")
     shift = line.bit_length() - 1
-    first = _line(begin, shift)
-    source = np.arange(len(begin))
-    last = first if isinstance(size, int) and size == 1 else _line(begin + (size - 1), shift)
-    number = first
-    if last is not first and (first != last).any():
-        times = last - first + 1
-        source = np.repeat(source, times)
-        number = first[source] + np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
+    number, source = _line(begin, shift), _counted(len(begin))
+    if not _aligned(begin, size, line):
+        last = _line(begin + (size - 1), shift)
+        if (number != last).any():
+            times = last - number + 1
+            first, source = number, np.repeat(source, times)
+            number = first[source] + np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
     mask: Index | int = 1
     if sector < line:
         mask = _sectors(begin[source], size if isinstance(size, int) else size[source], number, line, sector)
     kind = store if isinstance(store, int) else store[source] if len(source) > len(store) else store
     core = core if isinstance(core, int) else core[source] if len(source) > len(core) else core
     return _collapsed(number, mask, kind, core, source)
+
+
+def _aligned(begin: Index, size: Index | int, line: int) -> bool:
+    """Whether every access lies on a multiple of its size, a power of two, so that none straddles lines."""
+    return isinstance(size, int) and size <= line and size & (size - 1) == 0 and not np.bitwise_or.reduce(begin) & (size - 1)
 
 
 def _line(address: Index, shift: int) -> Index:
@@ -118,6 +122,16 @@ def _column(value: Index | int, length: int) -> Index:
     if not isinstance(value, int):
         return value
     return _constant(value)[:length] if length <= CHUNK else np.full(length, value)
+
+
+def _counted(length: int) -> Index:
+    """0, 1, 2, ..."""
+    return _positions()[:length] if length <= CHUNK else np.arange(length)
+
+
+@lru_cache(maxsize=1)
+def _positions() -> Index:
+    return np.arange(CHUNK)
 
 
 @lru_cache(maxsize=64)

@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
-from archsim.cache import follow, kernel
+from archsim.cache import coupled, follow, kernel
 from archsim.errors import MissingExtra
 
 CALLEES_FIRST = {
-    kernel: ("bits", "widened", "touch", "victim", "serve", "place_of", "drop", "drop_above", "hand_up", "walk"),
+    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of"),
+    coupled: ("drop_above", "hand_up", "walk"),
     follow: ("find", "remember", "follow"),
 }
 
@@ -24,7 +25,7 @@ def available() -> bool:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The functions of `kernel` and `follow` as machine code, kept on disk between processes. Raises MissingExtra.
+    """The functions of the modules above as machine code, most of it kept on disk between processes. Raises MissingExtra.
 
     Numba takes the functions that a function calls from its globals, so each is compiled in a copy of the module's globals
     where its callees are compiled already; the module itself stays as it is.
@@ -35,13 +36,40 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in CALLEES_FIRST.items():
-        names: dict[str, Any] = {**vars(module), "STOPS": False}
+        names, loops = {**vars(module), "prefetch": _prefetch()}, vars(module).get("ARRAYS", {})
+        names.update((name, function) for name, function in found.items() if name in names)
+        kept = module is not coupled  # the code of what it calls from another file would be kept when that file changes
         for name in functions:
-            plain = getattr(module, name)
+            plain = loops.get(name, getattr(module, name))
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
-            found[name] = names[name] = numba.njit(copy, cache=True)
+            found[name] = names[name] = numba.njit(copy, cache=kept, inline="always" if name in loops else "never")
     return found
+
+
+def _prefetch() -> Any:
+    """`kernel.prefetch` as machine code: an instruction for each line of 64 B that starts `count` elements from `first` on."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(typing: Any, array: Any, first: Any, count: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, values[0]).data
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            step = values[1].type(8)
+            with cgutils.for_range_slice(builder, values[1].type(0), values[2], step) as (offset, _):
+                place = builder.gep(data, [builder.add(values[1], offset)])
+                builder.call(function, [builder.bitcast(place, byte), *(number(flag) for flag in (1, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(array, first, count), code
+
+    return prefetch
 
 
 def functions_of(module: ModuleType, fast: bool) -> Mapping[str, Callable[..., Any]]:

@@ -100,11 +100,11 @@ class Curve:
         """Misses of a fully associative LRU cache of so many lines."""
         return self.cold + int(self.again[lines:].sum())
 
-    def misses_in_sets(self, sets: int, ways: int) -> float:
+    def misses_in_sets(self, sets: float, ways: int) -> float:
         """Expected misses of `sets` sets of `ways` ways, if lines fall into sets at random (Smith 1978; Hill and Smith 1989).
 
         A use of distance d hits if fewer than `ways` of the d other lines share its set: the lower tail of a binomial
-        distribution with chance 1 / sets.
+        distribution with chance 1 / sets. A curve over capacity may take `sets`, at least 1, between whole numbers.
         """
         distance = np.flatnonzero(self.again)
         return self.cold + float(np.sum(self.again[distance] * (1.0 - hit_chance(distance, sets, ways))))
@@ -117,7 +117,7 @@ class Curve:
         return [(int(size), self.cold + int(beyond[min(size, len(self.again))])) for size in sizes]
 
 
-def hit_chance(distance: Index, sets: int, ways: int) -> Array:
+def hit_chance(distance: Index, sets: float, ways: int) -> Array:
     """The chance that fewer than `ways` of `distance` lines fall into one of `sets` sets, [len(distance)].
 
     >>> hit_chance(np.array([0, 1, 2]), 2, 1).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archsim.cache.kernel import BITS, FIFO, LRU, RANDOM, SRRIP, TICK, TREE
+from archsim.cache.kernel import BITS, FIFO, LRU, RANDOM, SRRIP, TREE
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.errors import Unsupported
 
@@ -12,7 +12,7 @@ POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE, "bit-
 HOLDS = ("any", "inclusive", "exclusive")
 WRITES = ("back", "through")
 MOST_SECTORS = 16  # of a line; the masks of a hierarchy are small integers
-MOST_LINES = TICK // 3  # in all levels together: each takes three cells of the kernel's array
+MOST_LINES = 1 << 24  # in all levels together, 1 GiB of lines of 64 B: each takes two or three numbers of the simulation
 GPU_WAYS = 16  # of an L2 whose spec does not say: what Mei and Chu (2017) and Jia et al. (2018) find between 16 and 24
 
 

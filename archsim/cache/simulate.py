@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from archsim.cache import kernel
-from archsim.cache.access import Accesses, Requests, Stream, chunks, requests
+from archsim.cache import coupled, kernel
+from archsim.cache.access import Accesses, Index, Requests, Stream, chunks, requests
 from archsim.cache.compile import available, functions_of
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 
 FIRST_SEED = 1
 STEPWISE = 1 << 12  # requests at once where levels act on each other, for each of which room is kept at every level
+# The state of a level of more lines than NEAR does not stay in a processor's first cache; what a set holds is asked for so many
+# requests before it is needed. Both were chosen by tests/bench/cache.py; results do not depend on them.
+NEAR, AHEAD = 4096, 16
 COLUMNS = ("source", "line", "mask", "kind", "count")  # of what a level asks below
 
 
@@ -59,7 +63,8 @@ class Simulation:
         self.hierarchy, self.accesses = hierarchy, 0
         self.fast = available() if fast is None else fast
         functions = functions_of(kernel, self.fast)
-        self._serve, self._walk = functions["serve"], functions["walk"]
+        self._serve, self._place_of = functions["serve"], functions["place_of"]
+        self._walk = functions_of(coupled, self.fast)["walk"]
         self._places = _places(hierarchy)
         last = len(hierarchy.levels) - 1
         steps = [int(watched or i < last or not hierarchy.one_way) for i in range(last + 1)]
@@ -92,7 +97,7 @@ class Simulation:
         """Every level works through all requests before the next one does."""
         steps = [asked]
         for i, (place, shape, tally) in enumerate(zip(self._places[:-1], self._shapes, self._tallies, strict=True)):
-            slots = kernel.place_of(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
+            slots = self._place_of(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
             columns = [self._given(column) for column in (slots, asked.line, asked.mask, asked.kind, asked.count)]
             out = self._room(i, MOST_PER_REQUEST * len(asked) + 1)
             made = self._serve(0, len(asked), *columns, self._cells, shape, *out, 0, tally)
@@ -137,39 +142,45 @@ class Simulation:
             _count(level, tally, self.hierarchy.sector) for level, tally in zip(self.hierarchy.levels, self._tallies, strict=True)
         ])  # fmt: skip
 
+    def cells(self, level: int) -> Index:
+        """The state of a level, [sets of all instances, rows, ways]: rows of tags, of sectors and, for some policies, of ages."""
+        begin, sets, width, *_ = self._places[level]
+        end = begin + width * sets * self.hierarchy.instances(level)
+        whole = np.asarray(self._cells[begin:end], dtype=np.int64)
+        return whole.reshape(-1, *_set_shape(self.hierarchy.levels[level]))[:, :, :-1]
+
     @property
     def dirty_bytes(self) -> tuple[int, ...]:
         """Data that each level has and has not written below [B]."""
-        cells = np.asarray(self._cells, dtype=np.int64)
         found = []
-        for i, level in enumerate(self.hierarchy.levels):
-            begin = self._places[i][0]
-            own = cells[begin : begin + 3 * level.lines * self.hierarchy.instances(i)].reshape(-1, 3, level.ways)
-            found.append(sum(kernel.bits(int(mask)) for mask in own[:, 2].ravel() >> kernel.DIRTY if mask))
+        for i in range(len(self.hierarchy.levels)):
+            own = self.cells(i)[:, 1]
+            found.append(sum(kernel.bits(int(mask)) for mask in own.ravel() >> kernel.DIRTY if mask))
         return tuple([count * self.hierarchy.sector for count in found])
 
 
 def _places(hierarchy: Hierarchy) -> tuple[tuple[int, int, int, int, int], ...]:
-    """For each level (first slot, sets, ways, hashed, cores that share), then a row with the number of cores."""
+    """For each level (first slot, sets, cells of a set, hashed, cores that share), then a row with the number of cores."""
     places, begin = [], 0
     for i, level in enumerate(hierarchy.levels):
-        places.append((begin, level.sets, level.ways, int(level.hashed), level.cores))
-        begin += 3 * level.lines * hierarchy.instances(i)
+        width = math.prod(_set_shape(level))
+        places.append((begin, level.sets, width, int(level.hashed), level.cores))
+        begin += width * level.sets * hierarchy.instances(i)
     return (*places, (hierarchy.cores, 1, 1, 0, 1))
+
+
+def _set_shape(level: Level) -> tuple[int, int]:
+    """Rows and columns of the cells of one set, as `kernel` lays them out."""
+    return (2 if POLICIES[level.policy] in (kernel.LRU, kernel.FIFO, kernel.RANDOM) else 3, level.ways + 1)
 
 
 def _empty(hierarchy: Hierarchy) -> Any:
     """The cells of empty caches."""
-    parts, begin = [], 0
+    parts = []
     for i, level in enumerate(hierarchy.levels):
-        count = 3 * level.lines * hierarchy.instances(i)
-        cells = np.zeros((count // (3 * level.ways), 3, level.ways), dtype=np.int64)
-        slots = np.arange(begin, begin + count).reshape(cells.shape)
+        cells = np.zeros((level.sets * hierarchy.instances(i), *_set_shape(level)), dtype=np.int64)
         cells[:, 0] = -1
-        if POLICIES[level.policy] <= kernel.FIFO:
-            cells[:, 1] = slots[:, 0]
         parts.append(cells.ravel())
-        begin += count
     return np.concatenate(parts)
 
 
@@ -179,7 +190,8 @@ def _shape(hierarchy: Hierarchy, i: int, step: int) -> tuple[int, ...]:
     below = hierarchy.levels[i + 1].holds if i + 1 < len(hierarchy.levels) else "any"
     clean = level.holds == "inclusive" or below == "exclusive"
     flags = (level.write == "back", level.allocate, level.fetch, level.writes_touch, level.holds == "exclusive", clean)
-    return (level.ways, POLICIES[level.policy], *map(int, flags), (level.sector or level.line) // hierarchy.sector, step)
+    grain, ahead = (level.sector or level.line) // hierarchy.sector, AHEAD if level.lines > NEAR else 0
+    return (level.ways, POLICIES[level.policy], *map(int, flags), grain, step, ahead)
 
 
 def _count(level: Level, tally: Any, sector: int) -> LevelCount:

@@ -13,8 +13,11 @@ whole, and what is wrong is said with its line.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +31,32 @@ GZIP_RATIO = 250
 LONGEST_LINE = 256
 LARGEST = 4096  # bytes of one access; Valgrind writes a few hundred at most, for the saved registers of a processor
 MOST_SHOWN = 40  # characters of a line that an error quotes
-DIN_SIZE = 4  # bytes of an access of a din trace, which does not say
-LACKEY = {"I": (2,), " L": (0,), " S": (1,), " M": (0, 1)}
-DIN = {"0": (0,), "1": (1,), "2": (2,)}
-FETCH = 2
+FETCH, MODIFY = 2, 3  # 0 and 1 are a load and a store
 ADDRESSES = 1 << 64
+GZIP = b"\x1f\x8b"
+NOTHING = re.compile(rb"==.*|--.*|[ \t\r]*")  # lines without an access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How lines of a format begin, and what they are: `line` finds (kind, address, size), `kinds` says what a kind is."""
+
+    name: str
+    start: re.Pattern[bytes]
+    line: re.Pattern[bytes]
+    kinds: dict[bytes, int]
+    example: str
+    size: int = 0  # bytes of an access, where the format does not say
+
+
+LACKEY = Form(
+    name="lackey", start=re.compile(rb"I | [LSM] "), kinds={b"I ": FETCH, b" L": 0, b" S": 1, b" M": MODIFY},
+    line=re.compile(rb"^(I | [LSM]) ([0-9a-fA-F]{1,16}),([0-9]{1,9})[ \t\r]*$", re.MULTILINE), example=" L 1ffefff0,8",
+)  # fmt: skip
+DIN = Form(
+    name="din", start=re.compile(rb"[012][ \t]"), kinds={b"0": 0, b"1": 1, b"2": FETCH}, size=4,
+    line=re.compile(rb"^([012])[ \t]+(?:0x)?([0-9a-fA-F]{1,16})()(?:[ \t\r].*)?$", re.MULTILINE), example="0 1ffefff0",
+)  # fmt: skip
 
 
 def read(path: str | Path, instructions: bool = False, tell: Callable[[float], None] | None = None) -> Iterator[Accesses]:
@@ -47,23 +71,25 @@ def read(path: str | Path, instructions: bool = False, tell: Callable[[float], N
     if place.is_dir():
         raise InputError(str(place), "is a folder, not a file")
     whole = max(place.stat().st_size, 1)
-    number, kept, found, form = 0, b"", False, ""
+    number, kept, found = 0, b"", False
+    form: Form | None = None
     try:
         for piece, position in _pieces(place):
-            lines = (kept + piece).split(b"\n")
-            kept = lines.pop()
-            form = form or _form(lines, place)
+            text, end, kept = (kept + piece).rpartition(b"\n")
             if len(kept) > LONGEST_LINE:
-                raise InputError(place, f"line {number + len(lines) + 1}: is longer than {LONGEST_LINE} characters; not a trace")
-            accesses = _parsed(lines, number, form, instructions, place)
-            number += len(lines)
-            found = found or len(accesses) > 0
-            yield accesses
+                line = number + len(text.splitlines()) + 1
+                raise InputError(place, f"line {line}: is longer than {LONGEST_LINE} characters; not a trace")
+            form = form or _form(text, place)
+            if form and end:
+                accesses = _parsed(text, number, form, instructions, place)
+                found = found or len(accesses) > 0
+                yield accesses
+            number += text.count(b"\n") + len(end)
             if tell is not None:
                 tell(min(1.0, position / whole))
-        if kept:
-            form = form or _form([kept], place)
-            accesses = _parsed([kept], number, form, instructions, place)
+        form = form or _form(kept, place)
+        if form and kept:
+            accesses = _parsed(kept, number, form, instructions, place)
             found = found or len(accesses) > 0
             yield accesses
     except OSError as error:
@@ -73,17 +99,17 @@ def read(path: str | Path, instructions: bool = False, tell: Callable[[float], N
 
 
 def _pieces(place: Path) -> Iterator[tuple[bytes, int]]:
-    """The content, inflated if it is gzip by its first bytes, with the position in the file."""
+    """The content, inflated if it is gzip by its first bytes, with the position in the file, which may be a pipe."""
     with place.open("rb") as stream:
-        start = stream.read(2)
-        stream.seek(0)
-        if start == b"\x1f\x8b":
-            yield from _inflated(iter(lambda: stream.read(PIECE), b""), place)
+        first = stream.read(PIECE)
+        pieces = chain([first] if first else [], iter(lambda: stream.read(PIECE), b""))
+        if first.startswith(GZIP):
+            yield from _inflated(pieces, place)
             return
         if place.suffix == ".gz":
             raise InputError(place, "is not a gzip file, though its name says so")
         position = 0
-        for piece in iter(lambda: stream.read(PIECE), b""):
+        for piece in pieces:
             position += len(piece)
             yield piece, position
 
@@ -107,66 +133,53 @@ def _inflated(pieces: Iterator[bytes], place: Path) -> Iterator[tuple[bytes, int
             if text:
                 yield text, taken
     if not inflater.eof:
-        raise InputError(place, "is a truncated gzip file; what came before its end has been read")
+        raise InputError(place, "is a truncated gzip file; copy it again, or inflate what there is of it with zcat")
 
 
-def _form(lines: list[bytes], place: Path) -> str:
-    """Which format the first line that says something is in."""
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words or line.startswith((b"==", b"--")):
+def _form(text: bytes, place: Path) -> Form | None:
+    """The format of the first line that says something."""
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if NOTHING.fullmatch(line):
             continue
-        if words[0] in (b"I", b"L", b"S", b"M"):
-            return "lackey"
-        if words[0] in (b"0", b"1", b"2"):
-            return "din"
-        raise InputError(place, f"line {number}: {_quoted(line)} is neither lackey (' L 1ffefff0,8') nor din ('0 1ffefff0')")
-    return ""
+        for form in (LACKEY, DIN):
+            if form.start.match(line):
+                return form
+        wanted = " nor ".join(f"{form.name} ({form.example!r})" for form in (LACKEY, DIN))
+        raise InputError(place, f"line {number}: {_quoted(line)} is neither {wanted}")
+    return None
 
 
 def _quoted(line: bytes) -> str:
     return repr(line[:MOST_SHOWN].decode("latin-1"))
 
 
-def _parsed(lines: list[bytes], before: int, form: str, instructions: bool, place: Path) -> Accesses:
-    """The accesses of some lines, of which the first is line `before` + 1 of the file."""
-    address: list[int] = []
-    size: list[int] = []
-    kind: list[int] = []
-    one = _lackey if form == "lackey" else _din
-    for offset, raw in enumerate(lines):
-        if not raw or raw.startswith((b"==", b"--")) or raw.isspace():
-            continue
-        try:
-            kinds, where, length = one(raw.decode("ascii"))
-            if not (0 <= where <= ADDRESSES - length and 1 <= length <= LARGEST):
-                raise ValueError
-        except (ValueError, KeyError):
-            wanted = "' L 1ffefff0,8'" if form == "lackey" else "'0 1ffefff0'"
-            problem = f"line {before + offset + 1}: {_quoted(raw)} is no access of a {form} trace, like {wanted}"
-            raise InputError(place, problem) from None
-        if kinds[0] == FETCH and not instructions:
-            continue
-        for each in kinds:
-            address.append(where)
-            size.append(length)
-            kind.append(each)
-    kinds_ = np.array(kind, dtype=np.int64)
+def _parsed(text: bytes, before: int, form: Form, instructions: bool, place: Path) -> Accesses:
+    """The accesses of some whole lines, of which the first is line `before` + 1 of the file."""
+    rows = form.line.findall(text)
+    complete = len(rows) > text.count(b"\n")
+    if not instructions:
+        rows = [row for row in rows if form.kinds[row[0]] != FETCH]
+    address = np.array([int(where, 16) for _, where, _ in rows], dtype=np.uint64)
+    size = np.array([int(length or form.size) for _, _, length in rows], dtype=np.int64)
+    kind = np.array([form.kinds[name] for name, _, _ in rows], dtype=np.int64)
+    inside = (size >= 1) & (size <= LARGEST) & (address <= -size.astype(np.uint64))  # modulo 2^64
+    if not (complete and inside.all()):
+        _check(text, before, form, place)
+    both = kind == MODIFY  # a load, then a store
+    row = np.repeat(np.arange(len(kind)), 1 + both)
+    kind = np.where(both, 0, kind)[row]
+    kind[1:][row[1:] == row[:-1]] = 1
     return Accesses(
-        address=np.array(address, dtype=np.uint64).view(np.int64), size=np.array(size, dtype=np.int64),
-        store=(kinds_ == 1).astype(np.int64), core=(kinds_ == FETCH).astype(np.int64) if instructions else 0,
+        address=address[row].view(np.int64), size=size[row], store=(kind == 1).astype(np.int64),
+        core=(kind == FETCH).astype(np.int64) if instructions else 0,
     )  # fmt: skip
 
 
-def _lackey(line: str) -> tuple[tuple[int, ...], int, int]:
-    where, separator, length = line[3:].partition(",")
-    if not separator or "_" in line or line[2] != " ":
-        raise ValueError
-    return LACKEY[line[:2].rstrip()], int(where, 16), int(length)
-
-
-def _din(line: str) -> tuple[tuple[int, ...], int, int]:
-    label, where, *_ = line.split()
-    if "_" in where:
-        raise ValueError
-    return DIN[label], int(where, 16), DIN_SIZE
+def _check(text: bytes, before: int, form: Form, place: Path) -> None:
+    """Raise InputError for the first line that is neither an access nor without one."""
+    for number, line in enumerate(text.split(b"\n"), before + 1):
+        found = form.line.fullmatch(line)
+        size = int(found[3] or form.size) if found else 0
+        if NOTHING.fullmatch(line) or (found and 1 <= size <= LARGEST and int(found[2], 16) + size <= ADDRESSES):
+            continue
+        raise InputError(place, f"line {number}: {_quoted(line)} is no access of a {form.name} trace, like {form.example!r}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from archsim.cli.options import choices, setting_options
 
+OF_CHECK = frozenset({"check", "plain"})
+OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "html"})
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -42,12 +45,13 @@ def command(
     """
     from archsim.cli.progress import Progress
     from archsim.explain.caches import of_layer, of_trace
-    from archsim.files import write_text
+    from archsim.files import check_place, write_text
     from archsim.query import ask, find_device
     from archsim.report.caches import cache_json, cache_page, cache_text
 
     arguments, fast = choices(**given), False if plain else None
     if check is not None:
+        _refuse_others("--check", OF_CHECK)
         _check(check, fast)
         return
     if hw is None or (trace is None) == (net is None):
@@ -56,6 +60,10 @@ def command(
         raise click.UsageError("--net and --layer belong together")
     if instructions and trace is None:
         raise click.UsageError("--instructions belongs to --trace")
+    if trace is not None:
+        _refuse_others("--trace", OF_TRACE)
+    if html is not None:
+        check_place(html)
     with Progress() as tell:
         def told(share: float) -> None:
             done = round(20 * share)
@@ -75,17 +83,28 @@ def command(
     click.echo(cache_json(answer) if as_json else cache_text(answer))
 
 
+def _refuse_others(mode: str, allowed: frozenset[str]) -> None:
+    """Raise UsageError for options that were given and that a mode does not read."""
+    context = click.get_current_context()
+    given = [parameter.opts[0] for parameter in context.command.params if parameter.name not in allowed
+             and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: no effect with {mode}; leave it out")
+
+
 def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as files."""
     from pathlib import Path
 
     from archsim.cli.progress import Progress
-    from archsim.files import write_text
+    from archsim.files import check_place, write_text
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validate.traffic import compare
 
+    data, page = (Path(folder) / f"traffic.{form}" for form in ("json", "html"))
+    check_place(data)
     with Progress() as tell:
         rows = compare(fast, tell)
-    write_text(Path(folder) / "traffic.json", traffic_json(rows))
-    write_text(Path(folder) / "traffic.html", traffic_page(rows))
+    write_text(data, traffic_json(rows))
+    write_text(page, traffic_page(rows))
     click.echo(traffic_text(rows))

@@ -101,7 +101,8 @@ def of_layer(
     """
     index = next((i for i, op in enumerate(query.trace.ops) if op.name == layer), None)
     if index is None:
-        raise UnknownName("layer", layer, [op.name for op in query.trace.ops])
+        names = [op.name for op in query.trace.ops]
+        raise UnknownName("layer", layer, names, f"`archsim show net {query.network}` prints all")
     op, result = query.trace.ops[index], run(query)
     plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, query.spec.device
     chosen = _products(result, plan)
@@ -197,7 +198,7 @@ def _answer(
         source=source, hardware=spec.identity.id, cores=hierarchy.cores, accesses=state.accesses, simulated=simulated,
         time_s=time_s, timed_by=timed_by, levels=levels, dram_bytes=float(last.bytes_read + last.bytes_written),
         curve=() if first is None or level is None else tuple([
-            (lines * hierarchy.line, misses, first.misses_in_sets(max(1, round(lines / level.ways)), level.ways))
+            (lines * hierarchy.line, misses, first.misses_in_sets(max(1.0, lines / level.ways), min(lines, level.ways)))
             for lines, misses in first.points()
         ]), curve_of="" if level is None else level.name, uses=0 if first is None else first.uses,
         notes=(*notes, *hierarchy.assumed),

@@ -36,7 +36,7 @@ def cache_text(answer: CacheAnswer) -> str:
 
 def _heading(a: CacheAnswer) -> str:
     cores = f" on {a.cores} cores" if a.cores > 1 else ""
-    part = "" if a.simulated == 1.0 else f" ({100 * a.simulated:.0f} % of the kernel)"
+    part = "" if a.simulated == 1.0 else f" ({100 * a.simulated:.2g} % of the kernel)"
     return (
         f"{clean(a.source)} on {a.hardware}: {a.accesses:,} accesses{cores}{part}, {show(a.dram_bytes, 'B')} of memory traffic "
         f"in {show(a.time_s, 's', 3)} ({a.timed_by})"
@@ -76,8 +76,8 @@ def cache_page(a: CacheAnswer) -> str:
         "A negative conflict: a fully associative cache of this size would miss more.</p>",
     ]  # fmt: skip
     if a.curve:
-        sections += ["<h2>Misses by size</h2>", '<p class="quiet">Of what the level is asked: of a fully associative LRU cache, '
-                     "and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
+        sections += ["<h2>Misses by size</h2>", f'<p class="quiet">Of what {text(a.curve_of)} is asked: of a fully associative '
+                     "LRU cache, and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
                      figures.embed(curve_figure(a), "curve")]  # fmt: skip
     sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
     return document(f"{a.source} on {a.hardware}", sections, figures.library())
@@ -110,10 +110,11 @@ def curve_figure(a: CacheAnswer) -> Any:
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},
         "yaxis": {**axis, "tickformat": ".0%", "rangemode": "tozero", "title": {"text": "misses"}},
     })  # fmt: skip
-    x = [size for size, _, _ in a.curve]
+    x = [*(size for size, _, _ in a.curve), ends[1]]  # beyond the last point nothing changes
     for column, name, colour in ((1, "fully associative", "#0072b2"), (2, "in sets", "#d55e00")):
-        y = [point[column] / max(a.uses, 1) for point in a.curve]
+        y = [point[column] / max(a.uses, 1) for point in (*a.curve, a.curve[-1])]
         figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": colour, "width": 2, "shape": "hv"}))
     for level in a.levels:
-        figure.add_vline(x=level.size, line={"color": QUIET, "width": 1, "dash": "dash"}, annotation_text=level.name)
+        figure.add_vline(x=level.size, line={"color": QUIET, "width": 1, "dash": "dash"})
+        figure.add_annotation(x=math.log10(level.size), y=1, yref="paper", yanchor="bottom", text=level.name, showarrow=False)
     return figure

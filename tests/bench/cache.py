@@ -1,8 +1,14 @@
 """Accesses per second of the cache simulator, and of pycachesim's bulk load where it is installed, on the same streams in one
-process: `python tests/bench/cache.py [ROUNDS]`. pycachesim 0.3.1 is no dependency: `pip install pycachesim==0.3.1`."""
+process: `python tests/bench/cache.py [ROUNDS]`. pycachesim 0.3.1 is no dependency: `pip install pycachesim==0.3.1`.
+
+Rates are those of the best round. The two take turns, and the ratio is the median of those of each round, so that what else a
+machine does at the time is shared by both."""
 
 from __future__ import annotations
 
+import functools
+import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,14 +37,11 @@ def streams() -> Iterator[tuple[str, NDArray[np.int64]]]:
     yield "blocked product", 8 * np.stack([i * n + k, n * n + k * n + j, 2 * n * n + i * n + j], axis=1).ravel()
 
 
-def rate(work: Callable[[], object], count: int, rounds: int) -> float:
-    """Accesses per second of the best of several rounds."""
-    times = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return count / min(times)
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes once."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
 def ours(levels: int) -> Hierarchy:
@@ -67,20 +70,26 @@ def theirs(addresses: list[int]) -> Callable[[], object] | None:
 
 def main() -> None:
     """One line a stream."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     for name, addresses in streams():
         accesses, count = [Accesses(address=addresses)], len(addresses)
-        plain = rate(lambda accesses=accesses: simulate(ours(1), accesses, fast=False), count, 1)
-        line = f"{name:24} plain, one level {plain / 1e6:6.2f} M/s"
+        plain = min(seconds(lambda accesses=accesses: simulate(ours(1), accesses, fast=False)) for _ in range(2))
+        line = f"{name:24} plain, one level {count / plain / 1e6:6.2f} M/s"
         if available():
-            simulate(ours(3), accesses, fast=True)  # compiled, or read from disk, before it is timed
-            fast = rate(lambda accesses=accesses: simulate(ours(3), accesses, fast=True), count, rounds)
-            line += f"; fast, three levels {fast / 1e6:6.1f} M/s"
-            work = theirs(addresses.tolist())
-            if work is not None:
-                other = rate(work, count, rounds)
-                line += f", pycachesim {other / 1e6:6.1f} M/s, ratio {fast / other:.2f}"
+            work = functools.partial(simulate, ours(3), accesses, fast=True)
+            work()  # compiled, or read from disk, before it is timed
+            line += compared(work, theirs(addresses.tolist()), count, rounds)
         print(line, flush=True)
+
+
+def compared(work: Callable[[], object], other: Callable[[], object] | None, count: int, rounds: int) -> str:
+    """The rate of one, and of both in turns where there is another."""
+    times = [(seconds(work), seconds(other) if other else math.nan) for _ in range(rounds)]
+    text = f"; fast, three levels {count / min(a for a, _ in times) / 1e6:6.1f} M/s"
+    if other is None:
+        return text
+    ratio = statistics.median(b / a for a, b in times)
+    return f"{text}, pycachesim {count / min(b for _, b in times) / 1e6:6.1f} M/s, ratio {ratio:.2f}"
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.cache import kernel
 from archsim.cache.access import Accesses
 from archsim.cache.compile import available, compiled
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
@@ -119,11 +120,7 @@ def test_what_a_level_holds(lines: list[tuple[int, bool]], policy: str, holds: s
 
 def held(state: Simulation, level: int) -> set[int]:
     """The lines that a level has."""
-    begin = state._places[level][0]
-    shape = state.hierarchy.levels[level]
-    count = 3 * shape.lines * state.hierarchy.instances(level)
-    cells = np.array(state._cells[begin : begin + count]).reshape(-1, 3, shape.ways)
-    return set(cells[:, 0].ravel().tolist()) - {-1}
+    return set(state.cells(level)[:, 0].ravel().tolist()) - {-1}
 
 
 def test_an_exclusive_pair_holds_as_much_as_both() -> None:
@@ -165,7 +162,24 @@ def test_both_speeds_give_equal_states(policy: str, holds: str) -> None:
             continue
         plain, fast = (simulate(two(policy, holds, **options), [accesses], fast=speed) for speed in (False, True))
         assert plain.counts == fast.counts
-        assert list(plain._cells) == fast._cells.tolist()
+        for level in range(2):
+            assert plain.cells(level).tolist() == fast.cells(level).tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 6))
+def test_loops_search_and_shift_a_set_as_lists_do(lines: list[int], ways: int) -> None:
+    row = [-1] * ways + [0]
+    both = [row + [0] * (ways + 1) for _ in range(2)]
+    for i, line in enumerate(lines):
+        there = line in both[0][:ways]
+        assert kernel.search_by_loop(both[1], line, 0, ways) == kernel.search(both[0], line, 0, ways)
+        assert kernel.promote(both[0], line, 0, ways) == kernel.promote_by_loop(both[1], line, 0, ways) == there
+        for cells in both:
+            cells[ways + 1] |= 1 << i % 7
+        assert both[0] == both[1] or there  # what a hit leaves in the spare cells is nobody's
+        assert both[0][:ways] == both[1][:ways]
+        assert both[0][ways + 1 : -1] == both[1][ways + 1 : -1]
+        assert both[0][0] == line
 
 
 def test_pieces_make_no_difference(fast: bool) -> None:

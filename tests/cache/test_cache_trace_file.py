@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +71,21 @@ def test_pieces_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert all_of(place) == whole
 
 
+def test_line_ends_of_other_systems_and_a_heading_within(tmp_path: Path) -> None:
+    heading, *lines = LACKEY.splitlines()
+    place = write(tmp_path / "a", "\r\n".join([*lines, heading, *lines, ""]))
+    assert all_of(place) == 2 * all_of(write(tmp_path / "b", LACKEY))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(gzip.compress(LACKEY.encode())))
+    writer.start()
+    assert all_of(tmp_path / "pipe") == all_of(write(tmp_path / "a", LACKEY))
+    writer.join()
+
+
 def test_addresses_of_64_bits(tmp_path: Path) -> None:
     (part,) = read(write(tmp_path / "a", " L ffffffffff600000,8\n"))
     assert part.address.view(np.uint64).tolist() == [0xFFFFFFFFFF600000]
@@ -82,6 +99,10 @@ BAD = {
     "beyond 64 bits": (" L 1ffffffffffffffff,8\n", "line 1"),
     "negative": (" L -1000,8\n", "line 1"),
     "underscores": (" L 10_00,8\n", "line 1"),
+    "a sign": (" L +1000,8\n", "line 1"),
+    "blanks within": (" L 1000, 8\n", "line 1"),
+    "din beyond 64 bits": ("0 1000\n1 ffffffffffffffff\n", "line 2"),
+    "an instruction that is none": (" L 1000,8\nI  4001000\n", "line 2"),
     "an unknown kind": (" L 1000,8\n X 1000,8\n", "line 2"),
     "another format": ("hello world\n", "neither lackey"),
     "mixed": ("0 1000\n L 1000,8\n", "line 2: ' L 1000,8' is no access of a din trace"),

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from archsim.explain.caches import of_trace
+from archsim.query import find_device
+from archsim.report.caches import curve_figure
+
 PROGRAM = str(Path(__file__).parents[1] / "cache" / "valgrind" / "program.lackey.gz")
 TRACE = ("cache", "--hw", "i7_6700k", "--trace", PROGRAM)
 LAYER = ("cache", "--net", "alexnet", "--layer", "conv5")
@@ -59,8 +63,17 @@ def test_a_page(cli: Any, tmp_path: Path) -> None:
     result = cli(*TRACE, "--html", str(tmp_path / "a.html"))
     assert result.code == 0
     page = (tmp_path / "a.html").read_text("utf-8")
-    assert "fully associative" in page
+    assert "Of what L1 is asked: of a fully associative LRU cache" in page
     assert "L3" in page
+
+
+def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
+    answer = of_trace(find_device("i7_6700k", {}), PROGRAM)
+    figure = curve_figure(answer)
+    assert [(note.text, round(10**note.x)) for note in figure.layout.annotations] == [(x.name, x.size) for x in answer.levels]
+    assert figure.data[0].x[-1] == answer.levels[-1].size
+    ways = answer.levels[0].ways
+    assert all(full == in_sets for size, full, in_sets in answer.curve if size <= 64 * ways)  # one set of as many ways as fit
 
 
 @pytest.mark.parametrize(
@@ -74,6 +87,10 @@ def test_a_page(cli: Any, tmp_path: Path) -> None:
         ((*LAYER[1:3], "--layer", "relu1", "--hw", "gtx_1080"), 2, "no matrix product"),
         (("--net", "vgg_16", "--layer", "conv1_2", "--hw", "i7_6700k", "--batch", "1048576"), 2, "accesses, more than"),
         ((*LAYER[1:], "--hw", "gtx_1080", "--instructions"), 2, "belongs to --trace"),
+        (("--hw", "i7_6700k", "--trace", PROGRAM, "--batch", "4"), 2, "--batch: no effect with --trace"),
+        (("--check", "/nowhere", "--net", "alexnet", "--json"), 2, "--net, --json: no effect with --check"),
+        (("--check", "/nowhere"), 65, "no folder /nowhere"),
+        ((*LAYER[1:], "--hw", "gtx_1080", "--html", "/nowhere/a.html"), 65, "no folder /nowhere"),
         (("--hw", "i7_6700k", "--trace", "/nowhere"), 66, "no such file"),
         (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.ways=0"), 65, "l1.ways"),
         (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.size=33000B"), 2, "not a multiple of line x ways"),

@@ -1,0 +1,94 @@
+"""Levels that change those above them, request by request: as `archsim.cache.kernel`, in a subset of Python that numba compiles.
+
+A victim of an inclusive level is dropped above as well; a line that an exclusive level gives up takes along that it is dirty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archsim.cache.kernel import (
+    BACK,
+    DIRTY,
+    DIRTY_EVICTIONS,
+    INVALIDATIONS,
+    PLACE,
+    SECTORS_WRITTEN,
+    TAKEN,
+    Ints,
+    bits,
+    place_of,
+    remove,
+    search,
+    serve,
+)
+
+
+def drop_above(
+    cells: Ints, line: int, core: int, level: int, shapes: Any, places: Any, tallies: Any
+) -> int:
+    """Take a line that an inclusive level has dropped out of all caches above it; returns the sectors that were dirty there."""
+    shared = places[level][4]
+    begin = (core // shared) * shared
+    end = min(begin + shared, places[len(shapes)][0])
+    dirty = 0
+    for upper in range(level):
+        ways, policy = shapes[upper][0], shapes[upper][1]
+        for one in range(begin, end, places[upper][4]):
+            first = place_of(line, one, places[upper])
+            slot = search(cells, line, first, ways)
+            if slot < first + ways:
+                tallies[upper][INVALIDATIONS] += 1
+                dirty |= remove(cells, slot, first, ways, policy)
+    return dirty
+
+
+def hand_up(cells: Ints, line: int, core: int, level: int, dirty: int, shapes: Any, places: Any) -> None:
+    """Make a line dirty in the level that it has moved up to."""
+    upper = level - 1
+    while shapes[upper][6]:
+        upper -= 1
+    first, ways = place_of(line, core, places[upper]), shapes[upper][0]
+    slot = search(cells, line, first, ways)
+    if slot < first + ways:
+        cells[slot + ways + 1] |= dirty << DIRTY
+
+
+def walk(
+    total: int, slots: Ints, lines: Ints, masks: Ints, kinds: Ints, counts: Ints, cores: Ints, sources: Ints,
+    cells: Ints, shapes: Any, places: Any, inclusive: Any, tallies: Any, made: Ints,
+) -> None:  # fmt: skip
+    """Requests one by one through all levels, for hierarchies in which a level changes those above it.
+
+    Row k of each table of requests is what level k is asked, the last row what memory is asked; `made[k]` counts them. A victim
+    of an inclusive level is dropped above as well, where its latest data may be.
+    """
+    levels = len(shapes)
+    for i in range(total):
+        begin, end = i, i + 1
+        for k in range(levels):
+            start = kept = made[k + 1]
+            for j in range(begin, end):
+                line, core = lines[k][j], cores[k][j]
+                slots[k][j] = place_of(line, core, places[k])
+                tallies[k][TAKEN] = 0
+                new = serve(j, j + 1, slots[k], lines[k], masks[k], kinds[k], counts[k], cells, shapes[k], sources[k + 1],
+                            lines[k + 1], masks[k + 1], kinds[k + 1], counts[k + 1], kept, tallies[k])  # fmt: skip
+                if tallies[k][TAKEN]:
+                    hand_up(cells, line, core, k, tallies[k][TAKEN], shapes, places)
+                for out in range(kept, new):
+                    kind, mask = kinds[k + 1][out], masks[k + 1][out]
+                    if inclusive[k] and kind in (BACK, PLACE):
+                        dirty = drop_above(cells, lines[k + 1][out], core, k, shapes, places, tallies)
+                        if dirty:
+                            tallies[k][SECTORS_WRITTEN] += bits(dirty if kind == PLACE else dirty & ~mask)
+                            tallies[k][DIRTY_EVICTIONS] += 1 if kind == PLACE else 0
+                            mask = dirty if kind == PLACE else mask | dirty
+                            kind = BACK
+                    if kind == PLACE and (k + 1 == levels or not shapes[k + 1][6]):
+                        continue  # nobody below wants a clean victim
+                    lines[k + 1][kept], kinds[k + 1][kept], masks[k + 1][kept] = lines[k + 1][out], kind, mask
+                    counts[k + 1][kept], sources[k + 1][kept], cores[k + 1][kept] = counts[k + 1][out], i, core
+                    kept += 1
+            made[k + 1] = kept
+            begin, end = start, kept
