@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,10 @@ def test_all_reduces_of_nothing_are_refused(cli: Any, what: str) -> None:
 def test_the_page_says_what_is_assumed_and_what_others_measured(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     words = ("--net", "fcn_5", "--hw", "tesla_k40", "--host", "xeon_e5_2680_v2_4gpu", "--batch", "2048", "--devices", "4")
-    assert cli("simulate", "train", *words, "--stack", "caffe-cudnn5.1", "--html", str(page)).code == 0
+    shown = cli("simulate", "train", *words, "--stack", "caffe-cudnn5.1", "--html", str(page))
+    assert shown.code == 0
+    (rate,) = re.findall(r"^ +4 .* ms +([\d,]+)", shown.out, re.M)
     html = page.read_text("utf-8")
     assert "4 devices 85 ms a step" in html
     assert "links.pcie.ring" in html
-    assert "115,623" in html
+    assert rate in html
