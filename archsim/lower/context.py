@@ -58,10 +58,10 @@ class Context:
         """
         menus = self.stack.menus
         if self.tensor and f"{name}_tensor" in menus:
-            return f"{name}_tensor"
-        if self.element == HALF and f"{name}_half" in menus:
-            return f"{name}_half"
-        if otherwise and (self.tensor or name not in menus):
+            name = f"{name}_tensor"
+        elif self.element == HALF and f"{name}_half" in menus:
+            name = f"{name}_half"
+        elif otherwise and (self.tensor or name not in menus):
             return self.menu(otherwise)
         own = (key for key, menu in menus.items() if key.startswith(f"{name}.") and self.architecture in menu.architectures)
         return next(own, name)

@@ -9,7 +9,9 @@ import pytest
 
 import archsim
 from archsim.cost.constants import default
+from archsim.device import catalog as devices
 from archsim.errors import Unsupported
+from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
 from archsim.stack.form import AttentionForm, ConvForm, MenuForm, PassesForm, StackForm, TileForm
@@ -60,6 +62,7 @@ PROMISED = [
     "tensorrt-llm",
     "tensorrt-1",
     "tensorrt-tx2",
+    "tensorrt-8",
     "caffe-openblas",
     "torch7-cpu",
     "torch7-mkl",
@@ -153,7 +156,7 @@ def test_every_stack_runs_networks(name: str) -> None:
             assert latency(name, net, "training_step") > latency(name, net)
 
 
-@pytest.mark.parametrize("name", ["tensorrt-1", "tensorrt-tx2"])
+@pytest.mark.parametrize("name", ["tensorrt-1", "tensorrt-tx2", "tensorrt-8"])
 def test_tensorrt_does_not_train(name: str) -> None:
     with pytest.raises(Unsupported, match="no algorithm"):
         latency(name, "alexnet", "training_step")
@@ -223,6 +226,18 @@ def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only(
     }
     assert 32 in depths[True]
     assert 32 not in depths[False]
+
+
+@pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "tesla_t4", "rtx_2080_ti", "a100_sxm4_40gb", "l4", "h100_sxm5_80gb"])
+@pytest.mark.parametrize("name", ["pytorch-2", "tensorrt-8"])
+def test_the_largest_tiles_of_tensor_cores_fit_the_chip(name: str, hw: str) -> None:
+    stack, device = catalog.find(name), devices.find(hw).device
+    context = Context(stack=stack, device_kind="gpu", element=2, training=False, tensor=True,
+                      architecture=device.identity.architecture)  # fmt: skip
+    for kind in ("gemm", "conv_forward", "transformed"):
+        tiles = stack.menus[context.menu(kind)].tiles
+        fitting = [tile.m * tile.n for tile in tiles if tile.shared <= device.sm.shared_memory_cta]
+        assert max(fitting) >= 128 * 128
 
 
 def test_fused_inference_is_faster_than_op_by_op() -> None:
