@@ -331,7 +331,8 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
         threads=row.threads, clock=row.clock_hz, calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
-    timed = replace(query.stack, inputs=script.inputs or query.stack.inputs, waits=script.waits_for(framework))
+    timed = replace(query.stack, inputs=script.inputs or query.stack.inputs, waits=script.waits_for(framework),
+                    input_copies=script.copies(framework, query.stack.input_copies))  # fmt: skip
     result = run(replace(query, stack=timed))
     latency = float(result.latency_s[0])
     energy = math.fsum(result.energy_j[0].tolist())

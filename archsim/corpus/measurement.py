@@ -76,6 +76,7 @@ class Protocol:
     networks or frameworks for which its backward pass computes the gradient of the network's input too. `updates`: the
     frameworks whose backward pass also updates the weights. `graphs`: network or "framework network" -> the graph that it
     builds under that name. `inputs`: where its timed loop finds them, "device" or "host"; empty for what the stack says.
+    `input_copies`: framework -> copies of a batch within host memory that its loop takes as long as.
     `stacks`: stack, "hardware stack" or "network stack" -> the one that it ran; `versions`: the same by how a row's
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
     of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
@@ -90,6 +91,7 @@ class Protocol:
     updates: tuple[str, ...] = ()
     graphs: Mapping[str, str] = field(default_factory=dict)
     inputs: str = ""
+    input_copies: Mapping[str, int] = field(default_factory=dict)
     stacks: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
@@ -117,6 +119,10 @@ class Protocol:
     def working_threads(self, reference: str, otherwise: int | None) -> int | None:
         """The threads that really ran, `otherwise` unless they are known to differ."""
         return _longest(self.threads, reference) or otherwise
+
+    def copies(self, framework: str, otherwise: int) -> int:
+        """Copies of a batch within host memory before it crosses the link, `otherwise` unless they are known to differ."""
+        return self.input_copies.get(framework, otherwise)
 
     def waits_for(self, framework: str) -> bool:
         """Whether each layer was waited for."""
@@ -149,7 +155,7 @@ def protocol(source: str) -> Protocol:
     return Protocol(
         forward=forward == "training" or tuple(forward), input_gradient=tuple(entry.get("input_gradient", ())),
         updates=tuple(entry.get("updates", ())), graphs=entry.get("graphs", {}), inputs=entry.get("inputs", ""),
-        stacks=entry.get("stacks", {}),
+        input_copies=entry.get("input_copies", {}), stacks=entry.get("stacks", {}),
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
         lengths=entry.get("lengths", {}), clocks=entry.get("clocks", {}), boundary=entry.get("boundary", ""),

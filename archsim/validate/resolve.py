@@ -81,10 +81,11 @@ def as_library(found: Setting) -> Setting:
 
 def as_timed(found: Setting, script: Protocol) -> Setting:
     """The setting as a script timed it: its input on the "device" or the "host", each op waited for or not."""
-    inputs, waits = script.inputs or found.stack.inputs, script.waits_for(found.stack.framework)
-    if (inputs, waits) == (found.stack.inputs, found.stack.waits):
+    framework, own = found.stack.framework, found.stack
+    inputs, waits, copies = script.inputs or own.inputs, script.waits_for(framework), script.copies(framework, own.input_copies)
+    if (inputs, waits, copies) == (own.inputs, own.waits, own.input_copies):
         return found
-    stack = replace(found.stack, inputs=inputs, waits=waits, digest=f"{found.stack.digest}-{inputs}-{waits}")
+    stack = replace(own, inputs=inputs, waits=waits, input_copies=copies, digest=f"{own.digest}-{inputs}-{waits}-{copies}")
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
