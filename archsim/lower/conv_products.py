@@ -1,0 +1,167 @@
+"""Convolutions as one product, or as one for each image: the algorithms that transform nothing.
+
+In terms of a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, section 3):
+
+    forward            m = output channels    n = N H' W'         k = input channels x taps
+    backward_data      m = input channels     n = N H W           k = output channels x taps
+    backward_filter    m = output channels    n = input channels x taps      k = N H' W'
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from archsim.lower.context import HALF, Context, stream
+from archsim.lower.kernel import Kernel, Option
+from archsim.lower.layer import Layer
+
+ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
+INDEX = 4  # B of one stored index
+VECTOR = 16  # B of channels that a thread of a tensor-core kernel loads at once (ldg8 in the names of those for halves)
+TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
+
+
+def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
+    """The product whose B is gathered from the input while tiles load; no workspace."""
+    m, n, k = (padded(layer) if context.tensor else layer).product
+    if context.tensor and layer.phase == "backward_data":
+        k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
+    taps = layer.taps if context.tensor and layer.phase == "backward_filter" and context.stack.conv.filter_taps == "apart" else 1
+    n //= taps
+    a, b, c = layer.operands
+    batched = context.stack.conv.grouped == "batched"
+    at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
+    at_once *= taps
+    kernel = Kernel(
+        name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
+        operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
+        c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
+    )  # fmt: skip
+    indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
+    return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
+
+
+def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The same beside tensor cores: halves in the layout of the framework, multiplied in fp32, no channels padded."""
+    if layer.element < HALF:
+        return None
+    option = implicit_gemm(layer, replace(context, tensor=False), efficiency)
+    kernels = tuple([replace(kernel, name="plain_gemm", plain=float(kernel.menu != "")) for kernel in option.kernels])
+    return Option(algorithm="plain_gemm", kernels=kernels)
+
+
+def padded(layer: Layer) -> Layer:
+    """The layer with as many channels as whole loads hold: kernels for tensor cores load 16 B of channels at a time.
+
+    cuDNN 7 developer guide, tensor core operations: channels in multiples of 8 halves, or padded to them.
+    """
+    whole = VECTOR // layer.element
+    return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
+
+
+def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel in the L2.
+
+    m = input channels x taps, n = N H' W', k = output channels: no zeros are multiplied whatever the stride, and few
+    input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0) to a tensor of
+    zeros, which is written before and read again.
+    """
+    if layer.phase != "backward_data":
+        return None
+    m, n, k = layer.ci * layer.taps, layer.batch * layer.ho * layer.wo, layer.co
+    a, b, c = (size / layer.groups for size in layer.operands)
+    kernel = Kernel(
+        name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
+        operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=2 * c,
+        cache_bytes=float(m * n * ATOMIC), flop=2.0 * layer.macs / layer.groups, items=float(m * n), repeat=layer.groups,
+    )  # fmt: skip
+    return Option(algorithm="scatter_gemm", kernels=(stream("zeros", 0.0, layer.input_bytes, element=layer.element), kernel))
+
+
+def gathered(layer: Layer) -> float:
+    """Share of the gathered matrix B that an SM really fetches: taps that overlap hit its own cache.
+
+    A tile of 128 result pixels covers some rows of the image and reads them with their halo once for all taps, instead
+    of once for each tap (Lym et al. 2019, DeLTA, section 4.1). The filter gradient gathers along the other dimension and
+    walks each row once, so the same holds.
+    """
+    height, width = (layer.h, layer.w) if layer.phase == "backward_data" else (layer.ho, layer.wo)
+    sh, sw = (1, 1) if layer.phase == "backward_data" else (layer.sh, layer.sw)
+    columns = min(TILE_PIXELS, width)
+    rows = min(height, ceil(TILE_PIXELS / columns))
+    window = ((rows - 1) * sh + layer.kh) * ((columns - 1) * sw + layer.kw)
+    return min(1.0, window / (rows * columns * layer.taps))
+
+
+def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
+    """Unfold each image into a matrix in memory, then one library product per image and group (Jia et al. 2014, Caffe)."""
+    pixels = layer.ho * layer.wo
+    column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
+    unfold = unfolding(layer, context, column, layer.batch)
+    gemm = replace(of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups), single=1)
+    # A 1 x 1 convolution is its own column matrix.
+    pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
+    order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
+    return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)
+
+
+def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
+    """Unfold the whole batch, one product per group, and put the images of its result in order (MXNet, CNTK on a CPU)."""
+    width = layer.ho * layer.wo * layer.batch
+    column = float(layer.groups * layer.ci * layer.taps * width * layer.element)
+    out, threaded = layer.output_bytes, context.stack.conv.unfold_threads == "all"
+    gemm = of_columns(layer, context, efficiency, width, layer.groups)
+    swap = stream("swap_axes", out, out, element=float(layer.element), threaded=threaded)
+    unfold = unfolding(layer, context, column, 1)
+    order = {"backward_data": (swap, gemm, unfold), "backward_filter": (swap, unfold, gemm)}.get(
+        layer.phase, (unfold, gemm, swap)
+    )
+    return Option(algorithm="im2col_batch", kernels=order, workspace=column + out)
+
+
+def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repeat: int) -> Kernel:
+    """The product with a column matrix of `width` pixels, `repeat` times: one group of an image, or of all of them."""
+    rows, element = layer.ci * layer.taps, float(layer.element)
+    m, n, k = {"backward_data": (rows, width, layer.co), "backward_filter": (layer.co, rows, width)}.get(
+        layer.phase, (layer.co, width, rows)
+    )
+    return Kernel(
+        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
+        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n),
+        repeat=repeat,
+    )  # fmt: skip
+
+
+def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Kernel:
+    """im2col or, for the data gradient, col2im, of `column` bytes at a time, `repeat` times."""
+    rules = context.stack.conv
+    image, element = layer.input_bytes / repeat, layer.element
+    reads, writes = (column, image) if layer.phase == "backward_data" else (image, column)
+    name = "col2im" if layer.phase == "backward_data" else "im2col"
+    return stream(name, reads, writes, flop=rules.unfold_flop * column / element, element=element, repeat=repeat,
+                  threaded=rules.unfold_threads == "all")  # fmt: skip
+
+
+def direct(layer: Layer, context: Context, efficiency: str) -> Option:
+    """A loop nest over blocked layouts: the product without unfolding, all images at once."""
+    option = implicit_gemm(layer, context, efficiency)
+    kernels = tuple([replace(kernel, name="direct") for kernel in option.kernels])
+    return Option(algorithm="direct", kernels=kernels)
+
+
+def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """One input channel for each group: nothing to multiply as a matrix, so a thread sums the taps of its result."""
+    if layer.groups == 1 or layer.ci != 1:
+        return None
+    a, b, c = layer.operands
+    kernel = stream("depthwise", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency)
+    return Option(algorithm="depthwise", kernels=(kernel,))
+
+
+def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
+    """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
+    a, b, c = layer.operands
+    kernel = stream("conv", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency,
+                    dense=True)  # fmt: skip
+    return Option(algorithm="perfect", kernels=(kernel,))
