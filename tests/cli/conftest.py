@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,3 +41,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Outcome(leaving.value.code, captured.out, captured.err)
 
     return call
+
+
+def heard() -> None:
+    """In a child before it begins: interrupts are heard again, which whatever started the tests may have had ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from .conftest import heard
+
 ARCHSIM = [sys.executable, "-m", "archsim"]
 LONG = ["estimate", "--net", "densenet_201", "--hw", "tegra_x1", "--task", "training_step", "--json"]
 HEAVY = ("plotly", "scipy", "pandas", "networkx", "simpy", "numba")
@@ -51,7 +53,7 @@ def test_an_interrupt_ends_with_130_and_one_line() -> None:
         "from archsim.cli.main import main; main()"
     )
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=heard)
     assert done.returncode == 130
     assert done.stderr.strip() == "archsim: interrupted"
     assert done.stdout == ""

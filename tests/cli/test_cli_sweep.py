@@ -18,7 +18,7 @@ import pytest
 import archsim
 from archsim.cli import sweep
 
-from .conftest import Cli
+from .conftest import Cli, heard
 
 BASE = ("sweep", "--net", "alexnet", "--hw", "gtx_1080")
 ROOT = Path(__file__).parents[2]
@@ -165,7 +165,7 @@ def started(out: str, *more: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "archsim", *BASE, "--vary", "sm.count=1:150:1", "--vary",
              "memory.bandwidth=100GB/s:1TB/s:10000log", *more]  # fmt: skip
     return subprocess.Popen([*words, *(("--out", out) if out else ())], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)  # fmt: skip
+                            text=True, preexec_fn=heard)  # fmt: skip
 
 
 @pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["one process", "two workers"])
