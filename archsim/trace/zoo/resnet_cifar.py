@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.resnet import SOURCE
+from archsim.trace.zoo.resnet import SOURCE, Block
 
 DEPTHS = (20, 32, 44, 110)  # 6 n + 2 layers; the paper's 56 is left out, as that name is a benchmark's variant
 
@@ -14,10 +14,7 @@ def resnet_cifar(depth: int) -> Trace:
     """The paper's network of 6 n + 2 layers: n blocks in each of three stages, shortcuts padded with zeros (type A)."""
     net = Builder(f"resnet_{depth}", f"{SOURCE.rpartition(',')[0]}, section 4.2", {"data": ("N", 3, 32, 32)})
     x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for number in range((depth - 2) // 6):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _padded_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = _stages(net, x, _padded_block, (depth - 2) // 6)
     net.softmax(net.linear(net.avg_pool(x, 8, 1, name="pool"), 10, name="fc"))
     return net.trace(aliases=(f"resnet{depth}",))
 
@@ -29,10 +26,7 @@ def resnet_56() -> Trace:
         notes="batch normalisation after the addition and no ReLU after it",
     )  # fmt: skip
     x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for number in range(9):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _cifar_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = _stages(net, x, _cifar_block, 9)
     x = net.avg_pool(x, 8, 1, name="pool")
     net.softmax(net.linear(x, 10, name="fc"))
     return net.trace()
@@ -45,13 +39,18 @@ def resnet_56_cntk() -> Trace:
         notes="18 blocks in each stage, which makes 110 layers",
     )  # fmt: skip
     x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for number in range(18):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _projected_block(net, x, channels, stride, f"layer{stage}.{number}")
+    x = _stages(net, x, _projected_block, 18)
     x = net.avg_pool(x, 8, 1, name="pool")
     net.softmax(net.linear(x, 10, name="fc"))
     return net.trace()
+
+
+def _stages(net: Builder, x: str, block: Block, count: int) -> str:
+    """Three stages of `count` blocks; each after the first begins with a stride of 2 and doubles the width."""
+    for stage, width in enumerate((16, 32, 64), 1):
+        for number in range(count):
+            x = block(net, x, width, 2 if stage > 1 and number == 0 else 1, f"layer{stage}.{number}")
+    return x
 
 
 def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
