@@ -53,7 +53,7 @@ def command(
     from archsim.cli.options import names
     from archsim.host.system import allowed_here
     from archsim.measure.rows import Writer
-    from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, whole_numbers
+    from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, stack_of, whole_numbers
 
     open_session = opener(backend, device)
     wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
@@ -62,6 +62,7 @@ def command(
     plan = Plan(
         networks=tuple(dict.fromkeys(names(net))), batches=whole_numbers(batch, "--batch"), threads=counts, hw=wanted,
         rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, by_processor=by_processor, split=split,
+        stack=stack_of(backend, device),
     )  # fmt: skip
     if not plan.networks:
         raise click.UsageError("--net names no network")

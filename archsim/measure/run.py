@@ -12,6 +12,7 @@ from archsim.measure.meters import Meter, meter_for
 from archsim.measure.rows import Cell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
 from archsim.query import prepared
+from archsim.stack import catalog as stacks
 from archsim.trace.trace import BoundTrace
 
 BACKENDS = ("onnxruntime", "torch")
@@ -25,7 +26,8 @@ class Plan:
     """What to measure.
 
     `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out, `by_processor` counts processor time
-    instead of the wall's, which says what one thread takes on a machine that others use too.
+    instead of the wall's, which says what one thread takes on a machine that others use too. `stack` is that of the backend,
+    whose variants of networks run under their names.
     """
 
     networks: tuple[str, ...]
@@ -38,6 +40,7 @@ class Plan:
     strict: bool = False
     by_processor: bool = False
     split: str = "calibrate"
+    stack: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,13 @@ def device_of(hw: str | None, device: str) -> str:
     return kin.identity.id
 
 
+def stack_of(backend: str, device: str) -> str:
+    """The stack that models a backend on a device."""
+    from archsim.measure import onnx_session, torch_session
+
+    return torch_session.STACKS[device] if backend == "torch" else onnx_session.STACK
+
+
 def check(plan: Plan, kind: str = "cpu") -> None:
     """Refuse what cannot be measured on a device of this kind, or would say something untrue, before anything runs.
 
@@ -104,12 +114,13 @@ def results(plan: Plan, open_session: Open, tell: Tell = lambda text: None) -> I
     """Measure cell by cell. A network that cannot be built, or is too large, is refused by name; the others go on."""
     spec = find(plan.hw)
     shipped = spec.identity.id in names() and find(spec.identity.id).digest == spec.digest
+    variants = stacks.find(plan.stack).variants if plan.stack else {}
     for net in plan.networks:
         for batch in plan.batches:
             for threads in plan.threads if spec.kind == "cpu" else (1,):
                 label = f"{net}, batch {batch}" + (f", {threads} threads" if spec.kind == "cpu" else "")
                 tell(f"{label}: building")
-                trace = bound(net, batch)
+                trace = bound(variants.get(net, net), batch)
                 try:
                     session = open_session(trace, threads)
                     cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,

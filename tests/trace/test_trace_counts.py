@@ -51,6 +51,10 @@ ALEXNET_OWT = [
     conv(55 * 55, 64, 3, 121), conv(27 * 27, 192, 64, 25), conv(13 * 13, 384, 192, 9), conv(13 * 13, 256, 384, 9),
     conv(13 * 13, 256, 256, 9), *THREE_FC,
 ]  # fmt: skip
+ALEXNET_TENSORFLOW = [
+    conv(55 * 55, 64, 3, 121), conv(27 * 27, 192, 64, 25), conv(13 * 13, 384, 192, 9), conv(13 * 13, 384, 384, 9),
+    conv(13 * 13, 256, 384, 9), *THREE_FC,
+]  # fmt: skip
 ALEXNET_S = [
     conv(55 * 55, 96, 3, 121), conv(27 * 27, 256, 96, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 384, 9),
     conv(13 * 13, 256, 384, 9), *THREE_FC,
@@ -290,6 +294,28 @@ GOOGLENET = [
 ]  # fmt: skip
 
 
+def googlenet_ported(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int) -> Count:
+    return total([
+        conv_bn(area, a, c, 1), conv_bn(area, b1, c, 1), conv_bn(area, b3, b1, 9),
+        conv_bn(area, c1, c, 1), conv_bn(area, c3, c1, 9), conv_bn(area, d, c, 1),
+    ])  # fmt: skip
+
+
+GOOGLENET_TORCHVISION = [
+    conv_bn(112 * 112, 64, 3, 49), conv_bn(56 * 56, 64, 64, 1), conv_bn(56 * 56, 192, 64, 9),
+    googlenet_ported(28 * 28, 192, 64, 96, 128, 16, 32, 32),
+    googlenet_ported(28 * 28, 256, 128, 128, 192, 32, 96, 64),
+    googlenet_ported(14 * 14, 480, 192, 96, 208, 16, 48, 64),
+    googlenet_ported(14 * 14, 512, 160, 112, 224, 24, 64, 64),
+    googlenet_ported(14 * 14, 512, 128, 128, 256, 24, 64, 64),
+    googlenet_ported(14 * 14, 512, 112, 144, 288, 32, 64, 64),
+    googlenet_ported(14 * 14, 528, 256, 160, 320, 32, 128, 128),
+    googlenet_ported(7 * 7, 832, 256, 160, 320, 32, 128, 128),
+    googlenet_ported(7 * 7, 832, 384, 192, 384, 48, 128, 128),
+    fc(1024, 1000),
+]  # fmt: skip
+
+
 def inception_bn_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int) -> Count:
     return total([
         conv_bn(area, a, c, 1, bias=1), conv_bn(area, b1, c, 1, bias=1), conv_bn(area, b3, b1, 9, bias=1),
@@ -420,6 +446,7 @@ WIDE_FC = fc(26752, 2048), fc(2048, 26752)
 BY_HAND: dict[str, list[Count]] = {
     "alexnet": ALEXNET,
     "alexnet_owt": ALEXNET_OWT,
+    "alexnet@tensorflow": ALEXNET_TENSORFLOW,
     "alexnet_s": ALEXNET_S,
     "alexnet_s@caffe": ALEXNET_S_CAFFE,
     "alexnet_s@mxnet": ALEXNET_S_MXNET,
@@ -459,6 +486,7 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_56": RESNET_56,
     "resnet_56@cntk": RESNET_56_CNTK,
     "googlenet": GOOGLENET,
+    "googlenet@torchvision": GOOGLENET_TORCHVISION,
     "googlenet@convnet": GOOGLENET,  # what it leaves out neither multiplies nor learns
     "inception_bn": INCEPTION_BN,
     "inception_bn@caffe": INCEPTION_BN_CAFFE,
@@ -552,7 +580,7 @@ BY_HAND |= {
 # parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
 PUBLISHED = {
     "vit_base_16": 86_567_656, "vit_large_16": 304_326_632, "bert_base": 109_482_240, "bert_large": 335_141_888,
-    "distilbert": 66_362_880, "roberta_base": 124_645_632,
+    "googlenet@torchvision": 6_624_904, "distilbert": 66_362_880, "roberta_base": 124_645_632,
     "gpt2_small": 124_439_808, "gpt2_large": 774_030_080, "opt_1_3b": 1_315_758_080, "opt_13b": 12_853_473_280,
     "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248,
 }  # fmt: skip

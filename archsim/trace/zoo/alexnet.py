@@ -37,6 +37,14 @@ def alexnet_owt() -> Trace:
     return net.trace()
 
 
+def alexnet_tensorflow() -> Trace:
+    """The one-tower network of TensorFlow's benchmarks: VALID padding of 227 x 227 images, 384 channels in conv4."""
+    source = "tensorflow/benchmarks, scripts/tf_cnn_benchmarks/models/alexnet_model.py"
+    net = Builder("alexnet@tensorflow", source, {"data": ("N", 3, 227, 227)})
+    classifier(net, _one_tower(net, (64, 192, 384, 384, 256), pad=0), drop_after=True)
+    return net.trace()
+
+
 def alexnet_s() -> Trace:
     """AlexNet on synthetic images, the Torch script: the widths of the original without groups, LRN and dropout."""
     net = Builder("alexnet_s", f"{DLBENCH}, synthetic/experiments/torch", {"data": ("N", 3, 224, 224)})
@@ -162,9 +170,9 @@ def classifier(
     net.softmax(net.linear(x, 1000, name="fc8"))
 
 
-def _one_tower(net: Builder, channels: tuple[int, int, int, int, int]) -> str:
-    """Five convolutions and three poolings, down to 6 x 6."""
-    x = net.relu(net.conv("data", channels[0], 11, 4, 2, name="conv1"), name="relu1")
+def _one_tower(net: Builder, channels: tuple[int, int, int, int, int], pad: int = 2) -> str:
+    """Five convolutions, the first with this border, and three poolings, down to 6 x 6."""
+    x = net.relu(net.conv("data", channels[0], 11, 4, pad, name="conv1"), name="relu1")
     x = net.max_pool(x, 3, 2, name="pool1")
     x = net.relu(net.conv(x, channels[1], 5, pad=2, name="conv2"), name="relu2")
     x = net.max_pool(x, 3, 2, name="pool2")

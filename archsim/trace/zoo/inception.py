@@ -7,6 +7,7 @@ from archsim.trace.zoo.builder import Builder
 
 SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
 CONVNET = "S. Chintala, convnet-benchmarks: torch7/imagenet_winners/googlenet.lua and its twins in caffe, tensorflow and neon"
+TORCHVISION = "PyTorch, torchvision/models/googlenet.py"
 IOFFE = "S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167, figure 5; as in MXNet's inception-bn"
 PERTUSA = "github.com/pertusa/InceptionBN-21K-for-Caffe, deploy.prototxt, as in DLInfBench's models/caffe/inception-bn.prototxt"
 
@@ -64,6 +65,27 @@ def googlenet_plain() -> Trace:
     x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
     x = net.relu(net.conv(x, 192, 3, pad=1, name="conv2"))
     net.relu(net.linear(_modules(net, x), 1000, name="fc"))
+    return net.trace()
+
+
+def googlenet_torchvision() -> Trace:
+    """The PyTorch port: batch normalisation instead of LRN, 3 x 3 in place of 5 x 5, and a pooling of 2 x 2 at the end."""
+    notes = "without auxiliary classifiers; 3 x 3 where the paper has 5 x 5"
+    net = Builder("googlenet@torchvision", TORCHVISION, {"data": ("N", 3, 224, 224)}, notes=notes)
+    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, ceil=True, name="pool1")
+    x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 1, name="conv2"), 192, 3, pad=1, name="conv3")
+    x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
+    for name, (one, reduce3, three, reduce5, five, projection) in GOOGLENET.items():
+        at = f"inception_{name}"
+        a = net.conv_bn_relu(x, one, 1, name=f"{at}.1")
+        b = net.conv_bn_relu(net.conv_bn_relu(x, reduce3, 1, name=f"{at}.2a"), three, 3, pad=1, name=f"{at}.2b")
+        c = net.conv_bn_relu(net.conv_bn_relu(x, reduce5, 1, name=f"{at}.3a"), five, 3, pad=1, name=f"{at}.3b")
+        d = net.conv_bn_relu(net.max_pool(x, 3, 1, 1, name=f"{at}.pool"), projection, 1, name=f"{at}.4")
+        x = net.concat(a, b, c, d, name=f"{at}.concat")
+        if name in ("3b", "4e"):
+            x = net.max_pool(x, 3 if name == "3b" else 2, 2, ceil=True, name=f"pool{name[0]}")
+    x = net.dropout(net.flatten(net.global_avg_pool(x, name="pool5")), 0.2, name="drop5")
+    net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace()
 
 

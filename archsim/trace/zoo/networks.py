@@ -39,6 +39,7 @@ from archsim.trace.zoo.inception_v3 import inception_v3
 NETWORKS: dict[str, Callable[[], Trace]] = {
     "alexnet": alexnet.alexnet,
     "alexnet_owt": alexnet.alexnet_owt,
+    "alexnet@tensorflow": alexnet.alexnet_tensorflow,
     "alexnet_s": alexnet.alexnet_s,
     "alexnet_s@caffe": alexnet.alexnet_s_caffe,
     "alexnet_s@mxnet": alexnet.alexnet_s_mxnet,
@@ -73,6 +74,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "senet_154": resnext.senet_154,
     "googlenet": inception.googlenet,
     "googlenet@convnet": inception.googlenet_plain,
+    "googlenet@torchvision": inception.googlenet_torchvision,
     "inception_bn": inception.inception_bn,
     "inception_bn@caffe": inception.inception_bn_caffe,
     "inception_v3": inception_v3,
