@@ -23,7 +23,7 @@ from archsim.errors import Unsupported
 from archsim.same import Same
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
-CLOCKED = ("compute", "l2")  # bounds that grow as the core clock falls; memory, links and launches have clocks of their own
+CLOCKED = ("compute", "l2", "walk")  # bounds that grow as the core clock falls; memory, links, launches have their own clocks
 STEPS = 60  # of a search for a clock; it ends after about ten
 TOLERANCE = 1e-12  # of the logarithm of a clock
 SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
@@ -54,16 +54,24 @@ def _nodes(constants: Same[Calibration]) -> tuple[Array, Array]:
 
 
 def highest_clock(device: Device) -> Array | float:
-    """Clock [Hz] at which the chip needs its highest voltage: that of its own boost, or of its sibling with the higher one."""
-    if isinstance(device, Cpu) or device.clock.silicon is None:
-        return device.clock.boost if isinstance(device, Cpu) else np.maximum(device.clock.boost, device.clock.sustained)
-    return device.clock.silicon
+    """Clock [Hz] at which the chip needs its highest voltage: that of its own boost, or of its sibling with the higher one.
+
+    What a core or SM needs at a clock belongs to its design and process, not to the clock at which this product stops.
+    """
+    own = device.clock.boost if isinstance(device, Cpu) else np.maximum(device.clock.boost, device.clock.sustained)
+    return own if device.clock.silicon is None else device.clock.silicon
+
+
+def voltage_line(device: Device) -> tuple[str, str]:
+    """The constants of the line of voltages: its slope and its end. Processors reach clocks, and voltages, twice as far apart."""
+    part = "core_voltage" if isinstance(device, Cpu) else "voltage"
+    return f"energy.{part}_slope", f"energy.{part}_floor"
 
 
 def voltage(clock: Array | float, device: Device, constants: Calibration) -> Array:
     """V / V(highest clock): a straight line that ends at the least voltage at which the chip works."""
-    line = 1.0 - constants["energy.voltage_slope"] * (1.0 - clock / highest_clock(device))
-    return np.asarray(np.maximum(constants["energy.voltage_floor"], line))
+    slope, floor = (constants[name] for name in voltage_line(device))
+    return np.asarray(np.maximum(floor, 1.0 - slope * (1.0 - clock / highest_clock(device))))
 
 
 def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:
@@ -112,7 +120,7 @@ def leakage_power(device: Device, volt: Array, node: Array, constants: Calibrati
     It is a share of what all units would switch at the highest clock, as both grow with the transistors that there are.
     """
     units = device.sm.count * device.rate.fp32 if isinstance(device, Gpu) else device.core.count * constants["energy.core_clock"]
-    rise = volt**3 - constants["energy.voltage_floor"] ** 3
+    rise = volt**3 - constants[voltage_line(device)[1]] ** 3
     return np.asarray(constants["energy.leakage"] * node * units * highest_clock(device) * rise)
 
 

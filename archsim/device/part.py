@@ -247,6 +247,7 @@ class CpuClock:
     all_core: Number = spec("Hz", "all cores active, scalar code", informational=True)
     simd: Number = spec("Hz", "all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
     simd512: Number | None = spec("Hz", "all cores active, dense 512-bit code", optional=True)
+    silicon: Number | None = spec("Hz", "highest clock of any chip with this core and process, where higher", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

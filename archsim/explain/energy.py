@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.cost.power import TENSOR_WIDTH, highest_clock, memory_family, node_energy, voltage
+from archsim.cost.power import TENSOR_WIDTH, highest_clock, memory_family, node_energy, voltage, voltage_line
 from archsim.device.device import Gpu
 from archsim.explain.equation import Equation, Quantities
 from archsim.query import Query
 from archsim.run import arithmetic
 
-VOLT = Equation(name="volt", unit="1", text="max(energy.voltage_floor, 1 - energy.voltage_slope * (1 - speed / highest))",
-                meaning="voltage, as a share of that at the chip's highest clock")  # fmt: skip
 SAVED = Equation(name="saved", unit="W",
                  text="power.idle * energy.idle_clock * max(0, 1 - speed / top * (volt / volt_top) ** 2)",
                  meaning="what a lower clock than the highest takes off the idle power")  # fmt: skip
@@ -39,7 +37,10 @@ def equations(query: Query, capped: bool) -> tuple[Equation, ...]:
     tensor = isinstance(device, Gpu) and device.has_tensor("fp16" if precision == "half" else precision)
     byte = f"energy.byte.{memory_family(device)}"
     kept = " * kept" if capped else ""
-    leak = f"energy.leakage * node * {LEAKING[kind]} * highest * (volt ** 3 - energy.voltage_floor ** 3) * took"
+    slope, floor = voltage_line(device)
+    volt = Equation(name="volt", unit="1", text=f"max({floor}, 1 - {slope} * (1 - speed / highest))",
+                    meaning="voltage, as a share of that at the chip's highest clock")  # fmt: skip
+    leak = f"energy.leakage * node * {LEAKING[kind]} * highest * (volt ** 3 - {floor} ** 3) * took"
     parts = {
         "leakage": (leak, "leakage beyond that in the idle power"),
         "clock": (UNIT[kind], "clock trees and front ends of the units at work"),
@@ -51,7 +52,7 @@ def equations(query: Query, capped: bool) -> tuple[Equation, ...]:
     made = [Equation(name=f"e_{name}", unit="J", text=text, meaning=meaning) for name, (text, meaning) in parts.items()]
     base = "power.idle * took - min(saved * took, dynamic)"
     return (
-        VOLT, MAC["tensor" if tensor else kind], *made,
+        volt, MAC["tensor" if tensor else kind], *made,
         Equation(name="dynamic", unit="J", text=whole, meaning="all that comes on top of the idle power"),
         SAVED,
         Equation(name="e_base", unit="J", text=base, meaning="the idle power of the board, module or package meanwhile"),

@@ -256,7 +256,9 @@ def _has_energy(name: str, device: Device) -> bool:
         return memory_family(device) == name.removeprefix("byte.")
     if name.startswith("node."):
         return bool(abs(np.log(float(np.ravel(device.chip.node)[0]) * 1e9 / float(name.removeprefix("node.")[:-2]))) < NEAR)
-    only = {"core_clock": "cpu", "core_mac": "cpu", "clock": "gpu", "tensor": "gpu"}
+    only = {"clock": "gpu", "tensor": "gpu", "voltage_slope": "gpu", "voltage_floor": "gpu"}
+    if name.startswith("core_"):
+        return device.kind == "cpu"
     return only.get(name, device.kind) == device.kind
 
 
