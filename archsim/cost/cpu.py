@@ -35,15 +35,15 @@ def cpu_cost(
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     overhead = fork_join(kernels, device, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
-                work=work_done(kernels, workers), clock=active_clock(device, workers, clock),
+                work=work_done(kernels, awake), clock=active_clock(device, workers, clock),
                 terms={"workers": workers, "bandwidth": bandwidth, "speed": speed})  # fmt: skip
 
 
-def work_done(kernels: Kernels, workers: Array) -> dict[str, Array]:
-    """Operations of one launch that take energy, [V], and the cores at work, [D, V]."""
+def work_done(kernels: Kernels, awake: Array) -> dict[str, Array]:
+    """Operations of one launch that take energy, [V], and the cores whose clocks run, [D, V], those that wait spinning too."""
     product = (kernels.matrix > 0) | (kernels.dense > 0)
     half = 0.5 * kernels.flop
-    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half), "units": workers}
+    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half), "units": awake}
 
 
 def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array:

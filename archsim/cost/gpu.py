@@ -1,4 +1,4 @@
-"""Time of a kernel on a GPU: six bounds, one function each, over columns of kernels and rows of devices."""
+"""Time of a kernel on a GPU: its bounds, one function each, over columns of kernels and rows of devices."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, warps_p
 from archsim.device.device import Gpu
 from archsim.lower.kernel import Kernels
 
+STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5. A choice, not a fit.
+WORD = 4.0  # bytes of a single-precision value
 SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
 
 
@@ -35,13 +37,14 @@ def gpu_cost(
     streamed = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
-    waiting = prologue(kernels, device, precision, constants)
+    waiting = prologue(kernels, device, precision, depth_k, constants)
     work = cta_work(kernels, depth_k, ctas, resident, rate, waiting, constants) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(work, rate, ctas, resident, fill, device, clock, "waves" not in without),
-        "dram": memory_bound(kernels, moved, device, constants),
+        "dram": memory_bound(moved, device),
         "l2": cache_bound(cached, device, clock, constants),
         "latency": latency_bound(kernels, device, moved, ctas, slots, constants),
+        **walk_bound(kernels, moved, device, clock, constants),
     }
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     latency = 0.0 if "launch" in without else device.launch.latency
@@ -87,13 +90,15 @@ def cta_work(
     return np.where(kernels.matrix > 0, tiled + lost * rate, np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)
 
 
-def prologue(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:
+def prologue(kernels: Kernels, device: Gpu, precision: str, depth_k: Array, constants: Calibration) -> Array:
     """Clocks of a CTA for address set-up, first load and last store, [V].
 
-    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, and they come from other
-    libraries. So has a product before and one after a softmax, whose pipelines fill one after the other.
+    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines of `STAGES`, one of which
+    is the result, as far as there are steps; and they come from other libraries. So has a product before and one after a
+    softmax, whose pipelines fill one after the other.
     """
-    tensor, plain = constants["gemm.tensor_prologue_clk"], constants["gemm.prologue_clk"]
+    filled = np.minimum(1.0, (depth_k / kernels.tile_k + 1.0) / STAGES)
+    tensor, plain = constants["gemm.tensor_prologue_clk"] * filled, constants["gemm.prologue_clk"]
     product = np.where(on_tensor(kernels, device, precision), tensor, plain)
     return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
@@ -153,11 +158,25 @@ def compute_bound(
     return np.asarray(work * issue_slots(ctas, resident, device.sm.count, fill) / (rate * clock))
 
 
-def memory_bound(kernels: Kernels, moved: Array, device: Gpu, constants: Calibration) -> Array:
-    """Bytes over the achievable memory bandwidth [s], of which a family of streams may reach a share."""
+def memory_bound(moved: Array, device: Gpu) -> Array:
+    """Bytes over the achievable memory bandwidth [s]."""
+    return np.asarray(moved / (device.memory.bandwidth * device.memory.achievable))
+
+
+def walk_bound(
+    kernels: Kernels, moved: Array, device: Gpu, clock: Array | float, constants: Calibration
+) -> dict[str, Array]:  # fmt: skip
+    """Time of streams that come back to their values and wait for each other [s], by its name; none without such a family.
+
+    Such a family reaches a share of the achievable bandwidth with `WORD` to a load and the clock under sustained load. What it
+    waits for is in the SMs, so a lower clock makes it slower, and loads of less move less.
+    """
     family = constants.gather(kernels.constants)[kernels.efficiency]
-    share = np.where(kernels.matrix > 0, 1.0, family)
-    return np.asarray(moved / (device.memory.bandwidth * device.memory.achievable * share))
+    walks = (kernels.matrix == 0) & (family < 1.0)
+    if not walks.any():
+        return {}
+    loads = np.maximum(1.0, WORD / kernels.operand_b)
+    return {"walk": np.where(walks, memory_bound(moved, device) / family * loads * (device.clock.sustained / clock), 0.0)}
 
 
 def cache_bound(cached: Array, device: Gpu, clock: Array | float, constants: Calibration) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.cost.gpu import SOFTMAX_ISSUES
+from archsim.cost.gpu import SOFTMAX_ISSUES, STAGES, WORD
 from archsim.cost.occupancy import REGISTER, WARP
 from archsim.cost.traffic import PAGE
 from archsim.device.device import Gpu
@@ -54,13 +54,13 @@ COMPUTE = (
              meaning="its time in units of one CTA at the full rate"),
     Equation(name="compute", unit="s", text="cta_work * turns / (rate * clock)", meaning="time of the busiest SM"),
 )  # fmt: skip
-PRODUCT_DRAM = Equation(
+DRAM = Equation(
     name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable)",
     meaning="memory traffic over the bandwidth that a long stream reaches",
 )  # fmt: skip
-STREAM_DRAM = Equation(
-    name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable * family)",
-    meaning="memory traffic over the bandwidth that streams of this family reach",
+WALK = Equation(
+    name="walk", unit="s", text="dram / family * max(1, word / operand_b) * clock.sustained / clock",
+    meaning="the same at the share of it that streams of this family reach, which come back to their values and wait",
 )  # fmt: skip
 STREAM_L2 = (
     Equation(name="l2_bytes", unit="B", text="max(a_bytes + b_bytes + c_bytes, cache_bytes)", meaning="traffic through the L2"),
@@ -93,6 +93,7 @@ def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
         "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
         "chain": kernels.chain[v] > 1, "single": kernels.single[v], "slots": kernels.slots[v],
         "tensor": device.has_tensor(precision) and not kernels.plain[v], "plain": kernels.plain[v], "graph": query.graph,
+        "walk": not kernels.matrix[v] and query.calibration[kernels.constants[kernels.efficiency[v]]] < 1.0,
         "paired": precision in ("fp16", "half") and "rate.fp16" in query.spec.entries and not device.has_tensor("fp16"),
     }  # fmt: skip
     return frozenset(name for name, value in own.items() if value)
@@ -106,15 +107,17 @@ def equations(of: frozenset[str], traffic: Equation) -> tuple[Equation, ...]:
     launch = Equation(name="launch", unit="s", text=gap + " * chain" * chained + " + conv.between_s" * single,
                       meaning=meaning + ", and between those of one image" * single)  # fmt: skip
     if "product" in of:
-        body = (*PRODUCT, *_work(of), _fill(of), *COMPUTE, traffic, PRODUCT_DRAM, *_loaded(of), L2, PRODUCT_FLIGHT)
+        body = (*PRODUCT, *_work(of), _fill(of), *COMPUTE, traffic, DRAM, *_loaded(of), L2, PRODUCT_FLIGHT)
     else:
-        body = (*STREAM, _streamed(of), _fill(of), *COMPUTE, traffic, STREAM_DRAM, *STREAM_L2, L2, STREAM_FLIGHT)
+        memory = (traffic, DRAM, *[WALK] * ("walk" in of), *STREAM_L2, L2)
+        body = (*STREAM, _streamed(of), _fill(of), *COMPUTE, *memory, STREAM_FLIGHT)
     return (*body, LATENCY, launch)
 
 
 def _work(of: frozenset[str]) -> tuple[Equation, ...]:
     """What a CTA of a product keeps its SM from issuing."""
-    product = "gemm.tensor_prologue_clk" if "tensor" in of else "gemm.prologue_clk"
+    filled = "gemm.tensor_prologue_clk * min(1, (depth / tile_k + 1) / stages)"
+    product = filled if "tensor" in of else "gemm.prologue_clk"
     constant, paged = "attention.prologue_clk" if "softmax" in of else product, "pages" in of
     lost = Equation(name="lost", unit="clk", text=f"{constant} / resident" + (" + gemm.page_clk * pages" if paged else ""),
                     meaning="its start and end" + (", and address translation" if paged else ""))  # fmt: skip
@@ -162,5 +165,6 @@ def quantities(query: Query, of: frozenset[str]) -> tuple[Quantities, dict[str, 
     named = [key for key in rates if precision.replace("half", "fp16") in key]
     issue = f"issue.{device.identity.architecture}"
     known = {"warp": (float(WARP), "1"), "register": (float(REGISTER), "B"), "page": (float(PAGE), "B"), "pipe": (pipe, RATE),
-             "softmax_issues": (SOFTMAX_ISSUES, "1"), "issue": (query.calibration[issue], "1")}  # fmt: skip
+             "softmax_issues": (SOFTMAX_ISSUES, "1"), "word": (WORD, "B"), "stages": (STAGES, "1"),
+             "issue": (query.calibration[issue], "1")}  # fmt: skip
     return known, {"pipe": (named or rates)[0], "issue": issue}

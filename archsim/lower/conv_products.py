@@ -24,7 +24,9 @@ TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
-    m, n, k = (padded(layer) if context.tensor else layer).product
+    m, n, k = padded(layer).product if context.tensor else layer.product
+    if context.tensor and context.stack.conv.channel_step and layer.phase != "backward_filter":
+        k = stepped(layer, context.stack.conv.channel_step)
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
     taps = layer.taps if context.tensor and layer.phase == "backward_filter" and context.stack.conv.filter_taps == "apart" else 1
@@ -39,7 +41,10 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
     indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
-    return Option(algorithm="implicit_gemm", kernels=(*[indices] * context.stack.conv.index_launches, kernel))
+    before = [indices] * context.stack.conv.index_launches
+    if context.tensor and layer.element == 1 and context.stack.conv.byte_tensor:
+        before += [stream("reorder", size, size, element=layer.element) for size in (layer.filter_bytes, layer.input_bytes)]
+    return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
 
 
 def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -60,6 +65,19 @@ def padded(layer: Layer) -> Layer:
     return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
 
 
+def stepped(layer: Layer, step: int) -> int:
+    """The k of a product that walks the channels of one tap after the other, each in whole steps of `step` bytes."""
+    whole = max(1, step // layer.element)
+    channels = layer.co if layer.phase == "backward_data" else layer.ci
+    return ceil(channels / whole) * whole * layer.taps
+
+
+def whole_loads(layer: Layer) -> bool:
+    """Whether input and output channels fill the loads of kernels for tensor cores without padding."""
+    whole = VECTOR // layer.element
+    return layer.ci % whole == 0 and layer.co % whole == 0
+
+
 def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel in the L2.
 
@@ -67,7 +85,7 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0) to a tensor of
     zeros, which is written before and read again.
     """
-    if layer.phase != "backward_data":
+    if layer.phase != "backward_data" or layer.element == HALF:
         return None
     m, n, k = layer.ci * layer.taps, layer.batch * layer.ho * layer.wo, layer.co
     a, b, c = (size / layer.groups for size in layer.operands)

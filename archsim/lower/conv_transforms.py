@@ -6,6 +6,7 @@ from collections.abc import Collection
 from math import ceil
 
 from archsim.lower.context import Context, stream
+from archsim.lower.conv_products import whole_loads
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
 
@@ -75,7 +76,7 @@ def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Op
 
 
 def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int) -> Option | None:
-    if not _small_dense(layer, side):
+    if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer)):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co

@@ -15,7 +15,7 @@ from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
 from archsim.quantity import UNITS, show
 from archsim.report.text import clean, table
 
-BOUNDS = ("compute", "dram", "l2", "l1", "latency", "link", "launch")
+BOUNDS = ("compute", "dram", "l2", "l1", "walk", "latency", "link", "launch")
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
 NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -24,6 +24,7 @@ BOUNDS = {
     "l2": Look(colour="#e69f00", symbol="diamond", meaning="the cache's bandwidth is used up"),
     "l1": Look(colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
     "link": Look(colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
+    "walk": Look(colour="#66a61e", symbol="pentagon", meaning="values are read twice, the second time after a wait"),
     "latency": Look(colour="#cc79a7", symbol="triangle-up", meaning="too few loads in flight to hide latency"),
     "launch": Look(colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
     "host": Look(colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),

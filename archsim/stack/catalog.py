@@ -132,7 +132,8 @@ def _conv(form: ConvForm) -> Conv:
         grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
         unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, barrier=form.barrier,
         winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]),
-        index_launches=form.index_launches, filter_taps=form.filter_taps, images=form.images,
+        index_launches=form.index_launches, filter_taps=form.filter_taps, byte_tensor=form.byte_tensor,
+        channel_step=form.channel_step, images=form.images,
     )  # fmt: skip
 
 

@@ -75,6 +75,8 @@ class ConvForm(Form):
     barrier: bool = False
     index_launches: Annotated[int, Field(ge=0)] = 0
     filter_taps: Literal["together", "apart"] = "together"
+    byte_tensor: bool = False
+    channel_step: Annotated[int, Field(ge=0)] = 0
     images: Literal["sequential", "parallel"] = "sequential"
     source: Word
 

@@ -68,6 +68,9 @@ class Conv:
     2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
     pass and each filter gradient. `index_launches` kernels store the indices of an implicit product before it runs.
     `filter_taps`: whether a filter gradient on tensor cores is one product for all taps ("together") or one for each ("apart").
+    `byte_tensor`: whether convolutions of int8 run on tensor cores, filters and images put in order before, also where the
+    products of the stack do not. `channel_step` [B]: a kernel for tensor cores walks the channels of one tap after the other,
+    each in whole steps of so many; 0 where all are one row.
     """
 
     algorithms: Mapping[str, Mapping[str, str]]
@@ -84,6 +87,8 @@ class Conv:
     barrier: bool = False
     index_launches: int = 0
     filter_taps: str = "together"
+    byte_tensor: bool = False
+    channel_step: int = 0
     images: str = "sequential"  # CPU: "parallel" where each thread unfolds and multiplies whole images
 
 

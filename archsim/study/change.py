@@ -10,6 +10,7 @@ from archsim.study.silicon import Chip
 
 SIDES = {  # bound -> what a reader calls an op that has it
     "compute": "compute-bound", "dram": "memory-bound", "l2": "cache-bound", "l1": "cache-bound", "link": "memory-bound",
+    "walk": "memory-bound",
     "latency": "latency-bound", "launch": "launch-bound", "host": "host-bound", "none": "idle",
 }  # fmt: skip
 TOTALS = (  # attribute of an estimate, what it is called, unit

@@ -158,7 +158,8 @@ def test_a_device_twice_as_fast_in_everything_takes_half_the_kernel_time(cell: d
     """All rates times two and all latencies over two: time scales exactly."""
     query = ask(**{"clock": float(np.ravel(devices.find(cell["hw"]).device.default_clock)[0]), **cell})
     twice = {}
-    for key, factor in {"memory.bandwidth": 2, "memory.latency": 0.5, "launch.latency": 0.5}.items():
+    clocks = dict.fromkeys(("clock.base", "clock.boost", "clock.sustained"), 2)
+    for key, factor in {"memory.bandwidth": 2, "memory.latency": 0.5, "launch.latency": 0.5, **clocks}.items():
         number, _, unit = query.spec.entries[key].written.strip().partition(" ")
         twice[key] = f"{float(number) * factor!r} {unit}"
     fast = ask(**cell, settings=twice, clock=2 * float(np.ravel(query.clock)[0]))

@@ -37,7 +37,7 @@ def frame_of(shown: Roof) -> Frame:
 
 
 def test_every_bound_has_its_own_colour_and_symbol() -> None:
-    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "latency", "launch", "host", "none"}
+    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "walk", "latency", "launch", "host", "none"}
     assert len({row.colour for row in BOUNDS.values()}) == len({row.symbol for row in BOUNDS.values()}) == len(BOUNDS)
     assert look("mystery") == BOUNDS["none"]
 

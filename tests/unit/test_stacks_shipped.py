@@ -58,6 +58,7 @@ PROMISED = [
     "pytorch-cudnn7.5",
     "pytorch-cudnn7.6",
     "pytorch-2",
+    "pytorch-2-channels-last",
     "serving",
     "tensorrt-llm",
     "tensorrt-1",
@@ -247,3 +248,19 @@ def test_fused_inference_is_faster_than_op_by_op() -> None:
 def test_unfolding_on_one_thread_does_not_scale() -> None:
     slow, fast = (latency("mxnet-openblas", "resnet_56", "training_step", threads=n) for n in (1, 8))
     assert slow < 1.2 * fast
+
+
+def test_channels_last_saves_the_copies_around_tensor_cores() -> None:
+    for precision, most, least in (("fp16", 0.9, 0.5), ("fp32", 1.0, 1.0)):
+        cell = {"net": "resnet_50", "hw": "tesla_v100_sxm2", "batch": 64, "precision": precision}
+        first, last = (archsim.estimate(**cell, stack=name).latency_s for name in ("pytorch-2", "pytorch-2-channels-last"))
+        assert least * first <= last <= most * first
+
+
+def test_frameworks_build_the_networks_of_their_own_zoos() -> None:
+    for net, stack, graph in (
+        ("alexnet", "pytorch-2", "alexnet_owt"), ("alexnet", "pytorch-cpu", "alexnet_owt"),
+        ("googlenet", "pytorch-2", "googlenet@torchvision"), ("alexnet", "tensorflow-cudnn7.4", "alexnet@tensorflow"),
+        ("alexnet", "caffe-cudnn5.1", "alexnet"),
+    ):  # fmt: skip
+        assert latency(stack, net) == latency(stack, graph)

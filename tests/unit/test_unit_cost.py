@@ -21,6 +21,7 @@ from archsim.cost.cpu import (
     busiest_clocks,
     busiest_share,
     core_clocks,
+    cpu_cost,
     crossing,
     fork_join,
     last_level,
@@ -32,7 +33,7 @@ from archsim.cost.cpu import (
     undisturbed,
     unoccupied,
 )
-from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work
+from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work, walk_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import (
     COMPONENTS,
@@ -279,14 +280,18 @@ def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
     assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
 
 
-def test_a_family_of_streams_reaches_its_share_of_the_bandwidth_and_a_product_all() -> None:
+def test_a_family_of_streams_walks_at_its_share_of_the_bandwidth_and_with_the_clock() -> None:
     device, constants = gpu_named("titan_x_maxwell"), default().with_values({"stream.batch_norm": 0.5})
     stream = Kernel(name="s", efficiency="one", b_bytes=1e9)
     kernels = columns(stream, replace(stream, efficiency="stream.batch_norm"),
                       product(64, 64, 64, efficiency="stream.batch_norm"), tiles=(tile(),))  # fmt: skip
-    whole, shared, tiled = np.ravel(memory_bound(kernels, np.full(3, 1e9), device, constants))
-    assert whole == pytest.approx(1e9 / (device.memory.bandwidth * device.memory.achievable))
-    assert (shared, tiled) == (pytest.approx(2 * whole), whole)
+    moved, usual = np.full(3, 1e9), float(device.clock.sustained)
+    whole = 1e9 / (device.memory.bandwidth * device.memory.achievable)
+    assert np.ravel(memory_bound(moved, device)).tolist() == [whole] * 3
+    for clock in (usual, 0.5 * usual):
+        (walk,) = walk_bound(kernels, moved, device, clock, constants).values()
+        assert np.ravel(walk).tolist() == pytest.approx([0.0, 2 * whole * usual / clock, 0.0])
+    assert walk_bound(columns(stream), moved, device, usual, constants) == {}
 
 
 def test_streams_compute_in_single_precision_whatever_they_store() -> None:
@@ -315,8 +320,10 @@ def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_o
     constants = default().with_values({"gemm.prologue_clk": 1.0, "gemm.tensor_prologue_clk": 2.0, "attention.prologue_clk": 3.0})
     kernels = columns(product(8, 8, 8), product(8, 8, 8, exps=1.0), tiles=(tile(),))
     device = gpu_named("h100_sxm5_80gb")
-    assert prologue(kernels, device, "fp32", constants).tolist() == [1.0, 3.0]
-    assert prologue(kernels, device, "bf16", constants).tolist() == [2.0, 3.0]
+    for steps, share in ((9, 1.0), (3, 1.0), (1, 0.5)):
+        depth = steps * kernels.tile_k
+        assert prologue(kernels, device, "fp32", depth, constants).tolist() == [1.0, 3.0]
+        assert prologue(kernels, device, "bf16", depth, constants).tolist() == [2.0 * share, 3.0]
 
 
 # ---------------------------------------------------------------------------------------------- CPU
@@ -483,6 +490,23 @@ def test_voltage_falls_with_the_clock_to_a_floor() -> None:
     assert volts[-1] == 1.0
     assert volts[0] == constants["energy.voltage_floor"]
     assert np.all(np.diff(volts) >= 0)
+
+
+def test_a_processor_has_its_own_line_of_voltages_up_to_the_highest_clock_of_its_core() -> None:
+    device, constants = catalog.find("xeon_e5_2698_v3").device, default()
+    assert device.clock.silicon is not None
+    top, slow = device.clock.silicon, device.clock.simd
+    volts = voltage(np.array([1e6, slow, top]), device, constants)
+    slope = constants["energy.core_voltage_slope"]
+    assert volts.tolist() == pytest.approx([constants["energy.core_voltage_floor"], 1 - slope * (1 - slow / top), 1.0])
+    alone = replace(device, clock=replace(device.clock, silicon=None))
+    assert voltage(slow, alone, constants) > volts[1]
+
+
+def test_threads_that_wait_spinning_take_the_energy_of_their_clocks() -> None:
+    serial = [Kernel(name="s", efficiency="one", items=1e6, threaded=0, spin=spin) for spin in (0, 1)]
+    cost = cpu_cost(columns(*serial, tiled=False), cpu(), "fp32", 4e9, 4, default())
+    assert np.ravel(cost.work["units"]).tolist() == [1, 4]
 
 
 def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> None:

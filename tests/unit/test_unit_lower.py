@@ -165,13 +165,22 @@ def test_a_scattered_gradient_is_added_to_zeros() -> None:
     assert product.cache_bytes == 64 * (6 * 9) * (2 * 7 * 7)  # a sector in and out for each addition
 
 
-def test_tensor_cores_pad_channels_and_multiply_no_zeros() -> None:
+def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros() -> None:
     layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
-    for precision, forward, backward in (("fp32", 6 * 9, 8 * 9), ("fp16", 8 * 9, 8 * 9 / 4)):
-        result = lowered(trace, stack("implicit_gemm"), precision=precision)
+    for precision, step, forward, backward in (
+        ("fp32", 64, 6 * 9, 8 * 9), ("fp16", 0, 8 * 9, 8 * 9 / 4), ("fp16", 64, 32 * 9, 32 * 9 / 4)
+    ):  # fmt: skip
+        result = lowered(trace, stack("implicit_gemm", channel_step=step), precision=precision)
         found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
         assert (found["forward"], found["backward_data"]) == (forward, backward)
+
+
+def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
+    for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
+        trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
+        result = lowered(trace, stack("implicit_gemm", "winograd_nonfused"), precision="fp16")
+        assert {option.algorithm for option in options(result)} == algorithms
 
 
 def test_indices_are_stored_before_an_implicit_product() -> None:
