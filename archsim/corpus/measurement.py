@@ -12,6 +12,8 @@ from typing import Any
 from archsim.corpus.shipped import FOLDER, shipped_files
 from archsim.files import data_folder
 
+EAGER = "pytorch-"  # software whose kernels the host launches one by one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
@@ -69,6 +71,22 @@ def _network_files() -> tuple[tuple[str, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """A power meter that is read when a run begins, and every `every_s` [s] until it ends.
+
+    A run is at most `runs` rounds of one call, or of as many as `calls` says of its "op dtype".
+    """
+
+    every_s: float
+    runs: int
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+    def longest_run(self, op: str, dtype: str, latency_s: float) -> float:
+        """The longest that the repeats of a call can have taken [s]."""
+        return self.runs * self.calls.get(f"{op} {dtype}", 1) * latency_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
     """What a source's script does besides the task that it names.
 
@@ -83,7 +101,10 @@ class Protocol:
     begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `clocks`: hardware -> the
     core clock [MHz] that was set. `boundary`: what its powers cover. `host`: the machine whose devices shared a step;
     `overlapping`: the frameworks that exchange gradients while they compute others.
-    `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s].
+    `launched`: how "software dtype" of the kernels begins that the host launches one by one, as PyTorch does; others replay a
+    graph. `slower_hosts`: hardware or "hardware op" -> how much longer the host of those rows took.
+    `metered_from_s`: the shortest call whose repeats last as long as its power meter averages [s]; `meter`: when it reads.
+    `unwritten`: the "op dtype" whose operands are memory that nothing has written, so that what they switch is not known.
     """
 
     forward: bool | tuple[str, ...] = ()
@@ -102,7 +123,11 @@ class Protocol:
     boundary: str = ""
     host: str = ""
     overlapping: tuple[str, ...] = ()
+    launched: tuple[str, ...] = ()
+    slower_hosts: Mapping[str, float] = field(default_factory=dict)
     metered_from_s: float = 0.0
+    meter: Meter | None = None
+    unwritten: tuple[str, ...] = ()
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -127,6 +152,12 @@ class Protocol:
     def waits_for(self, framework: str) -> bool:
         """Whether each layer was waited for."""
         return framework in self.waits
+
+    def host_time(self, software: str, dtype: str, hardware: str, op: str) -> float:
+        """How much longer than usual the host took for each call of a kernel, 0 where a graph was replayed."""
+        if not f"{software} {dtype}".startswith((EAGER, *self.launched)):
+            return 0.0
+        return float(self.slower_hosts.get(f"{hardware} {op}", self.slower_hosts.get(hardware, 1.0)))
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""
@@ -160,7 +191,9 @@ def protocol(source: str) -> Protocol:
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
         lengths=entry.get("lengths", {}), clocks=entry.get("clocks", {}), boundary=entry.get("boundary", ""),
         host=entry.get("host", ""), overlapping=tuple(entry.get("overlapping", ())),
+        launched=tuple(entry.get("launched", ())), slower_hosts=entry.get("slower_hosts", {}),
         metered_from_s=float(entry.get("metered_from_s", 0.0)),
+        meter=Meter(**entry["meter"]) if "meter" in entry else None, unwritten=tuple(entry.get("unwritten", ())),
     )  # fmt: skip
 
 

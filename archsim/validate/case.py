@@ -38,8 +38,8 @@ class Case:
 
     `label` is the network, or the op of a kernel row. `clock` [Hz] is the measured one, None where the row gives none.
     `limit` [W] is the power limit that was set, None for the device's own. With an `anchor`, only the ratio to another run
-    is predicted. With `shared` devices the ops are those of one of them, the batch is that of all. `host` says whether the
-    framework's host time belongs to the measurement (a kernel timed alone has none).
+    is predicted. With `shared` devices the ops are those of one of them, the batch is that of all. `host` is how much longer
+    than the stack says the framework's host took, 0 where its time does not belong to the measurement (a kernel timed alone).
     `line` and `file` say where the row stands, `fields` hold all its columns.
     """
 
@@ -63,7 +63,7 @@ class Case:
     limit: float | None = None
     anchor: Anchor | None = None
     shared: Shared | None = None
-    host: bool = True
+    host: float = 1.0
     file: str = ""
 
     @property

@@ -147,7 +147,7 @@ def _values(
     plans = phases_of(kernels, cost, device) if model.events else []
     values = []
     for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
-        counts = float(model.overheads and "host" not in without and case.host)
+        counts = case.host * float(model.overheads and "host" not in without)
         feed = feed_time(fed, case.stack, device, calibration) * counts
         if model.events:
             lowered = replace(group.lowered, ops=case.ops, plan_of=plan_of)

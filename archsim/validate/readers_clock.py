@@ -22,7 +22,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=cells["op"],
             hardware=found.spec.identity.id, stack_id=found.stack.id, task="inference", metric="clock_hz",
             measured=float(cells["clock_mhz"]) * 1e6, split=cells.get("split", ""), ops=(built,), spec=found.spec,
-            stack=found.stack, precision=found.precision, batch=1, limit=float(found.spec.device.power.tdp), host=False,
+            stack=found.stack, precision=found.precision, batch=1, limit=float(found.spec.device.power.tdp), host=0.0,
             file=file,
         )
     ]  # fmt: skip

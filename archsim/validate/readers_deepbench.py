@@ -36,13 +36,13 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     hardware = device(cells["hardware"]).identity.id
     written = cells["precision"]
     precision = AS_HALF.get(written, written) if what == "conv" else written
-    found = as_library(setting(hardware, stack_of("deepbench", f"{hardware} {what}"), precision))
+    found = as_library(setting(hardware, stack_of("deepbench", f"{hardware} {what}"), precision), what)
     return [
         Case(
             line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=what,
             hardware=hardware, stack_id=found.stack.id, task="inference" if phase == FORWARD else "backward",
             metric="latency_s", measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), ops=(built,),
-            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, host=False, file=file,
+            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, host=0.0, file=file,
         )
     ]  # fmt: skip
 

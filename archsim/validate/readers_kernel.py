@@ -20,7 +20,6 @@ Cells = Mapping[str, str]
 Build = Callable[[Cells, Mapping[str, Any]], BoundOp]
 
 DOUBTFUL = "SUSPECT"  # in the notes of a row whose rate is above the device's peak
-WITH_HOST = ("pytorch-",)  # software that launches each timed kernel from the host; the others replay a graph
 
 # element-wise kernels by the source's name: the kind that moves as much, and how many tensors it reads
 STREAMS: dict[str, tuple[Kind, int]] = {
@@ -52,16 +51,22 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             ops=(built,), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
-            host=software.startswith(WITH_HOST), file=file,
+            host=script.host_time(software, cells["dtype"], found.spec.identity.id, op), file=file,
         )  # fmt: skip
 
-    latency_s = float(cells["latency_us"]) * 1e-6
+    latency_s, script = float(cells["latency_us"]) * 1e-6, protocol(cells["source_id"])
     split = cells.get("split", "")
     timed = case("latency_s", latency_s, split)
     if "energy_uj" not in cells or not cells.get("power_w"):
         return [timed]
-    if latency_s < protocol(cells["source_id"]).metered_from_s:
-        split = "test"  # scored, but nothing is fitted to what the meter averages over other kernels
+    if script.meter is not None:
+        run_s = script.meter.longest_run(op, cells["dtype"], latency_s)
+        if run_s < script.meter.every_s:
+            before = f"its repeats end within {1e3 * run_s:.0f} ms, before the meter's second reading"
+            reason = f"the power is that before the kernel: {before}"
+            return [timed, Skip(line=row.line, reason=reason, file=file, fields=fields)]
+    if latency_s < script.metered_from_s or f"{op} {cells['dtype']}" in script.unwritten:
+        split = "test"  # scored, but nothing is fitted to other kernels in the meter's mean, or to operands that may be zeros
     return [timed, case("power_w", float(cells["power_w"]), split)]
 
 

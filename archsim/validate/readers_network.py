@@ -45,7 +45,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=not alone,
+            ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=float(not alone),
             precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), shared=shared, file=file,
         )

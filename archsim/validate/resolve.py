@@ -68,14 +68,17 @@ def device(name: str) -> Spec:
     return found
 
 
-def as_library(found: Setting) -> Setting:
-    """The setting with the stack's library called directly, on tensors in the library's own layout.
+def as_library(found: Setting, op: str) -> Setting:
+    """The setting with the stack's library called directly, for one `op`, on tensors in the library's own layout.
 
     A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
     DeepBench's 1 x 1 convolutions of halves on a T4 take less time than one copy of their input would.
     """
-    conv = replace(found.stack.conv, layout_copies="none")
-    stack = replace(found.stack, conv=conv, recurrent="fused", recurrent_launches=2, digest=f"{found.stack.digest}-library")
+    own, without = found.stack, found.stack.without_tensor
+    if op == "conv" and own.conv.byte_tensor:
+        without = tuple(name for name in without if name != "int8")
+    stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor=without, recurrent="fused",
+                    recurrent_launches=2, digest=f"{own.digest}-library-{op}")  # fmt: skip
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
