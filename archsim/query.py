@@ -104,6 +104,8 @@ def ask(
     chosen = stacks.find(stack or spec.identity.default_stack)
     variant = chosen.variants.get(net, net)
     notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
+    if variant != net:
+        notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
     if isinstance(device, Gpu):
         if threads is not None:

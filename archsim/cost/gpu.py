@@ -38,7 +38,8 @@ def gpu_cost(
     cached = np.where(kernels.matrix > 0, tiled, streamed)
     rate = issue_rate(kernels, device, precision, constants)
     waiting = prologue(kernels, device, precision, depth_k, constants)
-    work = cta_work(kernels, depth_k, ctas, resident, rate, waiting, constants) + softmax_work(kernels, device, depth_k, rate)
+    beside = neighbours(kernels, device, ctas, resident)
+    work = cta_work(kernels, depth_k, ctas, beside, rate, waiting, constants) + softmax_work(kernels, device, depth_k, rate)
     bounds = {
         "compute": compute_bound(work, rate, ctas, resident, fill, device, clock, "waves" not in without),
         "dram": memory_bound(moved, device),
@@ -76,17 +77,26 @@ def work_done(kernels: Kernels, device: Gpu, ctas: Array) -> dict[str, Array]:
     return {"macs": np.where(product, half, 0.0), "issues": issues, "units": units}
 
 
+def neighbours(kernels: Kernels, device: Gpu, ctas: Array, resident: Array) -> Array:
+    """CTAs whose work fills the prologue of one of them, [D, V]: all that an SM holds.
+
+    An attention kernel with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
+    """
+    alone = (kernels.exps > 0) & (kernels.tile_m == 1)
+    return np.where(alone, np.minimum(resident, np.ceil(ctas / device.sm.count)), resident)
+
+
 def cta_work(
-    kernels: Kernels, depth_k: Array, ctas: Array, resident: Array, rate: Array, waiting: Array, constants: Calibration
+    kernels: Kernels, depth_k: Array, ctas: Array, beside: Array, rate: Array, waiting: Array, constants: Calibration
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing, [D, V].
 
     A stream's arithmetic, or its issue slots where they are more. A product's tile, and `waiting` clocks of its prologue;
-    the CTAs that share the SM fill them with work of their own, so that a share of 1/resident remains. Long rows are spread
+    the CTAs that share the SM fill them with work of their own, so that a share of 1/`beside` remains. Long rows are spread
     over many pages, each of which costs `gemm.page_clk` clocks of address translation whenever a step comes back to it.
     """
     tiled = kernels.tile_m * kernels.tile_n * kernels.work * depth_k
-    lost = waiting / resident + constants["gemm.page_clk"] * traffic.pages(kernels, depth_k)
+    lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth_k)
     return np.where(kernels.matrix > 0, tiled + lost * rate, np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)
 
 

@@ -89,7 +89,8 @@ def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
     assert isinstance(device, Gpu)
     precision = arithmetic(query.stack, device, query.precision)
     own = {
-        "product": kernels.matrix[v], "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],
+        "product": kernels.matrix[v], "lone": kernels.exps[v] > 0 and kernels.tile_m[v] == 1,
+        "dense": kernels.dense[v], "softmax": kernels.exps[v], "overlapped": kernels.overlapped[v],
         "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
         "chain": kernels.chain[v] > 1, "single": kernels.single[v], "slots": kernels.slots[v],
         "tensor": device.has_tensor(precision) and not kernels.plain[v], "plain": kernels.plain[v], "graph": query.graph,
@@ -119,10 +120,11 @@ def _work(of: frozenset[str]) -> tuple[Equation, ...]:
     filled = "gemm.tensor_prologue_clk * min(1, (depth / tile_k + 1) / stages)"
     product = filled if "tensor" in of else "gemm.prologue_clk"
     constant, paged = "attention.prologue_clk" if "softmax" in of else product, "pages" in of
-    lost = Equation(name="lost", unit="clk", text=f"{constant} / resident" + (" + gemm.page_clk * pages" if paged else ""),
+    beside = "min(resident, ceil(ctas / sm.count))" if "lone" in of else "resident"
+    lost = Equation(name="lost", unit="clk", text=f"{constant} / {beside}" + (" + gemm.page_clk * pages" if paged else ""),
                     meaning="its start and end" + (", and address translation" if paged else ""))  # fmt: skip
-    beside = "sqrt(products ** 2 + softmax ** 2)" if "overlapped" in of else "products + softmax"
-    whole = beside if "softmax" in of else "products"
+    both = "sqrt(products ** 2 + softmax ** 2)" if "overlapped" in of else "products + softmax"
+    whole = both if "softmax" in of else "products"
     work = Equation(name="cta_work", unit="1", text=f"{whole} + lost * rate", meaning="multiply-accumulates, with what it loses")
     return (*[PAGES] * paged, lost, *[SOFTMAX] * ("softmax" in of), work)
 

@@ -83,9 +83,10 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
 
     m = input channels x taps, n = N H' W', k = output channels: no zeros are multiplied whatever the stride, and few
     input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0) to a tensor of
-    zeros, which is written before and read again.
+    zeros, which is written before and read again. Halves have no atomic addition on the GPUs of its time (CUDA C programming
+    guide, atomicAdd), so that a library that has another kernel takes that.
     """
-    if layer.phase != "backward_data" or layer.element == HALF:
+    if layer.phase != "backward_data" or (layer.element == HALF and "implicit_gemm" in context.algorithms(layer.phase)):
         return None
     m, n, k = layer.ci * layer.taps, layer.batch * layer.ho * layer.wo, layer.co
     a, b, c = (size / layer.groups for size in layer.operands)

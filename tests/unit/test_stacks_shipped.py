@@ -60,6 +60,7 @@ PROMISED = [
     "pytorch-2",
     "pytorch-2-channels-last",
     "serving",
+    "vllm-0.14",
     "tensorrt-llm",
     "tensorrt-1",
     "tensorrt-tx2",
@@ -264,3 +265,9 @@ def test_frameworks_build_the_networks_of_their_own_zoos() -> None:
         ("alexnet", "caffe-cudnn5.1", "alexnet"),
     ):  # fmt: skip
         assert latency(stack, net) == latency(stack, graph)
+
+
+def test_an_estimate_says_that_the_framework_builds_another_graph() -> None:
+    said = archsim.estimate(net="alexnet", hw="rtx_2080_ti", stack="pytorch-2").assumptions
+    assert "network alexnet: the graph alexnet_owt, which pytorch builds under this name" in said
+    assert not any("graph" in note for note in archsim.estimate(net="alexnet", hw="tegra_x1").assumptions)

@@ -33,7 +33,7 @@ from archsim.cost.cpu import (
     undisturbed,
     unoccupied,
 )
-from archsim.cost.gpu import gpu_cost, memory_bound, packing, prologue, softmax_work, walk_bound
+from archsim.cost.gpu import gpu_cost, memory_bound, neighbours, packing, prologue, softmax_work, walk_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import (
     COMPONENTS,
@@ -314,6 +314,13 @@ def test_a_softmax_comes_after_the_products_or_beside_them() -> None:
     assert 0 < hidden < after
     plain = columns(product(128, 128, 8), tiles=(tile(),))
     assert softmax_work(plain, device, depth(plain), np.array([100.0])).tolist() == [0.0]
+
+
+def test_a_query_alone_in_its_cta_shares_its_prologue_with_ctas_that_are_there() -> None:
+    device, resident = gpu_named("h100_sxm5_80gb"), np.array([8.0, 8.0, 8.0])
+    kernels = columns(product(1, 64, 64, exps=1.0), tiles=(tile(m=1), tile(m=64), tile(m=1)))
+    ctas = np.array([2.0, 2.0, 3.0 * device.sm.count])
+    assert neighbours(kernels, device, ctas, resident).tolist() == [1.0, 8.0, 3.0]
 
 
 def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_own() -> None:

@@ -165,6 +165,17 @@ def test_a_scattered_gradient_is_added_to_zeros() -> None:
     assert product.cache_bytes == 64 * (6 * 9) * (2 * 7 * 7)  # a sector in and out for each addition
 
 
+def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
+    trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
+    both = stack("implicit_gemm", "scatter_gemm")
+    rows = both.conv.algorithms | {"backward_data": {"scatter_gemm": "one"}}
+    only = replace(both, conv=replace(both.conv, algorithms=rows), digest="only scattered")
+    for chosen, expected in ((both, {"implicit_gemm"}), (only, {"scatter_gemm"})):
+        result = lowered(trace, chosen, precision="fp16")
+        gradients = [i for i, op in enumerate(result.ops) if op.phase == "backward_data"]
+        assert {option.algorithm for option in options(result, gradients[0])} == expected
+
+
 def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros() -> None:
     layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
