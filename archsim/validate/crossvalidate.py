@@ -20,7 +20,7 @@ FOLDS: dict[str, Callable[[Case], str]] = {
 }
 # Kinds that are scored with constants fitted to others (attention over a window too): they say how far the model carries over.
 NOT_FITTED = ("rnn", "gru", "dropout", "quantise")
-ROWS_PER_SOURCE = 200  # of one device kind that a fit uses; more change the constants by less than their spread
+ROWS_PER_SOURCE = 800  # of one device kind that a fit uses: constants of few kernels need rows of their own
 
 
 def cross_validate(
