@@ -35,7 +35,7 @@ def cpu_cost(
     bounds = {name: bound for name, bound in bounds.items() if name not in without}
     overhead = fork_join(kernels, device, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
     return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
-                work=work_done(kernels, awake), clock=active_clock(device, workers, clock),
+                work=work_done(kernels, awake), clock=active_clock(device, awake, clock),
                 terms={"workers": workers, "bandwidth": bandwidth, "speed": speed})  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from archsim.device.catalog import find
 from archsim.errors import ArchsimError, InputError, Unsupported
 from archsim.measure.meters import Meter, meter_for, package_meter
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
-from archsim.measure.run import Plan, check, check_threads, opener, results, whole_numbers
+from archsim.measure.run import Plan, check, check_threads, opener, results, stack_of, whole_numbers
 from archsim.measure.timing import Round, Session, cpu_share, energy_of, measure, reading
 from archsim.trace.trace import BoundTrace
 
@@ -136,6 +136,19 @@ PLAN = Plan(networks=("resnet_56",), batches=(1, 2), threads=(1,), hw="i7_6700k"
 def test_every_cell_gives_its_rows(pretended: Pretended) -> None:
     found = list(results(PLAN, pretended))
     assert [(r.label, len(r.rows)) for r in found] == [("resnet_56, batch 1, 1 threads", 2), ("resnet_56, batch 2, 1 threads", 2)]
+
+
+def test_a_network_is_built_as_the_stack_of_the_backend_has_it(pretended: Pretended) -> None:
+    built = []
+
+    def build(trace: BoundTrace, threads: int) -> Session:
+        built.append(trace.name)
+        return pretended(trace, threads)
+
+    for stack in ("", stack_of("onnxruntime", "cpu"), stack_of("torch", "cpu"), stack_of("torch", "cuda")):
+        (found,) = results(replace(PLAN, networks=("alexnet",), batches=(1,), stack=stack), build)
+        assert {row["network"] for row in found.rows} == {"alexnet"}
+    assert built == ["alexnet", "alexnet", "alexnet_owt", "alexnet_owt"]
 
 
 def test_strict_refuses_a_disturbed_cell(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:

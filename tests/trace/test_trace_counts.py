@@ -279,18 +279,20 @@ def googlenet_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c5: i
     ])  # fmt: skip
 
 
+GOOGLENET_MODULES = (
+    (28 * 28, 192, 64, 96, 128, 16, 32, 32),
+    (28 * 28, 256, 128, 128, 192, 32, 96, 64),
+    (14 * 14, 480, 192, 96, 208, 16, 48, 64),
+    (14 * 14, 512, 160, 112, 224, 24, 64, 64),
+    (14 * 14, 512, 128, 128, 256, 24, 64, 64),
+    (14 * 14, 512, 112, 144, 288, 32, 64, 64),
+    (14 * 14, 528, 256, 160, 320, 32, 128, 128),
+    (7 * 7, 832, 256, 160, 320, 32, 128, 128),
+    (7 * 7, 832, 384, 192, 384, 48, 128, 128),
+)  # fmt: skip
 GOOGLENET = [
     conv(112 * 112, 64, 3, 49), conv(56 * 56, 64, 64, 1), conv(56 * 56, 192, 64, 9),
-    googlenet_module(28 * 28, 192, 64, 96, 128, 16, 32, 32),
-    googlenet_module(28 * 28, 256, 128, 128, 192, 32, 96, 64),
-    googlenet_module(14 * 14, 480, 192, 96, 208, 16, 48, 64),
-    googlenet_module(14 * 14, 512, 160, 112, 224, 24, 64, 64),
-    googlenet_module(14 * 14, 512, 128, 128, 256, 24, 64, 64),
-    googlenet_module(14 * 14, 512, 112, 144, 288, 32, 64, 64),
-    googlenet_module(14 * 14, 528, 256, 160, 320, 32, 128, 128),
-    googlenet_module(7 * 7, 832, 256, 160, 320, 32, 128, 128),
-    googlenet_module(7 * 7, 832, 384, 192, 384, 48, 128, 128),
-    fc(1024, 1000),
+    *[googlenet_module(*row) for row in GOOGLENET_MODULES], fc(1024, 1000),
 ]  # fmt: skip
 
 
@@ -303,16 +305,7 @@ def googlenet_ported(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: i
 
 GOOGLENET_TORCHVISION = [
     conv_bn(112 * 112, 64, 3, 49), conv_bn(56 * 56, 64, 64, 1), conv_bn(56 * 56, 192, 64, 9),
-    googlenet_ported(28 * 28, 192, 64, 96, 128, 16, 32, 32),
-    googlenet_ported(28 * 28, 256, 128, 128, 192, 32, 96, 64),
-    googlenet_ported(14 * 14, 480, 192, 96, 208, 16, 48, 64),
-    googlenet_ported(14 * 14, 512, 160, 112, 224, 24, 64, 64),
-    googlenet_ported(14 * 14, 512, 128, 128, 256, 24, 64, 64),
-    googlenet_ported(14 * 14, 512, 112, 144, 288, 32, 64, 64),
-    googlenet_ported(14 * 14, 528, 256, 160, 320, 32, 128, 128),
-    googlenet_ported(7 * 7, 832, 256, 160, 320, 32, 128, 128),
-    googlenet_ported(7 * 7, 832, 384, 192, 384, 48, 128, 128),
-    fc(1024, 1000),
+    *[googlenet_ported(*row) for row in GOOGLENET_MODULES], fc(1024, 1000),
 ]  # fmt: skip
 
 

@@ -514,6 +514,7 @@ def test_threads_that_wait_spinning_take_the_energy_of_their_clocks() -> None:
     serial = [Kernel(name="s", efficiency="one", items=1e6, threaded=0, spin=spin) for spin in (0, 1)]
     cost = cpu_cost(columns(*serial, tiled=False), cpu(), "fp32", 4e9, 4, default())
     assert np.ravel(cost.work["units"]).tolist() == [1, 4]
+    assert np.ravel(cost.clock).tolist() == [cpu().clock.boost, 4e9]  # with all cores awake there is no turbo for one
 
 
 def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
+
+Module = Callable[[Builder, str, tuple[int, ...], str], str]  # from an input and widths to a tensor with this name
 
 SZEGEDY = "C. Szegedy et al., Going Deeper with Convolutions, arXiv:1409.4842, table 1; as in Caffe's bvlc_googlenet"
 CONVNET = "S. Chintala, convnet-benchmarks: torch7/imagenet_winners/googlenet.lua and its twins in caffe, tensorflow and neon"
@@ -53,7 +57,7 @@ def googlenet() -> Trace:
     x = net.lrn(net.max_pool(x, 3, 2, ceil=True, name="pool1"), name="norm1")
     x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
     x = net.lrn(net.relu(net.conv(x, 192, 3, pad=1, name="conv2")), name="norm2")
-    x = net.dropout(_modules(net, x), 0.4, name="drop5")
+    x = net.dropout(net.avg_pool(_modules(net, x), 7, 1, name="pool5"), 0.4, name="drop5")
     net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace(aliases=("inception_v1", "bvlc_googlenet"))
 
@@ -64,7 +68,7 @@ def googlenet_plain() -> Trace:
     x = net.max_pool(net.relu(net.conv("data", 64, 7, 2, 3, name="conv1")), 3, 2, ceil=True, name="pool1")
     x = net.relu(net.conv(x, 64, 1, name="conv2.reduce"))
     x = net.relu(net.conv(x, 192, 3, pad=1, name="conv2"))
-    net.relu(net.linear(_modules(net, x), 1000, name="fc"))
+    net.relu(net.linear(net.avg_pool(_modules(net, x), 7, 1, name="pool5"), 1000, name="fc"))
     return net.trace()
 
 
@@ -74,29 +78,10 @@ def googlenet_torchvision() -> Trace:
     net = Builder("googlenet@torchvision", TORCHVISION, {"data": ("N", 3, 224, 224)}, notes=notes)
     x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, ceil=True, name="pool1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 1, name="conv2"), 192, 3, pad=1, name="conv3")
-    x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
-    for name, (one, reduce3, three, reduce5, five, projection) in GOOGLENET.items():
-        at = f"inception_{name}"
-        a = net.conv_bn_relu(x, one, 1, name=f"{at}.1")
-        b = net.conv_bn_relu(net.conv_bn_relu(x, reduce3, 1, name=f"{at}.2a"), three, 3, pad=1, name=f"{at}.2b")
-        c = net.conv_bn_relu(net.conv_bn_relu(x, reduce5, 1, name=f"{at}.3a"), five, 3, pad=1, name=f"{at}.3b")
-        d = net.conv_bn_relu(net.max_pool(x, 3, 1, 1, name=f"{at}.pool"), projection, 1, name=f"{at}.4")
-        x = net.concat(a, b, c, d, name=f"{at}.concat")
-        if name in ("3b", "4e"):
-            x = net.max_pool(x, 3 if name == "3b" else 2, 2, ceil=True, name=f"pool{name[0]}")
+    x = _modules(net, x, _ported, last=2)
     x = net.dropout(net.flatten(net.global_avg_pool(x, name="pool5")), 0.2, name="drop5")
     net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace()
-
-
-def _modules(net: Builder, x: str) -> str:
-    """The nine modules with the poolings around them."""
-    x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
-    for name, widths in GOOGLENET.items():
-        x = _module(net, x, widths, f"inception_{name}")
-        if name in ("3b", "4e"):
-            x = net.max_pool(x, 3, 2, ceil=True, name=f"pool{name[0]}")
-    return net.avg_pool(x, 7, 1, name="pool5")
 
 
 def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
@@ -110,6 +95,26 @@ def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
     d = net.max_pool(x, 3, 1, 1, name=f"{name}.pool")
     d = net.relu(net.conv(d, projection, 1, name=f"{name}.projection"))
     return net.concat(a, b, c, d, name=f"{name}.concat")
+
+
+def _ported(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
+    """The module of the PyTorch port."""
+    one, reduce3, three, reduce5, five, projection = widths
+    a = net.conv_bn_relu(x, one, 1, name=f"{name}.1")
+    b = net.conv_bn_relu(net.conv_bn_relu(x, reduce3, 1, name=f"{name}.2a"), three, 3, pad=1, name=f"{name}.2b")
+    c = net.conv_bn_relu(net.conv_bn_relu(x, reduce5, 1, name=f"{name}.3a"), five, 3, pad=1, name=f"{name}.3b")
+    d = net.conv_bn_relu(net.max_pool(x, 3, 1, 1, name=f"{name}.pool"), projection, 1, name=f"{name}.4")
+    return net.concat(a, b, c, d, name=f"{name}.concat")
+
+
+def _modules(net: Builder, x: str, module: Module = _module, last: int = 3) -> str:
+    """The nine modules with the poolings before and between them, the `last` of which has this window."""
+    x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
+    for name, widths in GOOGLENET.items():
+        x = module(net, x, widths, f"inception_{name}")
+        if name in ("3b", "4e"):
+            x = net.max_pool(x, 3 if name == "3b" else last, 2, ceil=True, name=f"pool{name[0]}")
+    return x
 
 
 def inception_bn() -> Trace:
