@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["Estimate", "estimate"]
+from archsim.base.version import __version__
+
+__all__ = ["Estimate", "__version__", "estimate"]
 
 if TYPE_CHECKING:
-    from archsim.answer import Estimate, estimate
+    from archsim.api import Estimate, estimate
 
 
 def __getattr__(name: str) -> Any:
     """Load the API on first use, so that `import archsim` costs nothing."""
-    if name in __all__:
+    if name in ("Estimate", "estimate"):
         import importlib
 
-        value = getattr(importlib.import_module("archsim.answer"), name)
+        value = getattr(importlib.import_module("archsim.api"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'archsim' has no attribute {name!r}")

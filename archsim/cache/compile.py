@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
+from archsim.base.errors import MissingExtra
 from archsim.cache import coupled, follow, kernel
-from archsim.errors import MissingExtra
 
 CALLEES_FIRST = {
     kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of"),

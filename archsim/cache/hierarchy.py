@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archsim.base.errors import Unsupported
 from archsim.cache.kernel import BITS, FIFO, LRU, RANDOM, SRRIP, TREE
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.errors import Unsupported
 
 POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE, "bit-plru": BITS, "srrip": SRRIP}
 HOLDS = ("any", "inclusive", "exclusive")

@@ -8,6 +8,7 @@ from math import ceil
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.hierarchy import Hierarchy
 from archsim.cache.simulate import LevelCount, Simulation
@@ -24,7 +25,6 @@ from archsim.cache.tiles import (
     patches,
     waves,
 )
-from archsim.errors import Unsupported
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of, untransposed
 from archsim.trace.trace import BoundOp

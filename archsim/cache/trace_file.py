@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from archsim.base.errors import InputError, MissingFile
 from archsim.cache.access import Accesses
-from archsim.errors import InputError, MissingFile
 
 PIECE = 1 << 20  # bytes read at once
 # A trace deflates to a thirtieth, that of a tight loop to a hundredth; what inflates further is taken for a bomb.

@@ -43,10 +43,10 @@ def command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
+    from archsim.base.files import check_place, write_text
     from archsim.cli.progress import Progress
+    from archsim.estimation.request import ask, find_device
     from archsim.explain.caches import of_layer, of_trace
-    from archsim.files import check_place, write_text
-    from archsim.query import ask, find_device
     from archsim.report.caches import cache_json, cache_page, cache_text
 
     arguments, fast = choices(**given), False if plain else None
@@ -96,8 +96,8 @@ def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as files."""
     from pathlib import Path
 
+    from archsim.base.files import check_place, write_text
     from archsim.cli.progress import Progress
-    from archsim.files import check_place, write_text
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validate.traffic import compare
 

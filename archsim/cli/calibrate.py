@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from archsim.base.errors import EXIT
 from archsim.cli.options import specs_by_id
-from archsim.errors import EXIT
 
 
 @click.command("calibrate")
@@ -39,14 +39,14 @@ def command(
 
     import numpy as np
 
-    from archsim.cost.constants import ENERGY, default, dump, load
-    from archsim.files import write_text
-    from archsim.validate.calibrate import fit, recorded, restated
-    from archsim.validate.case import with_power
+    from archsim.base.files import write_text
+    from archsim.calibration.constants import ENERGY, default, dump, load
+    from archsim.evidence.case import with_power
+    from archsim.evidence.readers import read_files
     from archsim.validate.crossvalidate import cross_validate, thinned, with_times
+    from archsim.validate.fit import fit, recorded, restated
     from archsim.validate.interval import spreads
     from archsim.validate.predict import predict
-    from archsim.validate.readers import read_files
 
     given = load(calibration) if calibration else default()
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_unmoved
+from archsim.cli.no_effect import tell_unmoved
 from archsim.cli.options import choices, names, setting_options_of_batches
 
 COLUMNS = (
@@ -67,7 +67,7 @@ class Field:
     """The devices of a comparison and what each is asked; estimates are made once for each device and batch."""
 
     def __init__(self, net: str, devices: Sequence[str], arguments: dict[str, Any]) -> None:
-        from archsim.query import find_device
+        from archsim.estimation.request import find_device
 
         self.net, self.arguments, self._times = net, arguments, dict[tuple[str, int, bool], float]()
         self._threads = arguments.pop("threads")
@@ -83,22 +83,22 @@ class Field:
 
     def query(self, name: str, batch: int) -> Any:
         """The query of one device, by the name it was given."""
-        from archsim.query import ask
+        from archsim.estimation.request import ask
 
         threads = self._threads if self._specs[name].kind == "cpu" else None
         return ask(self.net, name, batch=batch, threads=threads, **self.arguments)
 
     def contender(self, name: str, batch: int, copies: bool) -> Any:
         """The estimate of one device."""
-        from archsim.study.contest import contender
+        from archsim.study.ranking import contender
 
         whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
         return contender(self.query(name, batch), copies, references=not whatif)
 
     def time(self, identity: str, batch: int, copies: bool) -> float:
         """The latency [s] of the device with this id."""
-        from archsim.run import run
-        from archsim.study.contest import result_time, with_host_inputs
+        from archsim.estimation.pipeline import run
+        from archsim.study.ranking import result_time, with_host_inputs
 
         key = identity, batch, copies
         if key not in self._times:
@@ -115,7 +115,7 @@ def _one_batch(
 
     from archsim.report.compare import contest_text
     from archsim.report.compare_data import contest_record
-    from archsim.study.contest import CRITERIA, rank
+    from archsim.study.ranking import CRITERIA, rank
 
     contenders = [field.contender(name, batch, copies) for name in field.devices]
     rankings = sorted((rank(contenders, c, correlation) for c in CRITERIA), key=lambda r: r.criterion.name != by)
@@ -143,7 +143,7 @@ def _many_batches(
     from archsim.report.compare import curves_text
     from archsim.report.compare_data import curves_record
     from archsim.study.batches import curve
-    from archsim.study.offload import crossings
+    from archsim.study.crossover import crossings
 
     tell_unmoved([field.query(name, batch) for name in field.devices for batch in batches], beyond="link." if copies else "")
     with Progress() as tell:
@@ -174,8 +174,8 @@ def _many_batches(
 
 def _payoffs(field: Field, batches: Sequence[int]) -> list[Any]:
     """For each pair of a CPU and a GPU, the ops of both at each batch, data in place."""
-    from archsim.answer import answer
-    from archsim.study.offload import payoffs
+    from archsim.estimation.result import answer
+    from archsim.study.crossover import payoffs
 
     queries = {name: [field.query(name, batch) for batch in batches] for name in field.devices}
     estimates = {name: [answer(query, references=False) for query in row] for name, row in queries.items()}
@@ -210,7 +210,7 @@ def _say_what_does_nothing(contenders: Sequence[Any]) -> None:
 
 
 def _write(path: str, page: str) -> None:
-    from archsim.files import write_text
+    from archsim.base.files import write_text
 
     write_text(path, page)
     click.echo(f"archsim: wrote {path}", err=True)

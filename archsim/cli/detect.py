@@ -24,19 +24,19 @@ def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
       archsim estimate --net alexnet --hw host.toml
       archsim detect --gpu 0 --out gpu.toml
     """
+    from archsim.base.files import write_text
     from archsim.cli.progress import Progress
-    from archsim.files import write_text
 
     if gpu is not None:
-        from archsim.host.gpus import described
+        from archsim.detect.gpus import described
 
         if probe:
             raise click.UsageError("--probe measures the processor; leave it out beside --gpu")
         text, said = described(gpu, name)
     else:
-        from archsim.host.describe import summary
-        from archsim.host.detect import detect
-        from archsim.host.gpus import gpus_said
+        from archsim.detect.describe import summary
+        from archsim.detect.detect import detect
+        from archsim.detect.gpus import gpus_said
 
         with Progress() as tell:
             found = detect(probe, name, tell=tell)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from archsim.errors import EXIT
+from archsim.base.errors import EXIT
 
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
 EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime", "fast": "numba"}
@@ -32,9 +32,9 @@ def command() -> None:
 def _versions() -> list[str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    import archsim
+    from archsim.base.version import __version__
 
-    click.echo(f"archsim {archsim.__version__}, Python {platform.python_version()}, {sys.platform}")
+    click.echo(f"archsim {__version__}, Python {platform.python_version()}, {sys.platform}")
     problems = []
     for package in PACKAGES:
         try:
@@ -50,10 +50,10 @@ def _versions() -> list[str]:
 
 
 def _data() -> list[str]:
-    from archsim.cost.constants import default
-    from archsim.device import catalog as devices
-    from archsim.errors import ArchsimError
-    from archsim.machine import spec as hosts
+    from archsim.base.errors import ArchsimError
+    from archsim.calibration.constants import default
+    from archsim.detect import catalog as devices
+    from archsim.node import spec as hosts
     from archsim.stack import catalog as stacks
     from archsim.trace import file as traces
 
@@ -78,7 +78,7 @@ def _data() -> list[str]:
 
 
 def _prediction() -> list[str]:
-    from archsim.answer import estimate
+    from archsim.estimation.result import estimate
 
     bound = estimate("alexnet", "tegra_x1", fidelity="roofline").latency_s
     predicted = estimate("alexnet", "tegra_x1").latency_s

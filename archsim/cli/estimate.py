@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from archsim.base.errors import EXIT
 from archsim.cli.options import choices, holds, setting_options
-from archsim.errors import EXIT
 
 
 @click.command("estimate")
@@ -35,7 +35,7 @@ def command(
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
     """
-    from archsim.answer import estimate
+    from archsim.estimation.result import estimate
     from archsim.report.data import csv_text, json_text, record
     from archsim.schedule.observer import Recording
 
@@ -67,8 +67,8 @@ def command(
 
 
 def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:
-    from archsim.files import write_text
-    from archsim.query import find_device
+    from archsim.base.files import write_text
+    from archsim.estimation.request import find_device
     from archsim.report.page import page
 
     write_text(path, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))

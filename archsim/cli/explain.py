@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_unmoved
+from archsim.cli.no_effect import tell_unmoved
 from archsim.cli.options import choices, setting_options
 
 
@@ -30,8 +30,8 @@ def command(
       archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
       archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
     """
+    from archsim.estimation.request import ask
     from archsim.explain.layer import explain, slowest
-    from archsim.query import ask
     from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
 
     if phase is not None and layer is None:

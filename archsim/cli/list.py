@@ -24,8 +24,8 @@ def command(what: str) -> None:
 
 
 def _devices() -> str:
-    from archsim.device.catalog import find, names
-    from archsim.quantity import show
+    from archsim.base.units import show
+    from archsim.detect.catalog import find, names
     from archsim.report.text import table
 
     rows = []
@@ -40,7 +40,7 @@ def _devices() -> str:
 
 
 def _hosts() -> str:
-    from archsim.machine.spec import find, names
+    from archsim.node.spec import find, names
     from archsim.report.text import table
 
     rows = []
@@ -52,7 +52,7 @@ def _hosts() -> str:
 
 
 def _networks() -> str:
-    from archsim.quantity import show
+    from archsim.base.units import show
     from archsim.report.text import table
     from archsim.trace.file import load, names
 
@@ -75,7 +75,7 @@ def _stacks() -> str:
 
 
 def _fidelities() -> str:
-    from archsim.fidelity import FIDELITIES
+    from archsim.estimation.fidelity import FIDELITIES
     from archsim.report.text import table
 
     return table(("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], left=2)

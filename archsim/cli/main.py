@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-import archsim
-from archsim.errors import EXIT, ArchsimError
+from archsim.base.errors import EXIT, ArchsimError
+from archsim.base.version import __version__
 
 # command -> (module, one line for the overview); a command's module is imported only when it runs
 COMMANDS = {
@@ -56,7 +56,7 @@ class Lazy(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""
-        from archsim.errors import nearest
+        from archsim.base.errors import nearest
 
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = nearest(args[0], COMMANDS) or list(COMMANDS)
@@ -79,7 +79,7 @@ Not modelled yet: sparsity, kernel fusion beyond what the stack's file says, mod
 
 
 @click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(archsim.__version__, prog_name="archsim")
+@click.version_option(__version__, prog_name="archsim")
 def group() -> None:
     """Predict the time and energy that neural networks take on CPUs and GPUs, beside what others have measured."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archsim.errors import EXIT
+from archsim.base.errors import EXIT
 
 if TYPE_CHECKING:
     from archsim.measure.run import Open, Plan, Result
@@ -51,7 +51,7 @@ def command(
       archsim validate --measurements other.csv --spec host.toml
     """
     from archsim.cli.options import names
-    from archsim.host.system import allowed_here
+    from archsim.detect.system import allowed_here
     from archsim.measure.rows import Writer
     from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, stack_of, whole_numbers
 
@@ -84,10 +84,10 @@ def command(
 
 def _described(out: str) -> str:
     """The spec of this machine beside its measurements; probed and written if it is not there."""
+    from archsim.base.files import write_text
     from archsim.cli.options import spec_beside
     from archsim.cli.progress import Progress
-    from archsim.files import write_text
-    from archsim.host.detect import detect
+    from archsim.detect.detect import detect
 
     path = spec_beside(out)
     if not Path(path).is_file():
@@ -116,9 +116,9 @@ def _with_progress(plan: Plan, open_session: Open) -> Iterator[Result]:
 
 def _cores(hw: str) -> int:
     """The cores of the device that the rows name, as far as this process may use them."""
-    from archsim.device.catalog import find
+    from archsim.detect.catalog import find
+    from archsim.detect.system import allowed_here
     from archsim.device.device import Cpu
-    from archsim.host.system import allowed_here
 
     device = find(hw).device
     return min(int(device.core.count), len(allowed_here())) if isinstance(device, Cpu) else 1

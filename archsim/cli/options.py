@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from archsim.errors import ArchsimError, nearest
-from archsim.quantity import COUNT, parse
+from archsim.base.errors import ArchsimError, nearest
+from archsim.base.units import COUNT, parse
 from archsim.trace.training import TASKS
 
 BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
@@ -85,7 +85,7 @@ def choices(**given: Any) -> dict[str, Any]:
     factors = _once([_pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
     if calibration is not None:
-        from archsim.cost.constants import load
+        from archsim.calibration.constants import load
 
         given["calibration"] = load(calibration)
     return given
@@ -161,7 +161,7 @@ def names(text: str) -> list[str]:
 
 def specs_by_id(specs: Sequence[str], measurements: Sequence[str] = ()) -> dict[str, str]:
     """The paths of spec files by the ids that they have inside: those named, then those that lie beside measurements."""
-    from archsim.device.catalog import find
+    from archsim.detect.catalog import find
 
     near = [path for path in map(spec_beside, measurements) if Path(path).is_file()]
     paths = [path if "/" in path or path.endswith(".toml") else f"./{path}" for path in (*near, *specs)]

@@ -9,7 +9,7 @@ from archsim.schedule.observer import Recording
 
 def write_timeline(path: str, recording: Recording, title: str) -> None:
     """A timeline for Perfetto; InputError where it cannot be written."""
-    from archsim.files import write_text
+    from archsim.base.files import write_text
     from archsim.report.timeline import chrome_trace
 
     write_text(path, chrome_trace(recording, title))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_idle, tell_unmoved
+from archsim.cli.no_effect import tell_idle, tell_unmoved
 from archsim.cli.options import choices, names, setting_options
 
 
@@ -64,7 +64,7 @@ def command(
 
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool, arguments: dict[str, Any]) -> None:
-    from archsim.query import ask
+    from archsim.estimation.request import ask
     from archsim.report.search import target_json, target_text
     from archsim.study.objective import target_of
     from archsim.study.search import Evaluator
@@ -85,8 +85,8 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.cli.progress import Progress
     from archsim.report.search import search_csv, search_json, search_page, search_text
     from archsim.study.axis import axis_of
+    from archsim.study.coupling import link_of
     from archsim.study.knob import CHOICES, meaning
-    from archsim.study.link import link_of
     from archsim.study.objective import better, conditions, objectives
     from archsim.study.search import Evaluator, Wish, search, with_front
     from archsim.study.space import Space
@@ -98,7 +98,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     aims = objectives(names(o["minimise"] or ""), names(o["maximise"] or ""))
     if not aims:
         raise click.UsageError("nothing is wanted: --minimise energy, --maximise throughput, or --target throughput=1000/s")
-    from archsim.query import find_device
+    from archsim.estimation.request import find_device
 
     kind = find_device(hw, None).kind
     axes = tuple(axis_of(text, kind) for text in o["vary"])
@@ -119,7 +119,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     with Progress() as tell:
         found = search(query, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
 
         write_text(o["html"], search_page(query, found))
         click.echo(f"archsim: wrote {o['html']}", err=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_unmoved
+from archsim.cli.no_effect import tell_unmoved
 from archsim.cli.options import choices, names, setting_options
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -37,7 +37,7 @@ def command(
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 0.5
     """
-    from archsim.query import ask
+    from archsim.estimation.request import ask
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
     from archsim.study.sensitivity import sensitivity
 
@@ -50,7 +50,7 @@ def command(
     tell_unmoved([query])
     found = sensitivity(query, wanted, step, span)
     if html is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
 
         write_text(html, sensitivity_page(query, found, span))
         click.echo(f"archsim: wrote {html}", err=True)

@@ -44,9 +44,9 @@ def command(what: str, name: str | None, as_json: bool) -> None:
 
 
 def _device(name: str) -> str:
-    from archsim.device.catalog import find
+    from archsim.base.units import show
+    from archsim.detect.catalog import find
     from archsim.device.spec import keys
-    from archsim.quantity import show
     from archsim.report.text import clean, table
 
     spec = find(name)
@@ -71,7 +71,7 @@ def _device(name: str) -> str:
 
 
 def _host(name: str) -> str:
-    from archsim.machine.spec import find
+    from archsim.node.spec import find
     from archsim.report.text import clean, table
 
     spec = find(name)
@@ -88,7 +88,7 @@ def _host(name: str) -> str:
 def _device_record(name: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from archsim.device.catalog import find
+    from archsim.detect.catalog import find
     from archsim.device.spec import keys
 
     spec = find(name)
@@ -104,7 +104,7 @@ def _device_record(name: str) -> dict[str, Any]:
 
 
 def _network(name: str) -> str:
-    from archsim.quantity import show
+    from archsim.base.units import show
     from archsim.report.text import clean, table
     from archsim.trace.file import load
 
@@ -147,7 +147,7 @@ def _stack(name: str) -> str:
 
 def _calibration(prefix: str) -> str:
     """The constants whose names begin so, with the interval of those that were fitted."""
-    from archsim.cost.constants import default
+    from archsim.calibration.constants import default
     from archsim.report.text import table
 
     calibration = default()

@@ -35,7 +35,7 @@ class Simulations(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest simulation when there is no such one."""
-        from archsim.errors import nearest
+        from archsim.base.errors import nearest
 
         if args and args[0] not in SIMULATIONS and not args[0].startswith("-"):
             near = nearest(args[0], SIMULATIONS) or list(SIMULATIONS)

@@ -24,8 +24,8 @@ def command(host: str, devices: str, sizes: str, as_json: bool) -> None:
       archsim simulate allreduce --devices 2,8,16 --bytes 400kB,258MB
       archsim simulate allreduce --host dgx_1_v100 --devices 8 --bytes 1GB
     """
-    from archsim.machine.spec import find
-    from archsim.quantity import show
+    from archsim.base.units import show
+    from archsim.node.spec import find
     from archsim.report.text import table
     from archsim.simulate.allreduce import simulate_all_reduce
 

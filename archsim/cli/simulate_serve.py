@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_unmoved
+from archsim.cli.no_effect import tell_unmoved
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.schedule.serving import Batching
 
@@ -46,7 +46,7 @@ def command(
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
     from archsim.cli.progress import Progress
-    from archsim.query import ask
+    from archsim.estimation.request import ask
     from archsim.report.serving import serving_json, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded
@@ -64,7 +64,7 @@ def command(
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(query, load, batching_of(batching), devices, watchers, tell)
     if html is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
         from archsim.report.serving_page import serving_page
 
         write_text(html, serving_page(answer, seen))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.idle import tell_unmoved
+from archsim.cli.no_effect import tell_unmoved
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
 
 HOST = "deepbench_8gpu"
@@ -48,8 +48,8 @@ def command(
       archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --host dgx_1_v100 --sync server
     """
     from archsim.cli.progress import Progress
-    from archsim.machine.spec import find
-    from archsim.query import ask
+    from archsim.estimation.request import ask
+    from archsim.node.spec import find
     from archsim.report.training import training_json, training_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
@@ -72,7 +72,7 @@ def command(
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
         from archsim.report.training_page import training_page
 
         write_text(html, training_page(answer, seen))

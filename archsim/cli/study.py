@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from archsim.errors import EXIT
+from archsim.base.errors import EXIT
 
 
 @click.command("study")
@@ -41,8 +41,8 @@ def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
 
 def _run(study: Any, folder: Path, check: bool) -> list[str]:
     """Write the files of a study, or name those that differ."""
+    from archsim.base.files import write_text
     from archsim.cli.progress import Progress
-    from archsim.files import write_text
     from archsim.report.study import study_files
 
     with Progress() as tell:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.cli.idle import tell_idle
+from archsim.base.errors import InputError
+from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
-from archsim.errors import InputError
 
 if TYPE_CHECKING:
 
-    from archsim.query import Query
+    from archsim.estimation.request import Query
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
 
@@ -70,9 +70,9 @@ def _space(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
 ) -> tuple[Space, list[Query]]:
     """The points that the options ask for, and the questions at their bases."""
-    from archsim.query import find_device
+    from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
-    from archsim.study.link import link_of
+    from archsim.study.coupling import link_of
     from archsim.study.space import Space
 
     nets, called = list(dict.fromkeys(names(net))), names(hw)
@@ -113,15 +113,15 @@ def _duration(seconds: float) -> str:
 
 
 def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
-    from archsim.study import crew
-    from archsim.study.heap import keep_freed_memory
+    from archsim.study import executors
+    from archsim.study.allocator import keep_freed_memory
     from archsim.study.sweep import here
 
     keep_freed_memory()
 
     if scheduler is not None:
-        return crew.over_cluster(space, numbers, scheduler)
-    return crew.over_processes(space, numbers, workers) if workers > 1 else here(space, numbers)
+        return executors.over_cluster(space, numbers, scheduler)
+    return executors.over_processes(space, numbers, workers) if workers > 1 else here(space, numbers)
 
 
 def _to_stdout(space: Space, queries: list[Query], workers: int, scheduler: str | None) -> None:

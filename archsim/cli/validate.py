@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from archsim.base.errors import InputError, UnknownName
 from archsim.cli.options import specs_by_id
 from archsim.cli.progress import Progress
-from archsim.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from archsim.validate.case import Case, Skip
+    from archsim.evidence.case import Case, Skip
     from archsim.validate.evaluation import Request
 
 FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stack": "stack", "split": "split", "metric": "metric"}
@@ -80,9 +80,9 @@ def command(
 
         click.echo(check_file(add))
         return
+    from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validate.evaluation import validate
-    from archsim.validate.readers import data_hash, read_files
 
     with Progress() as tell:
         tell("reading")
@@ -94,7 +94,7 @@ def command(
         result = validate(cases[:limit], skips, request, tell)
     provenance = provenance_of(result, data_hash(measurements))
     if html is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
         from archsim.report.validation_page import validation_page
 
         write_text(html, validation_page(result, provenance))
@@ -108,11 +108,11 @@ def command(
 
 
 def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Request:
+    from archsim.calibration.constants import default, load
     from archsim.cli.options import names
-    from archsim.cost.constants import default, load
-    from archsim.fidelity import find
+    from archsim.estimation.fidelity import find
+    from archsim.evidence.columns import known_columns
     from archsim.validate.baseline import BASELINES
-    from archsim.validate.columns import known_columns
     from archsim.validate.evaluation import Request
     from archsim.validate.predict import PARTS
 
@@ -129,8 +129,8 @@ def _held_out(request: Request, fold: str, tell: Callable[[str], None]) -> Reque
     """The same request with constants that are fitted, for each fold, to the rest of the shipped corpus."""
     from dataclasses import replace
 
+    from archsim.evidence.readers import read_files
     from archsim.validate.crossvalidate import cross_validate
-    from archsim.validate.readers import read_files
 
     if request.fidelity != "analytical" or request.without:
         raise click.UsageError("--cross-validate fits the whole analytical model; leave --fidelity and --without out")
@@ -154,14 +154,14 @@ def _refuse_beside_freeze(context: click.Context) -> None:
 
 def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     """Write validation.json and index.html."""
-    import archsim
+    from archsim.base.files import write_text
+    from archsim.base.version import __version__
+    from archsim.calibration.constants import default, load
     from archsim.cli.options import names
-    from archsim.cost.constants import default, load
-    from archsim.files import write_text
+    from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation_page import summary_page
     from archsim.validate.crossvalidate import FOLDS
     from archsim.validate.frozen import as_text, freeze
-    from archsim.validate.readers import data_hash, read_files
 
     wanted = _known("fold", names(folds) if folds else [], list(FOLDS))
     constants = load(calibration) if calibration else default()
@@ -175,7 +175,7 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
         tell("reading")
         cases, skips = read_files(())
         summary = freeze(
-            cases, skips, constants, data=data_hash(()), version=archsim.__version__, folds=wanted, earlier=earlier, tell=tell
+            cases, skips, constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier, tell=tell
         )
     write_text(file, as_text(summary))
     write_text(place / "index.html", summary_page(summary))
@@ -202,7 +202,7 @@ def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[st
 def _chosen(cases: list[Case], skips: list[Skip], chosen: dict[str, str | None]) -> tuple[list[Case], list[Skip]]:
     """The cases and skips that pass every filter; a value that no row has is an error."""
     from archsim.cli.options import names
-    from archsim.validate.columns import column, written
+    from archsim.evidence.columns import column, written
 
     for option, text in chosen.items():
         if text is None:

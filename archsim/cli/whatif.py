@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from archsim.base.errors import nearest
 from archsim.cli.options import choices, setting_options
-from archsim.errors import nearest
 
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len")
 
@@ -35,10 +35,10 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.answer import answer
-    from archsim.query import ask
+    from archsim.estimation.request import ask
+    from archsim.estimation.result import answer
     from archsim.report.whatif import whatif_json, whatif_text
-    from archsim.study.change import change
+    from archsim.study.whatif import change
 
     arguments = choices(**given)
     changed = _changes(to)
@@ -54,7 +54,7 @@ def command(
         dies = (chip(before.spec, before.spec), chip(before.spec, after.spec))
     found = change(answer(before, references=False), answer(after, references=False), words, dies)
     if html is not None:
-        from archsim.files import write_text
+        from archsim.base.files import write_text
         from archsim.report.whatif_page import whatif_page
 
         write_text(html, whatif_page(found))
@@ -67,7 +67,7 @@ def command(
 
 def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
     """The arguments of an estimate that `--to` names."""
-    from archsim.quantity import parse
+    from archsim.base.units import parse
 
     found: dict[str, Any] = {}
     for text in pairs:
@@ -92,7 +92,7 @@ def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 def _words(arguments: dict[str, Any], changed: dict[str, Any]) -> tuple[str, ...]:
     """What is changed, as the user wrote it."""
-    from archsim.quantity import show
+    from archsim.base.units import show
 
     lines = [f"{key} = {value}" for key, value in arguments["settings"].items()]
     lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]

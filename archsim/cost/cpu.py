@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import LANE_BITS, block_columns, block_rows, micro_tile, panel_depth
-from archsim.cost.constants import Calibration
 from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
-from archsim.cost.constants import Calibration
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, Cost, smooth_maximum
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, warps_per_cta
 from archsim.device.device import Gpu

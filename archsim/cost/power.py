@@ -16,11 +16,11 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.base.errors import Unsupported
+from archsim.base.identity import Same
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import SMOOTH, Array, Cost, smooth_maximum
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.errors import Unsupported
-from archsim.same import Same
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
 CLOCKED = ("compute", "l2", "walk")  # bounds that grow as the core clock falls; memory, links, launches have their own clocks

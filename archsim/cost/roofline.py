@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.cpu import active_clock, last_level
 from archsim.cost.plan import PlanCost

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from archsim.base.errors import InputError, UnknownName
+from archsim.base.files import data_folder
 from archsim.device.spec import Spec, load
-from archsim.errors import InputError, UnknownName
-from archsim.files import data_folder
 
 FOLDER = "hwspecs"
-HOST = "host"
 
 
 @cache
@@ -21,15 +21,15 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
 
 
-def find(name_or_path: str) -> Spec:
-    """The spec of a shipped device (by id or alias) or of a file; `host` is the machine that this process runs on.
+def find(name_or_path: str, computed: Mapping[str, Callable[[], Spec]] | None = None) -> Spec:
+    """The spec of a shipped device (by id or alias) or of a file; `computed` are further names with what makes their specs.
 
     Raises UnknownName with the nearest names, MissingFile, or InputError for a file that is no spec.
     """
-    return _find(name_or_path, ())
+    return _find(name_or_path, (), computed or {})
 
 
-def _find(name_or_path: str, heirs: tuple[str, ...]) -> Spec:
+def _find(name_or_path: str, heirs: tuple[str, ...], computed: Mapping[str, Callable[[], Spec]]) -> Spec:
     """`heirs` are the paths whose `inherits` led here."""
     if name_or_path in names():
         return _shipped(name_or_path)
@@ -37,11 +37,9 @@ def _find(name_or_path: str, heirs: tuple[str, ...]) -> Spec:
         place = os.path.abspath(name_or_path)
         if place in heirs:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
-        return load(Path(name_or_path), lambda parent: _find(parent, (*heirs, place)))
-    if name_or_path == HOST:
-        from archsim.host.detect import host
-
-        return host()
+        return load(Path(name_or_path), lambda parent: _find(parent, (*heirs, place), computed))
+    if name_or_path in computed:
+        return computed[name_or_path]()
     wanted = _plain(name_or_path)
     matches = sorted({device for alias, device in _aliases() if alias == wanted})
     if len(matches) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
+from archsim.base.errors import Unsupported
 from archsim.device.part import (
     Chip,
     Core,
@@ -21,7 +22,6 @@ from archsim.device.part import (
     Rate,
     Sm,
 )
-from archsim.errors import Unsupported
 
 if TYPE_CHECKING:
     from archsim.device.part import Number

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from archsim.quantity import COUNT, TEXT
+from archsim.base.units import COUNT, TEXT
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from archsim.errors import InputError, Unsupported
-from archsim.files import data_folder, read_text
+from archsim.base.errors import InputError, Unsupported
+from archsim.base.files import data_folder, read_text
 
 PLACE = "silicon/silicon.toml"
 SIZE_LIMIT = 1 << 18

@@ -13,13 +13,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archsim.base.errors import InputError, MissingFile, UnknownName, nearest
+from archsim.base.files import read_text
+from archsim.base.schema import problems_of
+from archsim.base.units import COUNT, TEXT, parse, show
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
 from archsim.device.form import EntryForm, HeaderForm, StatedForm
 from archsim.device.part import Unit, declared
-from archsim.errors import InputError, MissingFile, UnknownName, nearest
-from archsim.files import read_text
-from archsim.form import problems_of
-from archsim.quantity import COUNT, TEXT, parse, show
 
 if TYPE_CHECKING:
     from archsim.device.part import Number

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from archsim.base.errors import Unsupported
 from archsim.device.device import PRECISION_BYTES
-from archsim.errors import Unsupported
+from archsim.estimation.pipeline import Run, on_tensor_cores, run
+from archsim.estimation.request import Query
 from archsim.lower.context import Context
 from archsim.lower.layer import untransposed
-from archsim.query import Query
-from archsim.run import Run, on_tensor_cores, run
 from archsim.trace.trace import BoundOp
 
 # What a convolution would have to be like for an algorithm to run it; tried one by one, then together.

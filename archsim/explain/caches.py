@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.blocked import blocked_product, blocks_of
 from archsim.cache.distance import Curve, Distances
@@ -20,9 +21,8 @@ from archsim.cache.tiles import waves
 from archsim.cache.trace_file import read
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
-from archsim.errors import UnknownName, Unsupported
-from archsim.query import ArgumentError, Query
-from archsim.run import run
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import Query
 
 SCHEMA = "archsim-cache/1"
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one

@@ -10,9 +10,9 @@ from archsim.cost.blocking import LANE_BITS
 from archsim.cost.cpu import active_cores, sockets_used, unoccupied
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
+from archsim.estimation.request import Query
 from archsim.explain.equation import Equation, Quantities
 from archsim.lower.kernel import Kernels
-from archsim.query import Query
 
 NARROW = Equation(name="narrow", unit="1", text="above(grain * threads_asked, min(m, n))",
                   meaning="1 if a side is too short to be cut for so many threads")  # fmt: skip

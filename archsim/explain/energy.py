@@ -7,9 +7,9 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.cost.power import TENSOR_WIDTH, highest_clock, memory_family, node_energy, voltage, voltage_line
 from archsim.device.device import Gpu
+from archsim.estimation.pipeline import arithmetic
+from archsim.estimation.request import Query
 from archsim.explain.equation import Equation, Quantities
-from archsim.query import Query
-from archsim.run import arithmetic
 
 SAVED = Equation(name="saved", unit="W",
                  text="power.idle * energy.idle_clock * max(0, 1 - speed / top * (volt / volt_top) ** 2)",

@@ -6,10 +6,10 @@ from archsim.cost.gpu import SOFTMAX_ISSUES, STAGES, WORD
 from archsim.cost.occupancy import REGISTER, WARP
 from archsim.cost.traffic import PAGE
 from archsim.device.device import Gpu
+from archsim.estimation.pipeline import arithmetic
+from archsim.estimation.request import Query
 from archsim.explain.equation import Equation, Quantities
 from archsim.lower.kernel import Kernels
-from archsim.query import Query
-from archsim.run import arithmetic
 
 RATE = "FMA/clk"
 

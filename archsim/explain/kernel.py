@@ -12,11 +12,11 @@ from archsim.cost.cost import SMOOTH, Array, Choice, Cost
 from archsim.cost.plan import PlanCost
 from archsim.device.device import PARTS
 from archsim.device.part import declared
+from archsim.estimation.pipeline import Run, arithmetic
+from archsim.estimation.request import Query
 from archsim.explain import cpu, energy, gpu
 from archsim.explain.equation import Equation, Quantities, Step, solve
 from archsim.lower.kernel import Kernels
-from archsim.query import Query
-from archsim.run import Run, arithmetic
 
 COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array"])
 CUT = 1e-9  # relative difference from which on a power limit has cut the energy, and not a rounding error

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from archsim.errors import UnknownName
+from archsim.base.errors import ArgumentError, UnknownName
+from archsim.estimation.fidelity import find as find_fidelity
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import SEQUENCE, Query
 from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.equation import Equation, Step, solve
 from archsim.explain.kernel import KernelStory, Teller, story, unit_of
-from archsim.fidelity import find as find_fidelity
-from archsim.query import SEQUENCE, ArgumentError, Query
-from archsim.run import Run, run
 from archsim.stack.stack import Stack
 from archsim.trace.attributes import written
 

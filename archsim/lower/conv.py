@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from archsim.errors import InputError, Unsupported, nearest
+from archsim.base.errors import InputError, Unsupported, nearest
 from archsim.lower.context import Context, plan, stream
 from archsim.lower.conv_products import (
     depthwise,

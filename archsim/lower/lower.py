@@ -8,14 +8,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from archsim.base.errors import InputError, Unsupported
+from archsim.base.identity import Same
 from archsim.device.device import PRECISION_BYTES
-from archsim.errors import InputError, Unsupported
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.kernel import Index, Kernels, Plan, pack
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu
-from archsim.same import Same
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from archsim.errors import Unsupported
-from archsim.host.system import words_of
+from archsim.base.errors import Unsupported
+from archsim.detect.system import words_of
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -65,7 +65,7 @@ def _microjoules(place: Path) -> int:
 
 def board_meter(index: int = 0) -> Meter:
     """Energy of a GPU board by NVML; Unsupported where the driver or the chip (older than Volta) does not count it."""
-    from archsim.host.gpus import library
+    from archsim.detect.gpus import library
 
     nvml = library()
     handle = nvml.nvmlDeviceGetHandleByIndex(index)

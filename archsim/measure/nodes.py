@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archsim.errors import Unsupported
+from archsim.base.errors import Unsupported
+from archsim.measure.graph import Array, Graph
 from archsim.trace.kinds.convolution import sides
 from archsim.trace.kinds.recurrent import GATES
 from archsim.trace.trace import BoundOp
 
-if TYPE_CHECKING:
-    from archsim.measure.graph import Graph
-
-Array = NDArray[Any]
 TINY = 1e-5
 LEAK = 0.1  # the slope of Darknet's leaky ReLU; any takes as long
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from archsim.errors import MissingExtra, Unsupported
-from archsim.measure.graph import build, feeds, is_external, model_of
+from archsim.base.errors import MissingExtra, Unsupported
+from archsim.measure.onnx_model import build, feeds, is_external, model_of
 from archsim.measure.profile import per_group
 from archsim.trace.trace import BoundTrace
 

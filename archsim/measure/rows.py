@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from archsim.base.errors import InputError
 from archsim.device.spec import Spec
-from archsim.errors import InputError
+from archsim.evidence.readers_network import TOGETHER
 from archsim.measure.timing import Reading
-from archsim.validate.readers_network import TOGETHER
 
 SOURCE, OPS_SOURCE = "measured_here", "measured_here_ops"
 COLUMNS = (

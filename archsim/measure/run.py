@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from archsim.device.catalog import find, names
-from archsim.errors import ArchsimError, InputError, UnknownName, Unsupported
+from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported
+from archsim.detect.catalog import find, names
 from archsim.measure.meters import Meter, meter_for
 from archsim.measure.rows import Cell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
-from archsim.query import prepared
 from archsim.stack import catalog as stacks
+from archsim.trace.task import prepared
 from archsim.trace.trace import BoundTrace
 
 BACKENDS = ("onnxruntime", "torch")
@@ -73,7 +73,7 @@ def device_of(hw: str | None, device: str) -> str:
     """The device the rows are about: the one named, else this processor or the shipped spec of this GPU."""
     if hw is not None or device == "cpu":
         return hw or "host"
-    from archsim.host.gpus import read_gpus, relative
+    from archsim.detect.gpus import read_gpus, relative
 
     found = read_gpus()
     if not found:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from archsim.errors import ArchsimError, Unsupported
-from archsim.measure.graph import feeds
+from archsim.base.errors import ArchsimError, Unsupported
 from archsim.measure.nodes import LEAK, TINY, along, turns, window_pads
+from archsim.measure.onnx_model import feeds
 from archsim.trace.kinds.convolution import sides
 from archsim.trace.kinds.recurrent import GATES
 from archsim.trace.trace import BoundOp, BoundTrace

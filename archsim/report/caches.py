@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheAnswer, LevelStory
-from archsim.quantity import show, show_capacity
 from archsim.report import figures
 from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
 from archsim.report.markup import Cell, number, percent, text, words

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.text import clean, rate_unit, table
 from archsim.study.batches import Curve
-from archsim.study.contest import SAME_STACK, Contender, Ranking
-from archsim.study.offload import SURE, Crossing, Payoff
+from archsim.study.crossover import SURE, Crossing, Payoff
+from archsim.study.ranking import SAME_STACK, Contender, Ranking
 
 ONLY = "with its data already there"
 CURVATURE = (

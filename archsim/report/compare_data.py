@@ -8,8 +8,8 @@ from typing import Any
 
 from archsim.report.data import record
 from archsim.study.batches import Curve
-from archsim.study.contest import Contender, Ranking
-from archsim.study.offload import Crossing, Payoff
+from archsim.study.crossover import Crossing, Payoff
+from archsim.study.ranking import Contender, Ranking
 
 CURVES_SCHEMA = "archsim-curves/1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.compare import CURVATURE, certainty, crossing_line, curvature_line
 from archsim.report.markup import Cell, number, percent, table, text, words
@@ -12,8 +12,8 @@ from archsim.report.study_figures import Axis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
 from archsim.report.validation_page import document
 from archsim.study.batches import Curve
-from archsim.study.contest import Contender, Ranking
-from archsim.study.offload import Crossing, Payoff
+from archsim.study.crossover import Crossing, Payoff
+from archsim.study.ranking import Contender, Ranking
 
 
 def contest_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:

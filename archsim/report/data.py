@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answer import SCHEMA, Estimate
+from archsim.estimation.result import SCHEMA, Estimate
 
 SCALARS = (
     "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "fidelity", "graph", "streams",

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archsim.base.units import UNITS, show
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelStory, Variant
 from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
-from archsim.quantity import UNITS, show
 from archsim.report.text import clean, table
 
 BOUNDS = ("compute", "dram", "l2", "l1", "walk", "latency", "link", "launch")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.layers import Row
 from archsim.report.markup import label
 from archsim.report.palette import look, order

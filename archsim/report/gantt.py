@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.figures import LINE, QUIET, axis_ticks, common
 from archsim.report.markup import label
 from archsim.schedule.observer import Recording, Slice

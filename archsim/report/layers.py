@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from archsim.answer import Estimate, OpEstimate
+from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.palette import order
 
 MOST = 40  # bars of single ops; more cannot be read

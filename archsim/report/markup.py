@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.text import clean
 
 

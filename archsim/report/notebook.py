@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archsim.answer import Estimate
-from archsim.quantity import show, show_capacity
+from archsim.base.units import show, show_capacity
+from archsim.estimation.result import Estimate
 from archsim.report.markup import text
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS, rate_unit
 

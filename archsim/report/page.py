@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from archsim.answer import Estimate, OpEstimate
+from archsim.base.units import show, show_capacity
 from archsim.device.spec import Entry, Spec
-from archsim.quantity import show, show_capacity
+from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name

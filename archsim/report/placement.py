@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.roofline import Point, Roof
 
 LETTER = 6.3  # mean width of a letter at the 12 px of the labels

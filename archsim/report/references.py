@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archsim.answer import Estimate, Reference
-from archsim.quantity import show
+from archsim.base.units import show
+from archsim.estimation.result import Estimate, Reference
 from archsim.report.markup import Cell, number, percent, table, words
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS
 

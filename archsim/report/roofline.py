@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from archsim.answer import Estimate, OpEstimate
+from archsim.base.errors import Unsupported
+from archsim.base.units import show
 from archsim.device.device import PRECISION_BYTES, Cpu, Device
 from archsim.device.spec import Spec
-from archsim.errors import Unsupported
-from archsim.quantity import show
+from archsim.estimation.result import Estimate, OpEstimate
 
 ROUNDING = 1e-6  # relative; by less two sums of the same times differ only as floats do
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from archsim.answer import Estimate
+from archsim.base.units import show
 from archsim.device.spec import Spec
-from archsim.quantity import show
+from archsim.estimation.result import Estimate
 from archsim.report.markup import label
 from archsim.report.palette import look, order
 from archsim.report.placement import Frame, Label, decades, diameter, labels, memory_line, peak_line

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archsim.quantity import UNITS, show
-from archsim.query import Query
+from archsim.base.units import UNITS, show
+from archsim.estimation.request import Query
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import Cell, text, words
@@ -83,7 +83,7 @@ def _rows(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mappi
 
 def base_value(query: Query, knob: str) -> Any:
     """The value of a knob at the base."""
-    from archsim.study.link import at_base
+    from archsim.study.coupling import at_base
 
     if knob in WORDS:
         return {"precision": query.precision, "stack": query.stack.id, "task": query.task}.get(knob, "")

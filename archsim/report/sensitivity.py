@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from archsim.quantity import show
-from archsim.query import Query
+from archsim.base.units import show
+from archsim.estimation.request import Query
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import Cell, text, words

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.text import clean
 from archsim.simulate.interval import Measured
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.gantt import gantt
 from archsim.report.markup import Cell, number, table, text, words

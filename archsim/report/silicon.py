@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 
+from archsim.base.units import show
 from archsim.device.silicon import silicon
-from archsim.quantity import show
 from archsim.report.text import table
 from archsim.study.silicon import Check, Chip, checks
 

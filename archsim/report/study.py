@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-import archsim
-from archsim.device.catalog import find
-from archsim.errors import ArchsimError, InputError
+from archsim.base.errors import ArchsimError, InputError
+from archsim.base.version import __version__
+from archsim.detect.catalog import find
 from archsim.report.study_close import before_after, elasticities, over_batches
 from archsim.report.study_grid import grid, searched
 from archsim.report.study_section import Section
@@ -39,7 +39,7 @@ def _report(study: Study, sections: Sequence[Section]) -> str:
              MADE, ""]  # fmt: skip
     for section in sections:
         lines += [f"## {section.title}", "", *section.body, ""]
-    lines += ["## Provenance", "", f"archsim {archsim.__version__}", "", *_provenance(sections), ""]
+    lines += ["## Provenance", "", f"archsim {__version__}", "", *_provenance(sections), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 

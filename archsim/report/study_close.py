@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archsim.answer import OpEstimate, answer
-from archsim.quantity import show
+from archsim.base.units import show
+from archsim.estimation.result import OpEstimate, answer
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
@@ -14,10 +14,10 @@ from archsim.report.study_figures import Axis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, queries, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import Curve, batches_of, curve
-from archsim.study.change import TOTALS, Change, change
-from archsim.study.contest import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
+from archsim.study.ranking import Contender, contender
 from archsim.study.sensitivity import NOTHING, sensitivity
+from archsim.study.whatif import TOTALS, Change, change
 
 
 def elasticities(part: PartForm) -> Section:

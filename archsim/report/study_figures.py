@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.quantity import COUNT, UNITS, show
+from archsim.base.units import COUNT, UNITS, show
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
 from archsim.report.palette import BOUNDS, look
 from archsim.report.placement import decades
-from archsim.study.change import OpChange
+from archsim.study.whatif import OpChange
 
 COLOURS = tuple(row.colour for row in BOUNDS.values() if row.colour not in ("#999999", "#f0e442"))
 ROW = 30  # height of one row of bars [px]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from archsim.errors import ArchsimError
-from archsim.quantity import show
-from archsim.query import Query
+from archsim.base.errors import ArchsimError
+from archsim.base.units import show
+from archsim.estimation.request import Query
 from archsim.report.lines_svg import lines_svg
 from archsim.report.search import columns_of, knob_text, output_text, thin
 from archsim.report.study_figures import Axis, Series
@@ -17,11 +17,11 @@ from archsim.report.study_section import Section, csv_text, markdown, queries, s
 from archsim.report.whatif import ratio_text
 from archsim.study.axis import Axis as Knob
 from archsim.study.axis import axis_of
+from archsim.study.coupling import at_base
 from archsim.study.file import GridForm, PartForm, SearchForm
 from archsim.study.grid import OUTPUTS as GRID_OUTPUTS
 from archsim.study.grid import evaluate
 from archsim.study.knob import WORDS, meaning
-from archsim.study.link import at_base
 from archsim.study.objective import OUTPUTS, conditions, objectives, output_of
 from archsim.study.search import Evaluator, Wish, search, with_front
 from archsim.study.space import Space

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.query import Query, ask
+from archsim.estimation.request import Query, ask
 from archsim.report.data import rows_as_csv
 from archsim.study.file import PartForm
 

@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from archsim.errors import InputError, MissingExtra
-from archsim.quantity import show
+from archsim.base.errors import InputError, MissingExtra
+from archsim.base.units import show
 from archsim.report.data import csv_lines
 from archsim.report.text import clean, table
 from archsim.study.knob import SIZES, WORDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.answer import Estimate, OpEstimate, Reference
-from archsim.quantity import show, show_capacity
+from archsim.base.units import show, show_capacity
+from archsim.estimation.result import Estimate, OpEstimate, Reference
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40

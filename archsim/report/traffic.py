@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.markup import Cell, number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document

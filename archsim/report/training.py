@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from archsim.quantity import show
+from archsim.base.units import show
 from archsim.report.text import clean, table
 from archsim.schedule.training import CORES, DISK, MEMORY
 from archsim.simulate.train import SCHEMA, Input, Point, Reference, Training

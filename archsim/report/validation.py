@@ -7,11 +7,11 @@ import math
 from collections import Counter
 from typing import Any
 
-import archsim
+from archsim.base.version import __version__
+from archsim.evidence.case import Skip
+from archsim.evidence.columns import OWN
 from archsim.report.data import rows_as_csv
 from archsim.report.text import clean, table
-from archsim.validate.case import Skip
-from archsim.validate.columns import OWN
 from archsim.validate.evaluation import GroupScore, Validation
 from archsim.validate.score import LEVEL, Score
 
@@ -95,7 +95,7 @@ def _provenance(provenance: dict[str, str]) -> str:
 def provenance_of(v: Validation, data: str) -> dict[str, str]:
     """What a validation was made from; `data` stands for the measurement files."""
     c = v.request.calibration
-    return {"version": archsim.__version__, "calibration": f"{c.version}+{c.digest}", "data": data}
+    return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
 
 
 def record(v: Validation, provenance: dict[str, str]) -> dict[str, Any]:

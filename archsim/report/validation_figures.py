@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from archsim.quantity import show
+from archsim.base.units import show
+from archsim.evidence.case import Case
+from archsim.evidence.columns import quantity
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
 from archsim.report.palette import BOUNDS
 from archsim.report.placement import decades
-from archsim.validate.case import Case
-from archsim.validate.columns import quantity
 from archsim.validate.evaluation import Validation
 
 MOST_POINTS = 4000  # of one chart

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answer import Estimate, OpEstimate
-from archsim.quantity import show
+from archsim.base.units import show
+from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.silicon import chip_line
 from archsim.report.text import LONGEST, MANY, clean, rate_unit, table
-from archsim.study.change import TOTALS, Change, OpChange, side
+from archsim.study.whatif import TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
 MOST_NAMES = 12  # of ops that moved the same way

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.answer import OpEstimate
+from archsim.estimation.result import OpEstimate
 from archsim.report import figures
 from archsim.report.layers import MOST
 from archsim.report.markup import Cell, number, table, text, words
@@ -10,7 +10,7 @@ from archsim.report.palette import look
 from archsim.report.study_figures import before_after
 from archsim.report.validation_page import document
 from archsim.report.whatif import dies_text, heading, moves_text, quantity, ratio_text
-from archsim.study.change import TOTALS, Change
+from archsim.study.whatif import TOTALS, Change
 
 
 def whatif_page(c: Change) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archsim.machine.machine import Machine
-from archsim.machine.rings import ring_demand
+from archsim.node.node import Machine
+from archsim.node.rings import ring_demand
 from archsim.schedule.events import Phase
 
 

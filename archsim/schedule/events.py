@@ -16,7 +16,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
-from archsim.schedule.fair import Demand, max_min
+from archsim.schedule.fair_share import Demand, max_min
 from archsim.schedule.observer import Observer
 
 if TYPE_CHECKING:

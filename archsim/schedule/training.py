@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archsim.machine.machine import SERVER, Machine
+from archsim.node.node import SERVER, Machine
 from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import Phase, Shared
-from archsim.schedule.fair import Demand
+from archsim.schedule.fair_share import Demand
 from archsim.schedule.observer import Observer
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from archsim.files import data_folder
-from archsim.machine.machine import Machine
-from archsim.machine.rings import rings
-from archsim.machine.spec import MachineSpec
-from archsim.query import ArgumentError
+from archsim.base.errors import ArgumentError
+from archsim.base.files import data_folder
+from archsim.node.node import Machine
+from archsim.node.rings import rings
+from archsim.node.spec import MachineSpec
 from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import Shared
 

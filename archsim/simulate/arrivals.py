@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.errors import InputError
-from archsim.files import read_text
+from archsim.base.errors import InputError
+from archsim.base.files import read_text
 
 SIZE_LIMIT = 256 * 2**20
 COLUMN = "arrival_s"

@@ -9,11 +9,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-import archsim
-from archsim.answer import trust
-from archsim.footprint import largest_batch
-from archsim.query import BATCH, ArgumentError, Query, with_batch
-from archsim.run import run
+from archsim.base.errors import ArgumentError
+from archsim.base.version import __version__
+from archsim.estimation.memory import largest_batch
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import BATCH, Query, with_batch
+from archsim.estimation.result import trust
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, Served, in_turn, serve
 from archsim.simulate.arrivals import poisson
@@ -188,7 +189,7 @@ def _answer(
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
         requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
         highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,
-        provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+        provenance={"version": __version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
                     "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
         **figures,  # type: ignore[arg-type]
     )  # fmt: skip

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import archsim
-from archsim.answer import trust
-from archsim.corpus.measurement import citations, rows_of
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.units import show
+from archsim.base.version import __version__
 from archsim.device.device import Gpu
-from archsim.errors import Unsupported
-from archsim.footprint import fits, footprint_of
-from archsim.machine.spec import MachineSpec
-from archsim.quantity import show
-from archsim.query import ArgumentError, Query
-from archsim.run import Run, input_bytes, run
+from archsim.estimation.memory import fits, footprint_of
+from archsim.estimation.pipeline import Run, input_bytes, run
+from archsim.estimation.request import Query
+from archsim.estimation.result import trust
+from archsim.evidence.measurement import citations, rows_of
+from archsim.node.spec import MachineSpec
 from archsim.schedule.buckets import BUCKET, step_of
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, Pipeline, Step, Trained, train
@@ -123,7 +123,7 @@ def simulate_training(
         references=_references(query, points), warnings=_warnings(asked, result),
         assumptions=_notes(query, spec, given),
         assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
-        provenance={"version": archsim.__version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
+        provenance={"version": __version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
                     "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
     )  # fmt: skip
 

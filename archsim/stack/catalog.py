@@ -11,10 +11,10 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from archsim.errors import InputError, UnknownName
-from archsim.files import data_folder, read_text
-from archsim.form import problems_of
-from archsim.quantity import parse
+from archsim.base.errors import InputError, UnknownName
+from archsim.base.files import data_folder, read_text
+from archsim.base.schema import problems_of
+from archsim.base.units import parse
 from archsim.stack.form import ConvForm, ConvPhase, MenuForm, OwnKernelsForm, PassesForm, StackForm
 from archsim.stack.stack import Attention, Conv, Menu, Passes, Stack, Tile
 

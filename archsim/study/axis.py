@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from archsim.base.errors import ArchsimError
+from archsim.base.units import COUNT, parse, show
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
-from archsim.errors import ArchsimError
-from archsim.quantity import COUNT, parse, show
 from archsim.study.knob import WORDS, meaning
 
 MOST_VALUES = 10_000_000  # of one axis; they are held in memory

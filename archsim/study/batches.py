@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from archsim.errors import ArchsimError
-from archsim.query import LARGEST_BATCH
-from archsim.study.contest import Contender
+from archsim.base.errors import ArchsimError
+from archsim.estimation.request import LARGEST_BATCH
+from archsim.study.ranking import Contender
 
 STRAIGHT = 0.05  # of the marginal time: smaller changes of slope are no curvature
 MOST_BATCHES = 200

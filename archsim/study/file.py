@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from archsim.errors import InputError, nearest
-from archsim.files import read_text
-from archsim.form import Form, Word, problems_of
+from archsim.base.errors import InputError, nearest
+from archsim.base.files import read_text
+from archsim.base.schema import Form, Word, problems_of
 
 SCHEMA = 1
 SIZE_LIMIT = 1 << 16

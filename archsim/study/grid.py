@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.errors import ArchsimError, ArgumentError, InputError
 from archsim.cost.cost import Array
-from archsim.errors import ArchsimError, InputError
-from archsim.footprint import USABLE, needed_bytes
+from archsim.estimation.memory import USABLE, needed_bytes
+from archsim.estimation.pipeline import Run, lowered_of, mean_clock, run
+from archsim.estimation.request import Query, ask, with_spec
 from archsim.lower.kernel import Index
-from archsim.query import ArgumentError, Query, ask, with_spec
-from archsim.run import Run, lowered_of, mean_clock, run
 from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, refusals
 
 OUTPUTS = (

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from archsim.base.errors import UnknownName
+from archsim.base.units import COUNT, TEXT, show
 from archsim.cost.cost import Array
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import ORDER, Spec, keys, unit_of
-from archsim.errors import UnknownName
-from archsim.quantity import COUNT, TEXT, show
-from archsim.query import CLOCKS, LARGEST_BATCH, MOST_POWER
+from archsim.estimation.request import CLOCKS, LARGEST_BATCH, MOST_POWER
 
 WORDS = ("net", "hw", "stack", "task", "precision")
 SIZES = ("batch", "seq_len")

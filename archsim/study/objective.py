@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.units import UNITS, parse
 from archsim.cost.cost import Array
-from archsim.errors import ArchsimError, UnknownName
-from archsim.quantity import UNITS, parse
 
 OUTPUTS = {  # output -> (short name, unit, whether more is better)
     "latency_s": ("latency", "s", False), "throughput_per_s": ("throughput", "/s", True), "power_w": ("power", "W", False),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.errors import MissingExtra, Unsupported
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
-from archsim.errors import MissingExtra, Unsupported
-from archsim.query import Query
+from archsim.estimation.request import Query
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
 from archsim.study.objective import SILICON, Condition, Objective

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.units import TEXT
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.device.spec import keys
-from archsim.errors import ArchsimError, UnknownName
-from archsim.quantity import TEXT
-from archsim.query import Query
+from archsim.estimation.request import Query
 from archsim.study.grid import outcomes
 
 STEP = 0.01  # of the value, either way

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, die_yield
 from archsim.cost.cost import Array
-from archsim.device.catalog import find
+from archsim.detect.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.silicon import Die, silicon
 from archsim.device.spec import Spec
-from archsim.errors import Unsupported
 
 MIB = 2.0**20
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-import archsim
+from archsim.base.errors import Unsupported
+from archsim.base.version import __version__
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
-from archsim.errors import Unsupported
-from archsim.query import Query, ask
-from archsim.run import lowered_of
+from archsim.estimation.pipeline import lowered_of
+from archsim.estimation.request import Query, ask
 from archsim.study.axis import Axis, BadAxis
+from archsim.study.coupling import Link
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
-from archsim.study.link import Link
 from archsim.study.sample import MOST, shares
 
 CHUNK = 4096  # points that are computed and stored together
@@ -40,8 +40,8 @@ class Part:
 class Space:
     """What a sweep goes through: for each base (network and device) the grid of its axes, or a `sample` of so many points.
 
-    `bases` are the arguments of `archsim.query.ask` that differ, `asked` those that all share. Axes that choose kernels (batch,
-    precision, ...) turn slowest, whatever their place, so that points with the same kernels are neighbours.
+    `bases` are the arguments of `archsim.estimation.request.ask` that differ, `asked` those that all share. Axes that choose
+    kernels (batch, precision, ...) turn slowest, whatever their place, so that points with the same kernels are neighbours.
     """
 
     bases: tuple[Mapping[str, Any], ...]
@@ -139,7 +139,7 @@ class Space:
         """What decides the results, as JSON: the definition, and the hashes of devices, networks, stacks and constants."""
         shared = {key: value for key, value in self.asked.items() if key != "calibration" and value not in (None, {})}
         return {
-            "version": archsim.__version__,
+            "version": __version__,
             "asked": shared,
             "bases": [_base_record(query) for query in queries],
             "vary": [f"{axis.knob}={axis.written}" for axis in self.axes],

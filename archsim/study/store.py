@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from archsim.errors import InputError
+from archsim.base.errors import InputError
 from archsim.study.space import Space
 from archsim.study.sweep import Chunk, names, rows
 

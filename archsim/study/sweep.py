@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.query import Query
+from archsim.estimation.request import Query
 from archsim.study.grid import OUTPUTS, Outcomes, outcomes
 from archsim.study.knob import CHOICES, WORDS, meaning
 from archsim.study.space import Part, Space

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from archsim.answer import answer
+from archsim.base.errors import ArchsimError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
-from archsim.errors import ArchsimError
-from archsim.query import Query
+from archsim.estimation.request import Query
+from archsim.estimation.result import answer
+from archsim.study.coupling import at_base
 from archsim.study.grid import chosen, varied
 from archsim.study.knob import CHOICES, meaning
-from archsim.study.link import at_base
 from archsim.study.objective import Condition
 from archsim.study.search import Evaluator
 

@@ -14,7 +14,7 @@ from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import Any, NamedTuple
 
-from archsim.errors import nearest
+from archsim.base.errors import nearest
 from archsim.trace.dims import short
 
 MOST = 2**31 - 1  # above any size, index or count that an op can carry

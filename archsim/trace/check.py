@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archsim.errors import nearest
+from archsim.base.errors import nearest
 from archsim.trace import values
 from archsim.trace.attributes import read
 from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, factors, short, show, symbols_in

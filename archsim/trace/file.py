@@ -8,13 +8,14 @@ A file is a stranger's: it is read within bounds, and all its problems are repor
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from archsim.errors import InputError, UnknownName
-from archsim.files import data_folder, read_text
+from archsim.base.errors import InputError, UnknownName
+from archsim.base.files import data_folder, read_text
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
 from archsim.trace.jsonlines import parse
@@ -68,6 +69,11 @@ def names() -> list[str]:
 def dumps(trace: Trace) -> str:
     """The trace as the text of a file in canonical form: fixed order of keys, attributes only where not the default."""
     return "".join(_line(record) for record in [_header(trace), *map(_record, trace.ops)])
+
+
+def digest(trace: Trace) -> str:
+    """SHA-256 of a trace in its canonical form."""
+    return hashlib.sha256(dumps(trace).encode()).hexdigest()
 
 
 def _is_path(text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from archsim.errors import nearest
+from archsim.base.errors import nearest
 from archsim.trace.dims import LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
 from archsim.trace.kind import FORWARD, UPDATE, Kind
 
@@ -145,15 +145,6 @@ class Trace:
             return self.outputs
         used = self.consumers()
         return tuple([op.name for op in self.ops if op.name not in used])
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the trace in its canonical form."""
-        import hashlib
-
-        from archsim.trace.file import dumps
-
-        return hashlib.sha256(dumps(self).encode()).hexdigest()
 
     def bind(self, **symbols: int) -> BoundTrace:
         """The trace with every size known, `trace.bind(N=16)`; symbols with a usual size may be left out.

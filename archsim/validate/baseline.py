@@ -12,12 +12,12 @@ from itertools import product
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.roofline import roofline_parts
+from archsim.estimation.pipeline import spread
+from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
-from archsim.run import spread
-from archsim.validate.case import Case
 from archsim.validate.predict import Group, evaluate, prepare
 
 BASELINES = ("roofline", "constants")

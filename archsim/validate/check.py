@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from archsim.corpus.measurement import citations
-from archsim.corpus.shipped import FOLDER, shipped_files
-from archsim.corpus.table import Row, Table, read_table, refuse
-from archsim.device import catalog as devices
-from archsim.errors import ArchsimError, nearest
-from archsim.files import data_folder
-from archsim.query import prepared
+from archsim.base.errors import ArchsimError, nearest
+from archsim.base.files import data_folder
+from archsim.detect import catalog as devices
+from archsim.evidence import readers_network
+from archsim.evidence.case import METRICS
+from archsim.evidence.family import Family, malformed
+from archsim.evidence.measurement import citations
+from archsim.evidence.readers import cases_of, family_of
+from archsim.evidence.resolve import PRECISIONS
+from archsim.evidence.shipped import FOLDER, shipped_files
+from archsim.evidence.table import Row, Table, read_table, refuse
 from archsim.stack import catalog as stacks
+from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
-from archsim.validate import readers_network
-from archsim.validate.case import METRICS
-from archsim.validate.family import Family, malformed
-from archsim.validate.readers import cases_of, family_of
-from archsim.validate.resolve import PRECISIONS
 
 SPLITS = ("calibrate", "test")
 CELL = (

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from archsim.cost.constants import ENERGY, Calibration
+from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
-from archsim.validate.calibrate import CannotFit, fit
-from archsim.validate.case import Case, with_power
+from archsim.evidence.case import Case, with_power
+from archsim.validate.fit import CannotFit, fit
 from archsim.validate.predict import predict
 
 FOLDS: dict[str, Callable[[Case], str]] = {

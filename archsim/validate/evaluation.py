@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.cost.constants import Calibration
+from archsim.base.errors import ArchsimError
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.errors import ArchsimError
-from archsim.fidelity import find
+from archsim.estimation.fidelity import find
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.columns import column, quantity
 from archsim.validate.baseline import Constants, constants_of
-from archsim.validate.case import Case, Skip
-from archsim.validate.columns import column, quantity
 from archsim.validate.interval import class_of
 from archsim.validate.predict import Group, evaluate, prepare
 from archsim.validate.score import Order, Score, device_order, errors, score

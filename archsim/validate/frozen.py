@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.validate.calibrate import model_hash, rows_hash
-from archsim.validate.case import Case, Skip, with_power
-from archsim.validate.columns import quantity
+from archsim.evidence.case import Case, Skip, with_power
+from archsim.evidence.columns import quantity
 from archsim.validate.crossvalidate import cross_validate, thinned, with_times
 from archsim.validate.evaluation import Request, Tell, Validation, intervals, validate
+from archsim.validate.fit import model_hash, rows_hash
 from archsim.validate.interval import class_of
 from archsim.validate.predict import PARTS
 from archsim.validate.score import errors, score

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from archsim.cost.constants import Spread
+from archsim.calibration.constants import Spread
 from archsim.cost.cost import Array
-from archsim.validate.case import Case
+from archsim.evidence.case import Case
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.cost.constants import Calibration
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device
-from archsim.fidelity import find
+from archsim.estimation.fidelity import find
+from archsim.estimation.pipeline import HostTime, arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
+from archsim.estimation.request import clock_of, highest_clock_of, limit_of
+from archsim.evidence.case import Case, Shared
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
-from archsim.query import clock_of, highest_clock_of, limit_of
-from archsim.run import HostTime, arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
 from archsim.schedule.buckets import step_of
 from archsim.schedule.simulated import Plans, simulated
 from archsim.schedule.timeline import Timeline
@@ -28,7 +29,6 @@ from archsim.schedule.training import Pipeline, train
 from archsim.schedule.waves import phases_of
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
-from archsim.validate.case import Case, Shared
 
 PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
 

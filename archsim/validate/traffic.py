@@ -10,8 +10,8 @@ import numpy as np
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import moved, product_of
 from archsim.device.device import PRECISION_BYTES, Gpu
-from archsim.query import ask
-from archsim.run import run
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import ask
 
 DEVICES = ("gtx_1080", "titan_x_maxwell")
 NETWORKS = ("alexnet", "vgg_16")

@@ -58,7 +58,8 @@ def test_the_wheel_works_from_another_folder(wheel: Path, tmp_path: Path) -> Non
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from archsim.files import data_folder; print(data_folder('hwspecs'))"
+    code = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    code += "from archsim.base.files import data_folder; print(data_folder('hwspecs'))"
     words = [sys.executable, "-I", "-c", code, str(tmp_path / "site")]
     place = subprocess.run(words, cwd=tmp_path / "elsewhere", capture_output=True, text=True, check=True)
     assert Path(place.stdout.strip()) == tmp_path / "site" / "archsim" / "_data" / "hwspecs"

@@ -1,7 +1,7 @@
 """How far two GPUs share the error of a prediction: `python tests/bench/correlation.py`.
 
 Pairs of rows of networks.csv that constants may be fitted to: two GPUs, the same network, task, batch and precision; of one
-source and stack, or of two stacks. `SAME_STACK` of archsim/study/contest.py is the first figure, rounded.
+source and stack, or of two stacks. `SAME_STACK` of archsim/study/ranking.py is the first figure, rounded.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from archsim.cost.constants import default
-from archsim.files import data_folder
-from archsim.validate.case import Case
+from archsim.base.files import data_folder
+from archsim.calibration.constants import default
+from archsim.evidence.case import Case
+from archsim.evidence.readers import read
 from archsim.validate.interval import log_errors
 from archsim.validate.predict import predict
-from archsim.validate.readers import read
 
 METRICS = ("latency_s", "throughput_per_s")
 

@@ -14,8 +14,8 @@ from statistics import median
 
 from simpy import Environment
 
-from archsim.query import ask
-from archsim.run import host_time, run, spread
+from archsim.estimation.pipeline import host_time, run, spread
+from archsim.estimation.request import ask
 from archsim.schedule.serving import Batching, serve
 from archsim.schedule.simulated import launches_of
 from archsim.schedule.streams import play

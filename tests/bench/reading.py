@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from archsim.device import catalog
+from archsim.evidence.readers import read_files
 from archsim.trace.file import load, names
-from archsim.validate.readers import read_files
 
 
 def seconds(work: Callable[[], object], rounds: int = 3) -> float:

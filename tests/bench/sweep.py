@@ -13,9 +13,9 @@ from collections.abc import Callable
 from itertools import count, cycle
 
 import archsim
+from archsim.study.allocator import keep_freed_memory
 from archsim.study.axis import axis_of
-from archsim.study.crew import over_processes
-from archsim.study.heap import keep_freed_memory
+from archsim.study.executors import over_processes
 from archsim.study.space import Space
 from archsim.study.sweep import compute
 

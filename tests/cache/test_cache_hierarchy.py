@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.base.errors import Unsupported
 from archsim.cache.access import Accesses
 from archsim.cache.hierarchy import Hierarchy, Level, hierarchy_of
 from archsim.cache.simulate import Simulation, simulate
 from archsim.device import catalog
-from archsim.errors import Unsupported
 
 L1 = {"name": "L1", "size": 32768, "ways": 8}
 BAD: dict[str, tuple[dict[str, Any], str]] = {

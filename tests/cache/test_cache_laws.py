@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.base.errors import MissingExtra
 from archsim.cache import kernel
 from archsim.cache.access import Accesses
 from archsim.cache.compile import available, compiled
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.simulate import Simulation, simulate
-from archsim.errors import MissingExtra
 
 LINES = st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=250)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archsim.base.errors import Unsupported
 from archsim.cache.blocked import Blocks, blocked_product, blocks_of
 from archsim.cache.compile import available
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import moved, product_of
 from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves
 from archsim.device import catalog
-from archsim.errors import Unsupported
+from archsim.estimation.request import ask
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of
-from archsim.query import ask
 from archsim.validate.traffic import compare, median_error
 
 FROZEN = json.loads((Path(__file__).parents[2] / "reports" / "validation" / "traffic.json").read_text("utf-8"))

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archsim.base.errors import InputError, MissingFile
 from archsim.cache import trace_file
 from archsim.cache.access import Accesses
 from archsim.cache.trace_file import read
-from archsim.errors import InputError, MissingFile
 
 LACKEY = """==12== Lackey, an example Valgrind tool
 I  04001000,3

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from archsim.estimation.request import find_device
 from archsim.explain.caches import of_trace
-from archsim.query import find_device
 from archsim.report.caches import curve_figure
 
 PROGRAM = str(Path(__file__).parents[1] / "cache" / "valgrind" / "program.lackey.gz")

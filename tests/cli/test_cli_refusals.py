@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from archsim.files import data_folder
+from archsim.base.files import data_folder
 from archsim.trace import dumps, load
 
 SPEC = data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
@@ -234,7 +234,7 @@ def test_a_defect_of_ours_is_said_to_be_one(cli: Any, monkeypatch: pytest.Monkey
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("wrong sign")
 
-    monkeypatch.setattr("archsim.answer.estimate", broken)
+    monkeypatch.setattr("archsim.estimation.result.estimate", broken)
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1")
     assert result.code == 70
     assert "RuntimeError: wrong sign" in result.err

@@ -115,7 +115,7 @@ def test_refusals(cli: Any, words: tuple[str, ...], code: int, text: str) -> Non
 
 
 def test_a_host_without_a_path_is_refused(cli: Any, tmp_path: Path) -> None:
-    from archsim.files import data_folder
+    from archsim.base.files import data_folder
 
     text = data_folder("hwspecs/hosts").joinpath("desktop_2gpu.toml").read_text("utf-8")
     place = tmp_path / "split.toml"

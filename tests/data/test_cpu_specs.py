@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from archsim.base.errors import UnknownName
+from archsim.base.files import data_folder
+from archsim.base.units import COUNT, TEXT
 from archsim.device import catalog
 from archsim.device.device import PARTS, Cpu
 from archsim.device.spec import Spec, keys
-from archsim.errors import UnknownName
-from archsim.files import data_folder
-from archsim.quantity import COUNT, TEXT
 
 STATED_TOLERANCE = 0.015
 BUS_TOLERANCE = 0.01

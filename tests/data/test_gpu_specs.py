@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
+from archsim.base.errors import UnknownName
+from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.errors import UnknownName
-from archsim.files import data_folder
 
 STATED_TOLERANCE = 0.015
 BUS_TOLERANCE = 0.01

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from archsim.device import catalog as devices
 from archsim.device.part import Unit
 from archsim.device.spec import Spec, keys
-from archsim.query import Query, ask
-from archsim.run import Run, run
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import Query, ask
 
 FACTORS = np.array([[1.0], [0.6], [1.0], [1.3], [3.0]])
 CELLS = [

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.answer import Estimate, answer
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
 from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
-from archsim.query import ask
-from archsim.run import run
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import ask
+from archsim.estimation.result import Estimate, answer
 from archsim.stack import catalog as stacks
 
 NETWORKS = (

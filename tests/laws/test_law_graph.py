@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import archsim
+from archsim.base.errors import ArgumentError, Unsupported
 from archsim.device import catalog as devices
-from archsim.errors import Unsupported
-from archsim.query import ArgumentError, Query, ask
-from archsim.run import graph_launch, machine, run
+from archsim.estimation.pipeline import graph_launch, machine, run
+from archsim.estimation.request import Query, ask
 from archsim.stack import catalog as stacks
 
 GPUS = ["gtx_1080", "tesla_v100_sxm2", "a100_sxm4_80gb", "h100_sxm5_80gb", "tegra_x1"]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import archsim
+from archsim.base.errors import ArchsimError
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.device import catalog as devices
 from archsim.device.spec import Entry, Spec, keys
-from archsim.errors import ArchsimError
-from archsim.query import ask, with_spec
-from archsim.run import run
-from archsim.unmoved import unmoved
+from archsim.estimation.no_effect import unmoved
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import ask, with_spec
 
 Cell = tuple[str, str, str, int, str]
 CELLS: dict[str, list[Cell]] = {

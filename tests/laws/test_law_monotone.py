@@ -21,10 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
 from archsim.device import catalog as devices
-from archsim.query import Query, ask
-from archsim.run import Run, run
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import Query, ask
 from archsim.stack import catalog as stacks
 
 WAVES = 1.03

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.errors import Unsupported
-from archsim.measure.graph import build, feeds, model_of
+from archsim.base.errors import Unsupported
 from archsim.measure.nodes import BUILDERS, window_pads
+from archsim.measure.onnx_model import build, feeds, model_of
 from archsim.trace.file import load, loads, names
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace

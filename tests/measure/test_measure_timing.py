@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.device.catalog import find
-from archsim.errors import ArchsimError, InputError, Unsupported
 from archsim.measure.meters import Meter, meter_for, package_meter
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
 from archsim.measure.run import Plan, check, check_threads, opener, results, stack_of, whole_numbers

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.errors import Unsupported
+from archsim.base.errors import Unsupported
 from archsim.measure.nodes import BUILDERS
 from archsim.measure.torch_session import CALLS, TorchSession, session_class
 from archsim.trace.file import load, loads

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from archsim.machine.spec import find
+from archsim.node.spec import find
 from archsim.simulate.allreduce import MEASURED_ON, Measured, measured, timed
 
 MOST = 0.25  # the median error that is promised

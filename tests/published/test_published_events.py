@@ -6,11 +6,11 @@ from statistics import median
 
 import pytest
 
-from archsim.corpus.shipped import shipped_files
-from archsim.cost.constants import default
-from archsim.validate.case import Case
+from archsim.calibration.constants import default
+from archsim.evidence.case import Case
+from archsim.evidence.readers import read_files
+from archsim.evidence.shipped import shipped_files
 from archsim.validate.predict import predict
-from archsim.validate.readers import read_files
 
 MOST = 0.25  # the median error that is promised
 

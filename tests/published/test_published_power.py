@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archsim.corpus.shipped import shipped_files
-from archsim.cost.constants import default
-from archsim.validate.case import Case
-from archsim.validate.columns import quantity
+from archsim.calibration.constants import default
+from archsim.evidence.case import Case
+from archsim.evidence.columns import quantity
+from archsim.evidence.readers import read
+from archsim.evidence.shipped import shipped_files
 from archsim.validate.predict import predict
-from archsim.validate.readers import read
 
 CLOCK_TOLERANCE = 0.08
 # Cards whose clock the power model misses by more; both, of split test, share their node with cards that pull the other way.

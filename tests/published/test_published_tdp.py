@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
 from archsim.cost.power import clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu

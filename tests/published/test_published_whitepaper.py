@@ -60,7 +60,7 @@ def test_what_the_whitepaper_concludes() -> None:
 
 def test_the_cells_are_the_published_rows() -> None:
     """The table above says what the shipped corpus says."""
-    from archsim.corpus.measurement import rows_of
+    from archsim.evidence.measurement import rows_of
 
     rows = {
         (row.hardware, row.stack, row.precision, row.batch, row.clock_hz, row.metric): row.value

@@ -9,9 +9,9 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from archsim.answer import estimate
 from archsim.cli.main import group
 from archsim.device.catalog import find
+from archsim.estimation.result import estimate
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.answer import Estimate, estimate
 from archsim.device import catalog
 from archsim.device.spec import Spec
+from archsim.estimation.result import Estimate, estimate
 
 NASTY = '<script>alert("1")</script> & </title>\x07'
 

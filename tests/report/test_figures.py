@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from archsim.answer import Estimate, estimate
 from archsim.device import catalog
 from archsim.device.spec import Spec
+from archsim.estimation.result import Estimate, estimate
 from archsim.report import figures
 from archsim.report.layers import MOST, by_kind, by_op, is_large
 from archsim.report.palette import BOUNDS, look

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from archsim.answer import Estimate
-from archsim.quantity import show
+from archsim.base.units import show
+from archsim.estimation.result import Estimate
 from archsim.report.notebook import snippet
 
 

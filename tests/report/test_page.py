@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from archsim.answer import Estimate, estimate
+from archsim.base.units import show, show_capacity
 from archsim.device import catalog
 from archsim.device.spec import Spec
-from archsim.quantity import show, show_capacity
+from archsim.estimation.result import Estimate, estimate
 from archsim.report.figures import library
 from archsim.report.page import page
 

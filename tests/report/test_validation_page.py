@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.readers import read
 from archsim.report.figures import library
 from archsim.report.validation_figures import MOST_POINTS, distribution, scatter, share, sources, thin
 from archsim.report.validation_page import summary_page, validation_page
-from archsim.validate.case import Case, Skip
 from archsim.validate.evaluation import Request, Validation, validate
 from archsim.validate.frozen import freeze
-from archsim.validate.readers import read
 
 from .conftest import NASTY
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import archsim
+from archsim.base.errors import ArchsimError
 from archsim.device.device import Gpu
-from archsim.errors import ArchsimError
-from archsim.query import ask
-from archsim.run import Run, run
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import ask
 from archsim.schedule.observer import Recording
 from archsim.schedule.simulated import dependencies
 from archsim.schedule.waves import CAPACITY, phases_of

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.machine.machine import LinkKind, Machine
-from archsim.machine.rings import ring_demand, rings
-from archsim.machine.spec import find
-from archsim.query import ask
-from archsim.run import run
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import ask
+from archsim.node.node import LinkKind, Machine
+from archsim.node.rings import ring_demand, rings
+from archsim.node.spec import find
 from archsim.schedule.buckets import step_of
 from archsim.schedule.collective import all_reduce, alone_s
 from archsim.schedule.observer import Recording

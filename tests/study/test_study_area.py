@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.base.errors import InputError, Unsupported
+from archsim.base.files import data_folder
 from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, die_yield, dies_per_wafer
 from archsim.device.catalog import find
 from archsim.device.silicon import PLACE, loads, silicon
-from archsim.errors import InputError, Unsupported
-from archsim.files import data_folder
 from archsim.study.silicon import area_and_cost, checks, chip, scale_of
 
 TEXT = data_folder("hwspecs").joinpath(*PLACE.split("/")).read_text("utf-8")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.errors import ArchsimError, UnknownName
-from archsim.query import ask
+from archsim.base.errors import ArchsimError, UnknownName
+from archsim.estimation.request import ask
 from archsim.study.axis import BadAxis, axis_of
-from archsim.study.link import link_of
+from archsim.study.coupling import link_of
 from archsim.study.sample import permuted, shares
 
 

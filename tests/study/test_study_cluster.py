@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from archsim.errors import ArchsimError, MissingExtra
-from archsim.study import crew
+from archsim.base.errors import ArchsimError, MissingExtra
+from archsim.study import executors
 from archsim.study.axis import axis_of
 from archsim.study.space import Space
 from archsim.study.store import opened
@@ -73,15 +73,15 @@ def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
     address, workers = scheduler
     whole = space()
     with monkeypatch.context() as patch:
-        patch.setattr(crew, "digest", lambda _: "that of another version")  # in this process alone
+        patch.setattr(executors, "digest", lambda _: "that of another version")  # in this process alone
         with pytest.raises(ArchsimError, match="has another archsim, other data or other constants"):
-            next(crew.over_cluster(whole, range(whole.parts), address))
+            next(executors.over_cluster(whole, range(whole.parts), address))
     record = whole.record(whole.checked())
     with opened(tmp_path / "one", whole, record, "gpu", False) as store:
         for chunk in here(whole, range(whole.parts)):
             store.append(chunk)
     with opened(tmp_path / "two", whole, record, "gpu", False) as store:
-        for i, chunk in enumerate(crew.over_cluster(whole, range(whole.parts), address)):
+        for i, chunk in enumerate(executors.over_cluster(whole, range(whole.parts), address)):
             store.append(chunk)
             if i == 0:
                 os.kill(workers[0].pid, signal.SIGKILL)
@@ -92,14 +92,14 @@ def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(crew, "PATIENCE", 0.5)
+    monkeypatch.setattr(executors, "PATIENCE", 0.5)
     with pytest.raises(ArchsimError, match=r"no dask scheduler answers there"):
-        list(crew.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
+        list(executors.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
     with pytest.raises(ArchsimError, match=r"missing port"):
-        list(crew.over_cluster(space(), range(1), "nobody"))
+        list(executors.over_cluster(space(), range(1), "nobody"))
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"archsim\[cluster\]"):
-        list(crew.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
+        list(executors.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from archsim.query import ask
+from archsim.estimation.request import ask
 from archsim.study.batches import BadRange, batches_of, curve
-from archsim.study.contest import CRITERIA, Contender, contender, rank, result_time
-from archsim.study.offload import crossings, payoffs
+from archsim.study.crossover import crossings, payoffs
+from archsim.study.ranking import CRITERIA, Contender, contender, rank, result_time
 
 SPEED, WATT, DOLLAR = CRITERIA
 
@@ -130,7 +130,7 @@ def test_a_crossing_is_found_between_the_batches() -> None:
 def test_ops_that_pay() -> None:
     batches = (1, 64)
     queries = {hw: [ask("alexnet", hw, batch=b) for b in batches] for hw in ("i7_6700k", "gtx_1080")}
-    from archsim.answer import answer
+    from archsim.estimation.result import answer
 
     home, guest = ([answer(q, references=False) for q in row] for row in queries.values())
     device = queries["gtx_1080"][0].spec.device
@@ -145,7 +145,7 @@ def test_ops_that_pay() -> None:
 
 def test_a_device_without_a_link_copies_nothing() -> None:
     query = ask("alexnet", "tegra_x1")
-    from archsim.answer import answer
+    from archsim.estimation.result import answer
 
     e = answer(query, references=False)
     slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))

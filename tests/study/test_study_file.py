@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archsim.errors import InputError
+from archsim.base.errors import InputError
 from archsim.report.study import RENDER, study_files
 from archsim.study.file import FORMS, load
 

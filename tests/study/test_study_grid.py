@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.answer import Estimate, estimate
+from archsim.base.errors import ArchsimError, InputError, UnknownName
+from archsim.base.units import COUNT, TEXT
 from archsim.device.part import Unit
 from archsim.device.spec import keys
-from archsim.errors import ArchsimError, InputError, UnknownName
-from archsim.quantity import COUNT, TEXT
-from archsim.query import ask
+from archsim.estimation.request import ask
+from archsim.estimation.result import Estimate, estimate
 from archsim.study.grid import OUTPUTS, evaluate, groups, outcomes
 from archsim.study.knob import known, outside
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.answer import answer
-from archsim.errors import MissingExtra, UnknownName, Unsupported
-from archsim.query import Query, ask
+from archsim.base.errors import MissingExtra, UnknownName, Unsupported
+from archsim.estimation.request import Query, ask
+from archsim.estimation.result import answer
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, Finding, Wish, search, with_front

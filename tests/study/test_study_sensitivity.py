@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.answer import answer
+from archsim.base.errors import UnknownName
 from archsim.device.part import Unit
-from archsim.errors import UnknownName
-from archsim.query import Query, ask
+from archsim.estimation.request import Query, ask
+from archsim.estimation.result import answer
 from archsim.study.grid import evaluate
 from archsim.study.sensitivity import Elasticity, neighbours, ranked, sensitivity, slope
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from archsim.errors import InputError
+from archsim.base.errors import InputError
 from archsim.study import space as spaces
 from archsim.study.axis import axis_of
-from archsim.study.crew import WorkersDie, over_processes
+from archsim.study.executors import WorkersDie, over_processes
 from archsim.study.space import Space
 from archsim.study.store import Store, opened
 from archsim.study.sweep import compute, here
@@ -235,8 +235,8 @@ def kill_a_worker() -> bool:
 
 
 def test_workers_that_cannot_live_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archsim.study.crew._work", leave)
-    monkeypatch.setattr("archsim.study.crew.DEATHS", 1)
+    monkeypatch.setattr("archsim.study.executors._work", leave)
+    monkeypatch.setattr("archsim.study.executors.DEATHS", 1)
     with pytest.raises(WorkersDie, match="fewer --workers"):
         list(over_processes(space_of("sm.count=8,16"), range(1), 1))
 

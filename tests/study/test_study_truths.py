@@ -7,8 +7,8 @@ import pytest
 
 import archsim
 from archsim.cost.cost import Array
-from archsim.query import Query, ask
-from archsim.run import run
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import Query, ask
 from archsim.study.axis import axis_of
 from archsim.study.grid import evaluate, varied
 from archsim.study.sample import shares

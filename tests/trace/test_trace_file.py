@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archsim.errors import InputError, MissingFile, UnknownName
+from archsim.base.errors import InputError, MissingFile, UnknownName
 from archsim.trace import dumps, jsonlines, load, loads, names
 from archsim.trace import file as trace_file
 from archsim.trace.order import execution_order

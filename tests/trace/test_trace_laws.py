@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archsim.errors import InputError
+from archsim.base.errors import InputError
 from archsim.trace import KINDS, Op, Trace, dumps, load, loads, names, training_step
 from archsim.trace.attributes import read, written
 from archsim.trace.kinds.convolution import windows

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 import archsim
-from archsim.errors import InputError
-from archsim.query import ArgumentError, ask
+from archsim.base.errors import ArgumentError, InputError
+from archsim.estimation.request import ask
 from archsim.trace import load, loads, names, task_trace
 from archsim.trace.file import dumps
 from archsim.trace.trace import Trace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archsim.files import data_folder
+from archsim.base.files import data_folder
 from archsim.trace import dumps, load, names
 from archsim.trace.zoo.networks import NETWORKS
 

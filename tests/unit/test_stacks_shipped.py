@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import archsim
-from archsim.cost.constants import default
+from archsim.base.errors import Unsupported
+from archsim.calibration.constants import default
 from archsim.device import catalog as devices
-from archsim.errors import Unsupported
 from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
@@ -218,8 +218,8 @@ def test_scripts_of_mxnet_and_tensorflow_build_their_own_graph() -> None:
 
 
 def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only() -> None:
+    from archsim.estimation.request import ask
     from archsim.lower.lower import lower
-    from archsim.query import ask
 
     query = ask("vgg_a", "tesla_v100_sxm2", stack="mxnet-cudnn7.0", precision="fp16")
     depths = {

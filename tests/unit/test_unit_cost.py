@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.base.errors import Unsupported
+from archsim.calibration.constants import default
 from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth
-from archsim.cost.constants import default
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu import (
     active_clock,
@@ -49,7 +50,6 @@ from archsim.cost.power import (
 from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
-from archsim.errors import Unsupported
 from archsim.lower.kernel import Kernel, Kernels, Option, Plan, pack
 from archsim.stack.stack import Menu, Tile
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archsim.base.errors import Unsupported
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu, parts_of
-from archsim.errors import Unsupported
 
 
 def gpu(name: str) -> Gpu:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archsim.errors import EXIT, ArchsimError, InputError, MissingExtra, MissingFile, UnknownName, Unsupported, nearest
+from archsim.base.errors import EXIT, ArchsimError, InputError, MissingExtra, MissingFile, UnknownName, Unsupported, nearest
 
 
 def test_exit_codes() -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.answer import answer
+from archsim.base.errors import ArgumentError
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import Query, ask
+from archsim.estimation.result import answer
 from archsim.explain import cpu, gpu
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import Teller, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
-from archsim.query import ArgumentError, Query, ask
-from archsim.run import run
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from archsim import files
-from archsim.errors import InputError, MissingFile
-from archsim.files import data_folder, read_text, write_text
+from archsim.base import files
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import data_folder, read_text, write_text
 
 LIMIT = 10_000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from archsim.errors import InputError, Unsupported
+from archsim.base.errors import InputError, Unsupported
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.stack import catalog as stacks

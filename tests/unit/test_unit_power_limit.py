@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import archsim
-from archsim.errors import UnknownName, Unsupported
+from archsim.base.errors import ArgumentError, UnknownName, Unsupported
+from archsim.estimation.request import ask
 from archsim.explain.layer import explain
-from archsim.query import ArgumentError, ask
 
 
 def test_a_card_with_a_measured_clock_runs_at_it_without_a_limit() -> None:

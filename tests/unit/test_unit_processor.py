@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import ask
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.lower.processor import THREADED_PRODUCT
-from archsim.query import ask
-from archsim.run import run
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, load, task_trace

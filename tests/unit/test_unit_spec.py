@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from archsim.base.errors import ArchsimError, InputError, UnknownName
+from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.part import Unit
 from archsim.device.spec import Spec, keys, unit_of
-from archsim.errors import ArchsimError, InputError, UnknownName
-from archsim.files import data_folder
 
 BASE = data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
 BANDWIDTH = 'bandwidth = { value = "25.6 GB/s", source = "module", kind = "datasheet" }'

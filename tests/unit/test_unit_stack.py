@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archsim.errors import InputError, MissingFile, UnknownName
+from archsim.base.errors import InputError, MissingFile, UnknownName
 from archsim.stack import catalog
 from archsim.stack.stack import Stack
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import archsim.validate.readers
-from archsim.cost.constants import Constant, FitRecord, default
+import archsim.evidence.readers
+from archsim.calibration.constants import Constant, FitRecord, default
+from archsim.evidence.case import Case, with_power
+from archsim.evidence.readers import data_hash, read, read_files
 from archsim.validate import frozen
-from archsim.validate.calibrate import model_hash, rows_hash
-from archsim.validate.case import Case, with_power
 from archsim.validate.crossvalidate import thinned, with_times
+from archsim.validate.fit import model_hash, rows_hash
 from archsim.validate.predict import PARTS, predict
-from archsim.validate.readers import data_hash, read, read_files
 
 from .conftest import ROW
 
@@ -129,7 +129,7 @@ def test_without_rows_nothing_is_scored() -> None:
 def tiny(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shipped corpus of two rows, one of them of an unknown device."""
     path = write(ROW, ROW.replace("gtx_1080", "gtx_0"))
-    monkeypatch.setattr(archsim.validate.readers, "shipped_files", lambda: [Path(path)])
+    monkeypatch.setattr(archsim.evidence.readers, "shipped_files", lambda: [Path(path)])
 
 
 @pytest.mark.usefixtures("tiny")

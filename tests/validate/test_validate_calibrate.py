@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archsim.cost.constants import default, dump, load
-from archsim.validate.calibrate import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
+from archsim.calibration.constants import default, dump, load
+from archsim.evidence.readers import read_files
 from archsim.validate.crossvalidate import NOT_FITTED, cross_validate, thinned
+from archsim.validate.fit import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
 from archsim.validate.interval import class_of, spreads
 from archsim.validate.predict import predict
-from archsim.validate.readers import read_files
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from archsim.corpus.measurement import citations
-from archsim.corpus.shipped import shipped_files
-from archsim.corpus.table import read_table
+from archsim.evidence.family import malformed
+from archsim.evidence.measurement import citations
+from archsim.evidence.readers import family_of
+from archsim.evidence.shipped import shipped_files
+from archsim.evidence.table import read_table
 from archsim.validate.check import check
-from archsim.validate.family import malformed
-from archsim.validate.readers import family_of
 
 from .conftest import HEAD, ROW
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from archsim.corpus.table import number, read_table, whole
-from archsim.errors import InputError, MissingFile
-from archsim.validate.readers import read
+from archsim.base.errors import InputError, MissingFile
+from archsim.evidence.readers import read
+from archsim.evidence.table import number, read_table, whole
 
 from .conftest import HEAD, ROW
 

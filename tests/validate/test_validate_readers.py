@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from archsim.corpus.shipped import shipped_files
-from archsim.corpus.table import read_table
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
 from archsim.device.device import Gpu
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.readers import data_hash, family_of, read, read_files
+from archsim.evidence.shipped import shipped_files
+from archsim.evidence.software import stack_of
+from archsim.evidence.table import read_table
 from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
-from archsim.validate.case import Case, Skip
 from archsim.validate.predict import predict
-from archsim.validate.readers import data_hash, family_of, read, read_files
-from archsim.validate.software import stack_of
 
 from .conftest import HEAD, ROW
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.cost.constants import default
+from archsim.calibration.constants import default
+from archsim.evidence.case import Anchor, Case
+from archsim.evidence.readers import read
 from archsim.report.validation import provenance_of, record, validation_text
 from archsim.validate.baseline import baseline_constants
-from archsim.validate.case import Anchor, Case
 from archsim.validate.evaluation import Request, intervals, validate
 from archsim.validate.predict import predict
-from archsim.validate.readers import read
 
 from .conftest import HEAD, ROW
 
@@ -108,7 +108,7 @@ def test_groups_by_any_column(measured: list[Case]) -> None:
 def test_a_part_that_cannot_be_predicted_does_not_take_the_others_along(
     measured: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archsim.errors import Unsupported
+    from archsim.base.errors import Unsupported
     from archsim.validate import evaluation
 
     whole = evaluation.prepare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from archsim.files import data_folder, write_text
+from archsim.base.files import data_folder, write_text
 from archsim.trace.file import FOLDER, dumps
 from archsim.trace.zoo.networks import NETWORKS
 

@@ -1,0 +1,10 @@
+"""What the package offers: an estimate, which shows itself in a notebook."""
+
+from __future__ import annotations
+
+from archsim.estimation.result import Estimate, estimate
+from archsim.report.notebook import snippet
+
+__all__ = ["Estimate", "estimate"]
+
+Estimate.html = snippet

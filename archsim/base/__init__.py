@@ -1,0 +1,1 @@
+"""What every layer stands on: errors, units, files, the form of data files."""

@@ -1,0 +1,96 @@
+"""The errors that archsim raises on purpose, and the exit code that each one means on the command line.
+
+The codes follow the BSD `sysexits` convention where it has one; DESIGN's table of codes is `EXIT` below.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+EXIT = {
+    "ok": 0,
+    "bound missed": 1,
+    "usage": 2,
+    "bad input": 65,
+    "missing file": 66,
+    "missing extra": 69,
+    "defect": 70,
+    "interrupted": 130,
+}
+
+
+class ArchsimError(Exception):
+    """Base of every error that a user can cause; the message is meant for the user, without a traceback."""
+
+    exit_code = EXIT["usage"]
+
+
+class InputError(ArchsimError):
+    """A file (or what stands for one) whose content cannot be used.
+
+    Collects every problem that was found, so that one run tells all of them. `problems` are sentences that
+    start with the place inside the file (`sm.count: ...`, `line 7: ...`).
+    """
+
+    exit_code = EXIT["bad input"]
+    most_shown = 50
+
+    def __init__(self, path: str | PurePath, problems: str | Iterable[str]) -> None:
+        self.path = str(path)
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__(self.path, self.problems)
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return f"{self.path}: {self.problems[0]}"
+        more = len(self.problems) - self.most_shown
+        shown = [*self.problems[: self.most_shown], *([f"and {more} more"] if more > 0 else [])]
+        return "\n".join([f"{self.path}: {len(self.problems)} problems", *(f"  {p}" for p in shown)])
+
+
+class MissingFile(ArchsimError):
+    """A path that the user named and that does not exist."""
+
+    exit_code = EXIT["missing file"]
+
+
+class UnknownName(ArchsimError):
+    """A name of a network, device, stack or key that archsim does not have; offers the nearest ones.
+
+    >>> print(UnknownName("device", "tegra_x", ["tegra_x1", "gtx_1080"]))
+    unknown device 'tegra_x'; nearest: tegra_x1
+    """
+
+    def __init__(self, what: str, name: str, known: Sequence[str], hint: str = "") -> None:
+        self.what, self.name, self.known = what, name, tuple(known)
+        near = nearest(name, known)
+        text = f"unknown {what} {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+        super().__init__(text + (f"; {hint}" if hint else ""))
+
+
+class Unsupported(ArchsimError):
+    """Something well formed that no model here covers; raised instead of returning a number that means nothing."""
+
+
+class MissingExtra(ArchsimError):
+    """A feature whose optional dependency is not installed."""
+
+    exit_code = EXIT["missing extra"]
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f'{feature} needs an optional package: pip install "archsim[{extra}]"')
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The `count` names of `known` that look most like `name`, best first.
+
+    >>> nearest("gtx1080", ["gtx_1080", "gtx_1080_ti", "tesla_k40"])
+    ['gtx_1080', 'gtx_1080_ti']
+    """
+    return difflib.get_close_matches(name.lower(), list(known), n=count, cutoff=0.6)
+
+
+class ArgumentError(ArchsimError, ValueError):
+    """An argument outside its range."""

@@ -1,0 +1,51 @@
+"""The shape of a data file's words, checked by pydantic: the base that every file form shares."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from archsim.base.errors import nearest
+
+Word = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class Form(BaseModel):
+    """No unknown keys, no coercion, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+F = TypeVar("F", bound=Form)
+
+
+def problems_of(form: type[F], words: dict[str, Any], prefix: str) -> tuple[F | None, list[str]]:
+    """The checked form, or None and one sentence for each problem, each beginning with `prefix` and the key."""
+    try:
+        return form.model_validate(words), []
+    except ValidationError as error:
+        return None, [_sentence(form, item, prefix) for item in _first_per_key(error)]
+
+
+def _first_per_key(error: ValidationError) -> list[Any]:
+    """One error for each key: a union (`str | int | float`) would otherwise report every member.
+
+    That a number is not finite says more than that it is no text, so it goes first.
+    """
+    firsts: dict[str, Any] = {}
+    for item in sorted(error.errors(include_url=False), key=lambda item: item["type"] != "finite_number"):
+        firsts.setdefault(str(item["loc"][0]), item)
+    return list(firsts.values())
+
+
+def _sentence(form: type[Form], item: Any, prefix: str) -> str:
+    key = str(item["loc"][0])
+    if item["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in form.model_fields.items()]
+        return f"{prefix}{key}: unknown key; nearest: {', '.join(nearest(key, known) or known)}"
+    if item["type"] == "missing":
+        return f"{prefix}{key}: is missing"
+    if item["type"] == "finite_number":
+        return f"{prefix}{key}: must be a finite number"
+    return f"{prefix}{key}: {item['msg'][:1].lower()}{item['msg'][1:]}, is {item['input']!r}"

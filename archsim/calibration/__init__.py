@@ -1,0 +1,1 @@
+"""Every fitted or chosen timing scalar, with range, prior and origin."""

@@ -1,0 +1,284 @@
+"""Fitted constants: one versioned file holds all of them, each with its bounds and where its value comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from archsim.base.errors import InputError, UnknownName
+from archsim.base.files import data_folder, read_text
+from archsim.base.identity import Same
+from archsim.base.schema import Form, Word, problems_of
+
+SIZE_LIMIT = 1 << 20
+EXTRAPOLATED = "extrapolated"
+NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
+ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
+WIDER = 1.5  # how much wider an interval is where no measured row is like the cell. A choice, not a fit.
+
+
+class ConstantForm(Form):
+    """One constant; `low` and `high` are what physics allows."""
+
+    value: float
+    low: float
+    high: float
+    origin: Word
+    fitted: bool = False
+    prior: float | None = None
+
+
+class SpreadForm(Form):
+    """How far predictions of one class were off on held-out rows: quantiles of log(predicted / measured)."""
+
+    rows: Annotated[int, Field(ge=0)]
+    low: float
+    high: float
+    median: Annotated[float, Field(ge=0)]
+    p90: Annotated[float, Field(ge=0)]
+    origin: Word
+
+
+class IntervalForm(Form):
+    """The spread of each class, at the stated level; `stacks` are those whose rows gave them."""
+
+    level: Annotated[float, Field(gt=0, lt=1)]
+    stacks: list[Word] = []
+    classes: dict[Word, SpreadForm]
+
+
+class FitForm(Form):
+    """What the fitted constants were fitted on, and their covariance (of the logs, in the order of `names`)."""
+
+    rows: int
+    kinds: list[Word]
+    rows_hash: Word
+    model_hash: Word
+    median_before: float
+    median_after: float
+    names: list[Word]
+    at_bound: list[Word]
+    covariance: list[list[float]]
+
+
+class CalibrationForm(Form):
+    """The whole file."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    version: Word
+    constants: dict[Word, ConstantForm]
+    interval: IntervalForm
+    fit: FitForm | None = None
+    energy_fit: FitForm | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A constant of the model with the range that physics allows; `prior` is its value before any fit."""
+
+    value: float
+    low: float
+    high: float
+    origin: str
+    prior: float
+    fitted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Errors of one class of predictions on rows that no constant had seen.
+
+    `low` and `high` are quantiles of log(predicted / measured) that hold the level's share of the `rows`; `median` and
+    `p90` are of |predicted / measured - 1|. Without rows it is a prior.
+    """
+
+    rows: int
+    low: float
+    high: float
+    median: float
+    p90: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRecord:
+    """What a fit was made from; `kinds` are the kinds of device among its rows."""
+
+    rows: int
+    kinds: tuple[str, ...]
+    rows_hash: str
+    model_hash: str
+    median_before: float
+    median_after: float
+    names: tuple[str, ...]
+    at_bound: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """All constants of the model, by name, and the intervals that belong to them."""
+
+    version: str
+    constants: Mapping[str, Constant]
+    level: float
+    stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
+    spreads: Mapping[str, Spread]
+    fit: FitRecord | None
+    energy_fit: FitRecord | None = None  # that of the constants of energy, which are fitted to powers, after the times
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the models see: the name and value of every constant."""
+        body = "\n".join(f"{name}={c.value!r}" for name, c in sorted(self.constants.items()))
+        return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+    def __getitem__(self, name: str) -> float:
+        """The value of a constant; UnknownName with the nearest names."""
+        if name not in self.constants:
+            raise UnknownName("constant", name, list(self.constants), hint="it belongs into the calibration file")
+        return self.constants[name].value
+
+    def gather(self, names: tuple[str, ...]) -> NDArray[np.float64]:
+        """The values of several constants, in order."""
+        return _gathered(Same(self), names)
+
+    def spread_of(self, kind: str, what: str, stack: str, modelled: bool = True) -> tuple[str, Spread]:
+        """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
+
+        For a stack without measured rows, or a fidelity that is not the one that was `modelled` for accuracy, the class is an
+        extrapolation, `WIDER` than the one it resembles.
+        """
+        name = f"{kind} {what}"
+        spread = self.spreads.get(name) or max(self.spreads.values(), key=lambda s: s.high - s.low)
+        if modelled and name in self.spreads and stack in self.stacks:
+            return name, spread
+        wider = replace(spread, rows=0, low=WIDER * spread.low, high=WIDER * spread.high, origin=f"{WIDER:g} times {name}")
+        return f"{name} {EXTRAPOLATED}", wider
+
+    def with_values(self, values: Mapping[str, float]) -> Calibration:
+        """The same calibration with some values replaced; used by fits and sensitivity studies."""
+        changed = {name: replace(self.constants[name], value=value) for name, value in values.items()}
+        return replace(self, constants={**self.constants, **changed})
+
+    def uncertainties(self) -> dict[str, float]:
+        """For each fitted constant the factor by which its 80 % interval reaches either way, from the covariance of the logs."""
+        found = {}
+        for record in filter(None, (self.fit, self.energy_fit)):
+            for i, name in enumerate(record.names):
+                found[name] = float(np.exp(NORMAL_80 * np.sqrt(record.covariance[i][i])))
+        return found
+
+    def before_fit(self) -> Calibration:
+        """The same calibration with the constants of times at their priors, so that a fit starts from what no row has told.
+
+        Those of energy are fitted to powers, after the times.
+        """
+        return replace(self, constants=self._at_priors(energy=False), fit=None)
+
+    def before_energy_fit(self) -> Calibration:
+        """The same calibration with the constants of energy at their priors, all others as they are."""
+        return replace(self, constants=self._at_priors(energy=True), energy_fit=None)
+
+    def _at_priors(self, energy: bool) -> dict[str, Constant]:
+        return {name: replace(c, value=c.prior, fitted=False) if name.startswith(ENERGY) == energy else c
+                for name, c in self.constants.items()}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _gathered(calibration: Same[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.array([calibration.it[name] for name in names])
+
+
+@cache
+def default() -> Calibration:
+    """The shipped calibration."""
+    return load(data_folder("reports/calibration").joinpath("default.toml"))
+
+
+def load(place: str | Path | Traversable) -> Calibration:
+    """Read a calibration file; InputError with every problem, among them a value outside its bounds."""
+    text = read_text(place, SIZE_LIMIT)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(str(place), f"is not valid TOML: {error}") from None
+    form, problems = problems_of(CalibrationForm, document, "")
+    if form is None:
+        raise InputError(str(place), problems)
+    outside = [name for name, c in form.constants.items() if not c.low <= c.value <= c.high]
+    if outside:
+        raise InputError(str(place), [f"constants.{name}.value: is outside [low, high]" for name in outside])
+    constants = {
+        name: Constant(
+            value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted,
+            prior=c.value if c.prior is None else c.prior,
+        )
+        for name, c in form.constants.items()
+    }
+    spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
+    fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
+    return Calibration(
+        version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
+        spreads=spreads, fit=fit, energy_fit=energy_fit,
+    )  # fmt: skip
+
+
+def _fit_record(form: FitForm) -> FitRecord:
+    values: dict[str, Any] = form.model_dump()
+    covariance = tuple(tuple(row) for row in values.pop("covariance"))
+    lists = {name: tuple(values.pop(name)) for name in ("kinds", "names", "at_bound")}
+    return FitRecord(covariance=covariance, **(values | lists))
+
+
+def dump(calibration: Calibration) -> str:
+    """The calibration as the text of its file; floats round-trip."""
+    lines = [
+        "# The constants of the model. Each has the range that physics allows and says where its value comes from; those with",
+        "# fitted = true were fitted by `archsim calibrate` to published measurements, the others are priors.",
+        "schema = 1",
+        f"version = {json.dumps(calibration.version)}",
+        "",
+        "[constants]",
+    ]
+    for name, c in calibration.constants.items():
+        flag = f", fitted = true, prior = {_real(c.prior)}" if c.fitted else ""
+        lines.append(
+            f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}, "
+            f"origin = {json.dumps(c.origin)} }}"
+        )
+    lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]
+    lines += ["", "[interval.classes]"]
+    for name, s in calibration.spreads.items():
+        lines.append(
+            f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "
+            f"p90 = {_real(s.p90)}, origin = {json.dumps(s.origin)} }}"
+        )
+    for table, record in (("fit", calibration.fit), ("energy_fit", calibration.energy_fit)):
+        lines += [] if record is None else _record_lines(table, record)
+    return "\n".join(lines) + "\n"
+
+
+def _record_lines(table: str, f: FitRecord) -> list[str]:
+    return [
+        "", f"[{table}]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
+        f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
+        f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}", f"at_bound = {json.dumps(f.at_bound)}",
+        "covariance = [", *[f"  [{', '.join(map(_real, row))}]," for row in f.covariance], "]",
+    ]  # fmt: skip
+
+
+def _real(value: float) -> str:
+    """A float as TOML writes it."""
+    return repr(float(value))

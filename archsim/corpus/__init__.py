@@ -1,1 +1,0 @@
-"""The corpus: measurements that others have published, as rows with their source."""

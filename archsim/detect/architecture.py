@@ -1,0 +1,67 @@
+"""Which core a processor has: the first row of `hwspecs/architectures/cpus.toml` that fits what the system says."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from typing import Annotated
+
+from pydantic import Field
+
+from archsim.base.errors import InputError, Unsupported
+from archsim.base.files import data_folder, read_text
+from archsim.base.schema import Form, Word, problems_of
+from archsim.detect.system import Machine
+
+FILE = "cpus.toml"
+SIZE_LIMIT = 1 << 18
+
+
+class Row(Form):
+    """One row of the file; what is empty fits everything."""
+
+    architecture: Word
+    year: int
+    like: Word
+    same: bool = False
+    vendor: str = ""
+    family: int | None = None
+    models: list[int] = []
+    parts: list[str] = []
+    flags: list[str] = []
+    without: list[str] = []
+    fma_ports: Annotated[int, Field(ge=1)] | None = None
+
+    def fits(self, machine: Machine) -> bool:
+        """Whether this may be the core of the machine."""
+        return (
+            self.vendor in ("", machine.vendor)
+            and self.family in (None, machine.family)
+            and (not self.models or machine.model in self.models)
+            and (not self.parts or machine.part in self.parts)
+            and machine.flags.issuperset(self.flags)
+            and machine.flags.isdisjoint(self.without)
+        )
+
+
+def core_of(machine: Machine) -> Row:
+    """The row of a machine; Unsupported where none fits."""
+    for row in rows():
+        if row.fits(machine):
+            return row
+    raise Unsupported(
+        f"the processor {machine.name or machine.vendor or 'of this machine'} is of no known kind (it has neither AVX nor NEON); "
+        "write a spec as hwspecs/README.md says and name its path"
+    )
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """The rows of the shipped file, in its order."""
+    place = data_folder("hwspecs/architectures").joinpath(FILE)
+    document = tomllib.loads(read_text(place, SIZE_LIMIT))
+    parsed = [problems_of(Row, words, f"cpu {i + 1}: ") for i, words in enumerate(document["cpu"])]
+    problems = [said for _, found in parsed for said in found]
+    if problems:
+        raise InputError(str(place), problems)
+    return tuple([row for row, _ in parsed if row is not None])

@@ -1,0 +1,1 @@
+"""From a request to an estimate: the one pipeline."""

@@ -1,0 +1,213 @@
+"""Memory that a network takes on a device: parameters, activations, gradients, optimiser state, workspace, context.
+
+Parameters, activations, gradients and optimiser state are counted tensor by tensor; the workspace is that of the algorithms
+that run. Assumed are the size of the context (`reserved` of a stack), that all layers share one workspace, and the share of
+the memory that is `USABLE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from archsim.base.identity import Same
+from archsim.cost.cost import Array
+from archsim.device.device import PRECISION_BYTES
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import LARGEST_BATCH, Query, with_batch
+from archsim.stack.stack import Stack
+from archsim.trace.op import OPTIMISERS
+from archsim.trace.trace import BoundTrace
+
+USABLE = 0.95  # of the capacity; allocators lose the rest to granularity
+STRAIGHT = 8  # steps along straight lines before a search halves what is left
+MASTER = 4  # B, optimisers keep parameters in fp32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Bytes by use."""
+
+    parameters: float
+    activations: float
+    gradients: float
+    optimiser: float
+    workspace: float
+    reserved: float
+
+    @property
+    def total(self) -> float:
+        """All of it [B]."""
+        return self.parameters + self.activations + self.gradients + self.optimiser + self.workspace + self.reserved
+
+
+VIEWS = ("reshape",)  # the same values, indexed differently
+
+
+def footprint(
+    trace: BoundTrace, element: int, workspace: float, reserved: float, buffers: str = "shared",
+    in_place: Collection[str] = ("relu", "relu6"),
+) -> Footprint:  # fmt: skip
+    """What running `trace` (of any task) needs.
+
+    Where memory is shared, inference keeps a tensor until its last reader has run; with gradients in the trace every forward
+    tensor stays, and the largest gradient tensors are there beside them. Where layers have `buffers` of their "own", every
+    tensor stays, and so does its gradient. The kinds `in_place` overwrite their first input.
+    """
+    in_place = {*in_place, *VIEWS}
+    learned = sum(op.parameters for op in trace.ops) or _learned(trace)
+    training = any(op.phase != "forward" for op in trace.ops)
+    inputs = sum(prod(shape) for shape in trace.inputs.values())
+    written = sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and op.kind.op not in in_place)
+    if not training:
+        live = inputs + written if buffers == "own" else _peak(trace, in_place)
+        return Footprint(parameters=float(learned * element), activations=float(live * element), gradients=0.0, optimiser=0.0,
+                         workspace=workspace, reserved=reserved)  # fmt: skip
+    kept = inputs + written
+    widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
+    flowing = max(2 * widest, _sent_back(trace, in_place)) if buffers == "own" else 2 * widest
+    updates = [op for op in trace.ops if op.phase == "update"]
+    state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in updates)
+    return Footprint(
+        parameters=float(learned * element), activations=float(kept * element), gradients=float((learned + flowing) * element),
+        optimiser=float(state * MASTER), workspace=workspace, reserved=reserved,
+    )  # fmt: skip
+
+
+def footprint_of(query: Query, result: Run) -> Footprint:
+    """What a run needs, with the workspace of the algorithms that were chosen for it."""
+    plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
+    workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
+    return _with(query, workspace)
+
+
+def needed_bytes(query: Query, result: Run) -> Array:
+    """What a run of D variants of a device needs in all [B], [D]."""
+    plans = np.unique(result.lowered.plan_of)
+    workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
+    return np.asarray(_with(query, 0.0).total + workspace)
+
+
+def fits(need: Footprint, capacity: float) -> bool:
+    """Whether it is within the usable part of the memory."""
+    return need.total <= USABLE * capacity
+
+
+def largest_batch(query: Query, result: Run) -> int | None:
+    """The largest batch that fits the device, 0 if not even one sample does; None for a network whose batch is fixed.
+
+    It fits with the algorithms that run at this batch, and one sample more does not fit with those that run then.
+    """
+    if "N" not in query.trace.symbols:
+        return None
+    room = USABLE * float(query.spec.device.memory.capacity)
+    positions, here = _with_workspace(result), footprint_of(query, result)
+
+    def need(batch: int) -> float:
+        try:
+            other = with_batch(query, batch)
+        except ValueError:  # a tensor beyond every machine
+            return math.inf
+        return _with(other, _workspace(other, positions)).total
+
+    return largest(need, room, (query.batch, here.total), _guess(query, here, room), LARGEST_BATCH)
+
+
+def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
+    """The largest number from 0 to `limit` whose `need` is within `room`, if it grows with the number; 0 always is.
+
+    The need is almost a straight line, so that the one through the last two points leads to the answer in a few steps from
+    `known`, a number and its need, and a `guess`; where it is not, halves do.
+
+    >>> largest(lambda n: n * n, 50, (1, 1), 100, 1000)
+    7
+    """
+    low, high, steps = 0, limit + 1, 0
+    while high - low > 1:
+        at = min(max(guess, low + 1), high - 1)
+        needed, steps = need(at), steps + 1
+        low, high = (at, high) if needed <= room else (low, at)
+        rise = (needed - known[1]) / (at - known[0]) if at != known[0] else needed / at
+        straight = steps < STRAIGHT and 0 < rise < math.inf
+        guess = int(at + (room - needed) / rise) if straight else (low + high) // 2
+        known = (at, needed)
+    return low
+
+
+def assumptions(stack: Stack) -> str:
+    """How the memory was counted, as a sentence for the reader."""
+    own = stack.buffers == "own"
+    kept = "each layer keeps its output and its gradient" if own else "memory is used again after its last reader"
+    return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
+
+
+def _with(query: Query, workspace: float) -> Footprint:
+    return replace(_without(Same(query.trace), Same(query.stack), PRECISION_BYTES[query.precision]), workspace=workspace)
+
+
+@lru_cache(maxsize=256)
+def _without(trace: Same[BoundTrace], stack: Same[Stack], element: int) -> Footprint:
+    """The footprint but for the workspace, which alone depends on the device."""
+    s = stack.it
+    return footprint(trace.it, element, 0.0, s.reserved, s.buffers, s.in_place)
+
+
+def _with_workspace(result: Run) -> tuple[int, ...]:
+    """One op for each plan that has an option with a workspace."""
+    kernels = result.lowered.kernels
+    ends = [*kernels.plan_start.tolist(), len(kernels.options)]
+    first = {plan: i for i, plan in reversed(list(enumerate(result.lowered.plan_of.tolist()))) if plan >= 0}
+    return tuple([
+        i for plan, i in first.items() if any(option.workspace > 0 for option in kernels.options[ends[plan] : ends[plan + 1]])
+    ])  # fmt: skip
+
+
+def _workspace(query: Query, positions: tuple[int, ...]) -> float:
+    """The largest workspace among the ops at `positions`."""
+    if not positions:
+        return 0.0
+    ops = tuple([query.trace.ops[i] for i in positions])
+    return float(run(replace(query, trace=replace(query.trace, ops=ops))).cost.workspace[0].max())
+
+
+def _guess(query: Query, need: Footprint, room: float) -> int:
+    """The batch that would fit if activations and workspace grew with it and nothing else did."""
+    grows = need.activations + need.workspace
+    free = room - (need.total - grows)
+    return int(min(LARGEST_BATCH, query.batch * max(0.0, free) / max(grows, 1.0)))
+
+
+def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:
+    """Values in all gradients of activations: one for each that a layer writes; the network's inputs have none."""
+    gradients = [op for op in trace.ops if op.phase.startswith("backward") and op.kind.op not in in_place]
+    return sum({op.parent: prod(op.shape) for op in gradients}.values())
+
+
+def _learned(trace: BoundTrace) -> int:
+    """Parameters of a trace that holds gradients only: those that its filter gradients belong to."""
+    ops = [op for op in trace.ops if op.phase in ("backward_filter", "backward")]
+    return sum(op.kind.parameters(op.input_shapes, op.shape) for op in ops)
+
+
+def _peak(trace: BoundTrace, in_place: Collection[str]) -> int:
+    """Largest number of values alive at once, inputs included. What works in place lives where its input lives."""
+    place = {name: name for name in trace.inputs}
+    last: dict[str, int] = {}
+    for step, op in enumerate(trace.ops):
+        place[op.name] = place.get(op.inputs[0], op.inputs[0]) if op.kind.op in in_place else op.name
+        last.update((place.get(name, name), step) for name in op.inputs)
+    sizes = {name: prod(shape) for name, shape in trace.inputs.items()}
+    alive = peak = sum(sizes.values())
+    for step, op in enumerate(trace.ops):
+        if place[op.name] == op.name:
+            sizes[op.name] = prod(op.shape)
+            alive += sizes[op.name]
+        peak = max(peak, alive)
+        read = {place.get(name, name) for name in op.inputs}
+        alive -= sum(sizes[name] for name in read if last[name] == step and name in sizes)
+    return peak

@@ -1,0 +1,250 @@
+"""Running a query through the layers: lower, cost, schedule. Arrays in, arrays out; nothing for people here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, reduce
+from math import prod
+
+import numpy as np
+
+from archsim.base.identity import Same
+from archsim.calibration.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.cost.plan import PlanCost
+from archsim.device.device import Device, Gpu
+from archsim.estimation.request import Query
+from archsim.lower.kernel import Index, Kernels
+from archsim.lower.lower import Lowered, lower
+from archsim.schedule.observer import Observer
+from archsim.schedule.serial import asynchronous, synchronous
+from archsim.schedule.timeline import Timeline
+from archsim.stack.stack import Stack
+from archsim.trace.kind import FORWARD
+from archsim.trace.trace import BoundOp
+
+STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
+ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTime:
+    """What the host spends on each plan [s], [D, O]: `issue_s` beside a busy GPU, `stall_s` while the GPU waits."""
+
+    issue_s: Array
+    stall_s: Array
+
+    def scaled(self, factor: float) -> HostTime:
+        """The same times a factor."""
+        return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A network on D variants of a device. Arrays are [D, N], N ops in execution order, and computed when they are asked for."""
+
+    lowered: Lowered
+    cost: PlanCost
+    timeline: Timeline
+    host: HostTime
+    idle: float | Array  # what the device draws while it waits for the host [W]
+    overlaps: bool = False  # whether ops may run side by side
+
+    @cached_property
+    def dram_bytes(self) -> Array:
+        """Memory traffic of each op [B]."""
+        return spread(self.cost.dram_bytes, self.lowered.plan_of)
+
+    @cached_property
+    def energy(self) -> Mapping[str, Array]:
+        """Energy of each op by component [J]: that of its kernels, and the idle power while the host is waited for.
+
+        What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
+        """
+        energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
+        if not self.overlaps:
+            return {**energy, "base": energy["base"] + self.idle * self.timeline.wait_s}
+        added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
+        shadowed = added < alone * (1.0 - ROUNDING)
+        share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
+        energy |= {name: energy[name] * share for name in STEADY if name in energy}
+        return {**energy, "base": energy["base"] + self.idle * np.maximum(added - alone, 0.0)}
+
+    @property
+    def energy_j(self) -> Array:
+        """Energy of each op [J]: the sum of its components."""
+        return np.asarray(reduce(np.add, self.energy.values()))
+
+    @cached_property
+    def host_s(self) -> Array:
+        """What the host spends on each op [s]."""
+        return spread(self.host.issue_s + self.host.stall_s, self.lowered.plan_of)
+
+    @property
+    def latency_s(self) -> Array:
+        """Time of one batch, [D]."""
+        return self.timeline.latency_s
+
+    @property
+    def total_energy_j(self) -> Array:
+        """Energy of one batch, [D]."""
+        if self.overlaps:
+            return np.asarray(self.energy_j.sum(axis=-1))
+        of_plans = (self.cost.total_energy_j * self._times).sum(axis=-1)
+        return np.asarray(of_plans + np.ravel(self.idle) * self.timeline.wait_s.sum(axis=-1))
+
+    @property
+    def total_dram_bytes(self) -> Array:
+        """Memory traffic of one batch, [D]."""
+        return np.asarray((self.cost.dram_bytes * self._times).sum(axis=-1))
+
+    @property
+    def _times(self) -> Array:
+        """How many ops each plan is of, [O]."""
+        plans = self.lowered.plan_of
+        return np.bincount(plans[plans >= 0], minlength=self.cost.time_s.shape[-1]).astype(float)
+
+
+def run(query: Query, observers: Sequence[Observer] = ()) -> Run:
+    """Lower the network, cost every distinct plan once, and put the ops in time. With `observers` they are told how a simulation
+    of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
+    """
+    device, constants = machine(query), query.calibration
+    lowered = lowered_of(query)
+    multiplied = arithmetic(query.stack, device, query.precision)
+    threads = 1 if query.threads is None else query.threads
+    cost = query.fidelity.cost(
+        lowered.kernels, device, multiplied, query.clock, threads, constants, frozenset(), query.limit
+    )
+    overheads = float(query.fidelity.overheads)
+    host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
+    size = _input_bytes(Same(query.trace.ops)) if query.stack.inputs == "host" else 0.0
+    feed = feed_time(size, query.stack, device, constants) * overheads
+    if query.graph:
+        feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
+        host = host.scaled(0.0)
+    if query.fidelity.events or observers:
+        timeline = _simulated(query, lowered, cost, host, feed, device, observers)
+    else:
+        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, overlaps=query.fidelity.events)
+
+
+def _simulated(
+    query: Query, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
+    observers: Sequence[Observer],
+) -> Timeline:  # fmt: skip
+    from archsim.schedule.simulated import simulated
+
+    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
+    issue_s[..., :1] += feed_s
+    return simulated(lowered, cost, device, issue_s, stall_s, waits=query.stack.waits, streams=query.streams,
+                     observers=observers)  # fmt: skip
+
+
+def lowered_of(query: Query) -> Lowered:
+    """The kernels of a query."""
+    device = query.spec.device
+    return lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
+                 tensor=on_tensor_cores(query.stack, device, query.precision),
+                 architecture=device.identity.architecture)  # fmt: skip
+
+
+def mean_clock(query: Query, result: Run) -> Array:
+    """The clock of a run [Hz], [D]: the one asked for, or under a power limit the mean over the time of all kernels."""
+    asked = np.ravel(np.asarray(query.clock, dtype=float))
+    index = result.lowered.plan_of
+    live = index[index >= 0]
+    time = result.cost.time_s[..., live].sum(axis=-1)
+    if query.limit is None or not (time > 0).all():
+        return asked
+    return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
+
+
+def arithmetic(stack: Stack, device: Device, precision: str) -> str:
+    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can, as `dp4a` where the
+    stack's products of int8 leave the tensor cores idle."""
+    if not isinstance(device, Gpu):
+        return precision
+    if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
+        return "half"
+    if precision == "int8" and precision in stack.without_tensor and device.rate.int8 is not None:
+        return "dp4a"
+    return precision
+
+
+def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
+    """Whether products of this precision run on tensor cores."""
+    return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
+
+
+def machine(query: Query) -> Device:
+    """The device as the query runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
+    device = query.spec.device
+    if not query.graph or not isinstance(device, Gpu):
+        return device
+    gap = np.minimum(device.launch.latency, query.calibration["graph.gap_s"])
+    return replace(device, launch=replace(device.launch, latency=gap))
+
+
+def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:
+    """Time until the host has issued a graph [s], [D, 1]: no longer than it would take for the first op alone."""
+    first = plan_of[plan_of >= 0][:1]
+    return np.minimum(host_s[..., first], constants["graph.launch_s"])
+
+
+def in_order(
+    plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False
+) -> Timeline:
+    """The serial schedule of ops whose plans take `plan_s` on the device, [D, O], and what the host adds.
+
+    The first op is issued once the input has been copied, which takes `feed_s` [s], a float or [D, 1]. A CPU works on one
+    op at a time, and so does a GPU where the host `waits` for each.
+    """
+    device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
+    issue_s[..., :1] += feed_s
+    if not isinstance(device, Gpu):
+        return synchronous(device_s, issue_s)
+    stall_s = spread(host.stall_s, plan_of)
+    return synchronous(device_s, issue_s + stall_s) if waits else asynchronous(device_s, issue_s, stall_s)
+
+
+def spread(per_plan: Array, plan_of: Index) -> Array:
+    """Values per plan as values per op, [D, N]; 0 for ops that launch nothing."""
+    values = per_plan[..., plan_of]  # that of the last plan where there is none
+    values[..., plan_of < 0] = 0.0
+    return values
+
+
+def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:
+    """What the host spends on each plan: framework calls, on a GPU the driver's work per launch, and stalls."""
+    none = np.zeros_like(cost.time_s)
+    if not stack.host:
+        return HostTime(issue_s=none, stall_s=none)
+    launches = cost.launches if isinstance(device, Gpu) else none
+    calls = launches if stack.host_unit == "kernel" and isinstance(device, Gpu) else kernels.host_ops
+    issue = calls * constants[stack.host] + launches * constants["host.launch"]
+    stall = kernels.stalls * constants[stack.stall] if stack.stall else 0.0
+    return HostTime(issue_s=issue, stall_s=none + stall)
+
+
+def input_bytes(ops: Sequence[BoundOp]) -> float:
+    """Size of what a network is fed [B]: what forward ops read and none writes, four bytes a value."""
+    written = {op.name for op in ops}
+    read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
+    sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
+    return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+@lru_cache(maxsize=256)
+def _input_bytes(ops: Same[tuple[BoundOp, ...]]) -> float:
+    return input_bytes(ops.it)
+
+
+def feed_time(size: float, stack: Stack, device: Device, constants: Calibration) -> Array | float:
+    """Time to bring `size` bytes of input from the framework's host memory to a GPU [s]: copies there, then the link."""
+    if stack.inputs != "host" or not isinstance(device, Gpu):
+        return 0.0
+    over_link = 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
+    return size * (stack.input_copies / constants["host.copy_Bps"] + over_link)

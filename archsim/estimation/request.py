@@ -1,0 +1,286 @@
+"""`Query`: what is asked, with every default filled in and said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from archsim.base.errors import ArgumentError, UnknownName, Unsupported
+from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import default as default_calibration
+from archsim.cost.cost import Array
+from archsim.detect import catalog as devices
+from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
+from archsim.device.spec import Spec
+from archsim.estimation.fidelity import Fidelity
+from archsim.estimation.fidelity import find as find_fidelity
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.file import digest
+from archsim.trace.task import Work, prepared
+from archsim.trace.trace import BoundTrace, Trace
+from archsim.trace.training import TASKS
+
+LARGEST_BATCH = 1 << 20
+BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
+MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
+CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
+MOST_POWER = 1e5  # W; no board or package takes as much
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One question: this network as this task on this device with this stack. `clock` [Hz] and `threads` are numbers or [D, 1].
+
+    `asked` holds the arguments of `ask`: what nobody named there follows the spec.
+
+    With a `limit` [W] (a float or [D, 1]) each kernel runs at the highest clock up to `clock` at which it draws no more;
+    without one, at `clock`.
+    """
+
+    network: str
+    trace_digest: str
+    template: Trace  # the ops of the task, the batch not yet bound
+    trace: BoundTrace
+    spec: Spec
+    stack: Stack
+    task: str
+    batch: int
+    precision: str
+    threads: int | Array | None
+    clock: float | Array
+    fidelity: Fidelity
+    calibration: Calibration
+    graph: bool = False  # the run is replayed as one CUDA graph
+    limit: float | Array | None = None
+    streams: int = 1  # on which ops that do not wait for each other may overlap
+    notes: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def team(self) -> int | None:
+        """The threads of a question about one device; None on a GPU."""
+        return None if self.threads is None else int(self.threads)
+
+
+def ask(
+    net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
+    threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
+    settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
+    graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
+    streams: int = 1, scales: Mapping[str, float] | None = None,
+) -> Query:  # fmt: skip
+    """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values, `scales` with factors.
+
+    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. Under a
+    `power_limit` [W] clocks are what the power model finds, up to `clock` or to the highest of the device;
+    `power_mode` sets the clock that a module has in that mode (maxn, maxp, maxq).
+
+    `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
+    replayed as one CUDA graph, where the stack can do that. Of a GPU, ops that do not wait for each other may overlap on several
+    `streams`, which takes the fidelity `event`.
+
+    Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
+    """
+    asked = {
+        "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
+        "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
+        "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
+        "power_mode": power_mode, "streams": streams, "scales": scales,
+    }  # fmt: skip
+    spec = find_device(hw, settings, scales)
+    _check(batch, precision, task, threads, devices, clock)
+    if power_mode is not None:
+        clock = float(mode_clock(spec, power_mode, clock))
+    chosen = stacks.find(stack or spec.identity.default_stack)
+    variant = chosen.variants.get(net, net)
+    notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
+    if variant != net:
+        notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
+    device = spec.device
+    if isinstance(device, Gpu):
+        if threads is not None:
+            raise ArgumentError("threads belong to a CPU; a GPU has none to set")
+        if clock is None and power_limit is None:
+            notes.append(_clock_note(spec, device, precision))
+    else:
+        threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
+        if clock is None and power_limit is None:
+            notes.append(f"clock {_megahertz(device, precision)} MHz: all cores in SIMD code; --clock sets another")
+    if power_limit is not None:
+        _check_limit(device, power_limit)
+        notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
+    notes += _precision_notes(device, precision, chosen)
+    if graph:
+        _check_graph(device, chosen, fidelity)
+        notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
+    if streams != 1:
+        _check_streams(device, chosen, fidelity, streams)
+        notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
+    work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
+    return Query(
+        network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
+        stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
+        clock=clock_of(spec, clock, power_limit, precision), limit=limit_of(spec, clock, power_limit),
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
+        notes=tuple(notes), asked=asked,
+    )  # fmt: skip
+
+
+def with_spec(query: Query, spec: Spec, **asked: Any) -> Query:
+    """The same question of other numbers of the device; clock, limit and threads that nobody asked for follow them.
+
+    `asked` replaces arguments of `ask` among clock, power_limit and threads, floats or [D, 1].
+    """
+    given = {**query.asked, **asked}
+    clock, limit, threads = asked_clock(spec, given), given.get("power_limit"), given.get("threads")
+    if threads is None and not isinstance(spec.device, Gpu):
+        threads = query.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+    return replace(query, spec=spec, threads=threads, clock=clock_of(spec, clock, limit, query.precision),
+                   limit=limit_of(spec, clock, limit), asked=given)  # fmt: skip
+
+
+def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
+    """The clock that was asked for [Hz], as such or by a power mode; None where it follows the spec."""
+    mode, clock = asked.get("power_mode"), asked.get("clock")
+    return clock if mode is None else mode_clock(spec, mode, clock)
+
+
+def clock_of(
+    spec: Spec, clock: float | Array | None, power_limit: float | Array | None, precision: str
+) -> float | Array:  # fmt: skip
+    """The highest clock that kernels may take [Hz]: the one asked for, under a power limit the highest, else the usual one."""
+    device = spec.device
+    if clock is not None:
+        return clock
+    return highest_clock_of(device) if power_limit is not None else device.usual_clock(precision)
+
+
+def limit_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array | None:
+    """The power that clocks keep to [W]: the one asked for, that of a GPU whose sustained clock nobody measured, else none."""
+    if power_limit is not None:
+        return power_limit
+    guessed = isinstance(spec.device, Gpu) and spec.entries["clock.sustained"].kind == "assumed"
+    return spec.device.power.tdp if guessed and clock is None else None
+
+
+def highest_clock_of(device: Gpu | Cpu) -> float | Array:
+    """The highest clock that the power management of a device chooses under load [Hz]."""
+    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.default_clock
+
+
+def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Array:
+    """The core clock [Hz] of a power mode of a module. Raises Unsupported for a device without modes, UnknownName for others."""
+    modes = {key.removeprefix("mode."): entry.number for key, entry in spec.entries.items() if key.startswith("mode.")}
+    if not modes:
+        raise Unsupported(f"power mode {mode}: {spec.identity.id} has none; --clock and --power-limit set what a mode does")
+    found = mode.lower().replace("-", "").replace("_", "")
+    if found not in modes:
+        raise UnknownName("power mode", mode, list(modes), hint=f"one of {', '.join(modes)}")
+    if clock is not None:
+        raise ArgumentError("a power mode sets the clock: give one of the two")
+    return modes[found]
+
+
+def with_batch(query: Query, batch: int) -> Query:
+    """The same question for another batch. Raises ValueError for one that makes a tensor too large."""
+    return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, BATCH: batch}))
+
+
+def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None) -> Spec:
+    """The spec of a device, with the user's settings and factors applied."""
+    spec = devices.find(hw)
+    return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
+
+
+@lru_cache(maxsize=256)
+def _bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
+    trace = prepared(*work)
+    symbols = {BATCH: batch} if BATCH in trace.free_symbols else {}
+    if seq_len is not None:
+        if SEQUENCE not in trace.free_symbols:
+            raise ArgumentError(f"seq_len: network {trace.name} takes no sequences of a length that can be set")
+        symbols[SEQUENCE] = seq_len
+    free = [symbol for symbol in trace.unsized if symbol not in symbols]
+    if free:
+        raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only {BATCH}, the batch, and "
+                          f"{SEQUENCE}, the tokens of a sequence, can be set")  # fmt: skip
+    try:
+        return trace.bind(**symbols)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None
+
+
+@lru_cache(maxsize=256)
+def _digest(work: Work) -> str:
+    return digest(prepared(*work))[:16]
+
+
+def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:
+    if not 1 <= batch <= LARGEST_BATCH:
+        raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
+    if precision not in PRECISION_BYTES:
+        raise UnknownName("precision", precision, list(PRECISION_BYTES), hint=f"one of {', '.join(PRECISION_BYTES)}")
+    if task not in TASKS:
+        raise UnknownName("task", task, list(TASKS), hint=f"one of {', '.join(TASKS)}")
+    if threads is not None and threads < 1:
+        raise ArgumentError(f"threads {threads} is less than 1")
+    if devices != 1:
+        raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
+                          "and `archsim simulate serve` has several answer requests")  # fmt: skip
+    if clock is not None and not CLOCKS[0] <= clock <= CLOCKS[1]:
+        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+
+
+def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
+    if isinstance(device, Cpu):
+        raise ArgumentError("graph: graphs are launched on a GPU; a CPU has none")
+    if not stack.graphs:
+        able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
+        raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
+    if not find_fidelity(fidelity).overheads:
+        raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
+
+
+def _check_streams(device: Gpu | Cpu, stack: Stack, fidelity: str, streams: int) -> None:
+    if not 1 <= streams <= MOST_STREAMS:
+        raise ArgumentError(f"streams {streams} is not between 1 and {MOST_STREAMS}")
+    if isinstance(device, Cpu):
+        raise ArgumentError("streams belong to a GPU; a CPU works on one op at a time")
+    if not find_fidelity(fidelity).events:
+        raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
+    if stack.waits:
+        raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
+
+
+def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+    idle = float(np.ravel(device.power.idle)[0])
+    if not idle < power_limit <= MOST_POWER:
+        raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
+
+
+def _clock_note(spec: Spec, device: Gpu, precision: str) -> str:
+    megahertz = _megahertz(device, precision)
+    if limit_of(spec, None, None) is None:
+        return f"clock {megahertz} MHz: the sustained clock of the spec; --clock sets another"
+    return (f"clock up to {megahertz} MHz, less for kernels that would draw more than "
+            f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
+
+
+def _megahertz(device: Gpu | Cpu, precision: str) -> str:
+    return f"{float(device.usual_clock(precision)) / 1e6:.0f}"
+
+
+def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
+    narrow = precision in ("fp16", "bf16")
+    if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
+        if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
+            return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
+        return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
+    if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
+        return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
+    return []

@@ -1,0 +1,1 @@
+"""Published measurements, and the conditions they were made under."""

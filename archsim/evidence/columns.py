@@ -1,0 +1,51 @@
+"""The columns of validated rows: those of the case, and those of the file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from archsim.evidence.case import Case, Skip
+
+QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy", "clock_hz": "clock"}
+
+# name -> value; these stand for a row whatever its file calls them
+OWN: dict[str, Callable[[Case], str | int | None]] = {
+    "file": lambda case: case.file,
+    "line": lambda case: case.line,
+    "source": lambda case: case.source,
+    "label": lambda case: case.label,
+    "hardware": lambda case: case.hardware,
+    "stack": lambda case: case.stack_id,
+    "task": lambda case: case.task,
+    "batch": lambda case: case.batch,
+    "precision": lambda case: case.precision,
+    "metric": lambda case: case.metric,
+    "split": lambda case: case.split,
+}
+DERIVED: dict[str, Callable[[Case], str]] = {
+    "quantity": lambda case: QUANTITY[case.metric],
+    "kind": lambda case: case.spec.kind,
+    "architecture": lambda case: case.spec.identity.architecture,
+}
+
+
+def quantity(case: Case) -> str:
+    """Time, power or energy."""
+    return QUANTITY[case.metric]
+
+
+def column(cases: Sequence[Case], name: str) -> list[str]:
+    """One column of all cases, as text; empty where a case has none."""
+    own = OWN.get(name) or DERIVED.get(name)
+    return [str(own(case)) if own else case.fields.get(name, "") for case in cases]
+
+
+def written(skip: Skip, name: str) -> str:
+    """What the file of a skipped row has in the place of a column; empty where it has none."""
+    places = {"source": ("source", "source_id"), "network": ("network", "op"), "metric": ("metric",)}.get(name, (name,))
+    return next((skip.fields[place] for place in places if skip.fields.get(place)), "")
+
+
+def known_columns(cases: Sequence[Case]) -> list[str]:
+    """The names that `column` has values for."""
+    return list(dict.fromkeys([*OWN, *DERIVED, *(name for case in cases for name in case.fields)]))

@@ -1,0 +1,90 @@
+"""A family of measurement files: the columns that tell it, what their cells must be, and how a row becomes cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.resolve import Refused
+from archsim.evidence.table import MOST_COUNTED, Row, Table, number, positive, whole
+
+Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values may have some that cannot be predicted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One kind of measurement file.
+
+    A file belongs to it when it has all `columns`. `words` must not be empty; `numbers` are finite and above zero where
+    given, `readings` may be 0 (below what the timer tells apart), `whole` are counts from 1, `offsets` whole numbers from
+    0; `measured` are columns of which one must be given.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    words: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    measured: tuple[str, ...]
+    read: Reader | None = None
+    reader: Callable[[Table], Reader] | None = None  # in place of `read` where a row is read beside others of its table
+
+    def reading(self, table: Table) -> Reader:
+        """What reads the rows of a table."""
+        found = self.reader(table) if self.reader is not None else self.read
+        assert found is not None
+        return found
+
+
+def malformed(table: Table, family: Family) -> list[str]:
+    """Every cell whose form is wrong, as a sentence with its line."""
+    checks = [(name, positive) for name in family.numbers if name in table.header]
+    checks += [(name, number) for name in family.readings if name in table.header]
+    checks += [(name, whole) for name in family.whole if name in table.header]
+    checks += [(name, offset) for name in family.offsets if name in table.header]
+    cached = [(name, lru_cache(maxsize=65536)(_problem(rule))) for name, rule in checks]
+    problems: list[str] = []
+    for row in table.rows:
+        cells = row.cells
+        problems += [f"line {row.line}: {name} is empty" for name in family.words if not cells[name].strip()]
+        if not any(cells.get(name) for name in family.measured):
+            problems.append(f"line {row.line}: no value in {' or '.join(family.measured)}")
+        for name, problem in cached:
+            text = cells[name]
+            if text and (said := problem(text)):
+                problems.append(f"line {row.line}: {name} {said}")
+        problems += [f"line {row.line}: {name} begins with '{text[0]}', as a formula does"
+                     for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
+        if len(problems) > MOST_COUNTED:
+            break
+    return problems
+
+
+def offset(text: str) -> int:
+    """A whole number from 0."""
+    return whole(text, least=0)
+
+
+def _problem(rule: Callable[[str], float]) -> Callable[[str], str]:
+    def problem(text: str) -> str:
+        try:
+            rule(text)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    return problem
+
+
+def integer(cells: Mapping[str, str], name: str, default: int | None = None) -> int:
+    """A whole number of a checked row; the default where the cell is empty."""
+    text = cells.get(name, "")
+    if text:
+        return int(float(text))
+    if default is None:
+        raise Refused(f"{name} is not given")
+    return default

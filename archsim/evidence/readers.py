@@ -1,0 +1,97 @@
+"""Measurement files of every family, told apart by their headers, as cases; rows that cannot be predicted become skips."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
+
+from archsim.base.errors import InputError
+from archsim.evidence import readers_clock, readers_deepbench, readers_kernel, readers_layer, readers_network, readers_power
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.family import Family, malformed
+from archsim.evidence.resolve import Refused
+from archsim.evidence.shipped import shipped_files
+from archsim.evidence.table import Table, read_table, refuse
+
+FAMILIES: tuple[Family, ...] = (
+    readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
+    readers_power.FAMILY, readers_clock.FAMILY,
+)  # fmt: skip
+
+
+def read_files(
+    files: Iterable[str | Path | Traversable] = (), specs: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of several files, of the shipped corpus if none are named.
+
+    `specs` are paths of spec files by the id that rows name them with; they go before shipped devices.
+    Raises MissingFile, and InputError for a file whose form is broken; a row whose words are not known is a skip.
+    """
+    cases: list[Case] = []
+    skips: list[Skip] = []
+    for place in list(files) or shipped_files():
+        found, left = read(place, specs)
+        cases += found
+        skips += left
+    return cases, skips
+
+
+def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
+    """Sixteen hexadecimal digits that stand for the names and contents of the files, or of the shipped corpus."""
+    digest = hashlib.sha256()
+    for place in list(files) or shipped_files():
+        file = Path(place) if isinstance(place, str) else place
+        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def read(
+    place: str | Path | Traversable, specs: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of one file."""
+    table = read_table(place)
+    family = family_of(table)
+    refuse(table.path, malformed(table, family))
+    return cases_of(_resolved(table, specs) if specs else table, family)
+
+
+def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
+    """The table with the paths of specs in place of their ids."""
+    if "hardware" not in table.header:
+        return table
+    rows = [replace(row, cells={**row.cells, "hardware": specs.get(row.cells["hardware"], row.cells["hardware"])})
+            for row in table.rows]  # fmt: skip
+    return replace(table, rows=tuple(rows))
+
+
+def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips of a table whose form has been checked."""
+    cases: list[Case] = []
+    skips: list[Skip] = []
+    read_row = family.reading(table)
+    for row in table.rows:
+        try:
+            found = read_row(row, table.name)
+        except Refused as refused:
+            skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
+            continue
+        cases += [case for case in found if isinstance(case, Case)]
+        skips += [skip for skip in found if isinstance(skip, Skip)]
+    return cases, skips
+
+
+def family_of(table: Table) -> Family:
+    """The family whose columns the header has; InputError names what the nearest one still lacks."""
+    header = set(table.header)
+    for family in FAMILIES:
+        if header.issuperset(family.columns):
+            return family
+    nearest = max(FAMILIES, key=lambda family: len(header & set(family.columns)) / len(family.columns))
+    if not header & set(nearest.columns):
+        raise InputError(table.path, f"line 1: no measurement file; columns would be {', '.join(FAMILIES[0].columns)}")
+    missing = [name for name in nearest.columns if name not in header]
+    raise InputError(table.path, [f"line 1: column {name!r} is missing ({nearest.name})" for name in missing])

@@ -1,0 +1,39 @@
+"""Rows of core clocks that cards hold under dense load at their own power limit; the power model has to find them."""
+
+from __future__ import annotations
+
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.family import Family
+from archsim.evidence.readers_kernel import BUILDERS, parameters
+from archsim.evidence.resolve import Refused, setting
+from archsim.evidence.software import stack_of
+from archsim.evidence.table import Row
+
+
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The one case of a row: the clock of this kernel, repeated, whatever the spec says of the card's sustained clock."""
+    cells = row.cells
+    if cells["op"] not in BUILDERS:
+        raise Refused(f"op {cells['op']!r} is not modelled")
+    found = setting(cells["hardware"], stack_of("kernels", cells["software"]), cells["dtype"])
+    built = BUILDERS[cells["op"]](cells, parameters(cells))
+    return [
+        Case(
+            line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=cells["op"],
+            hardware=found.spec.identity.id, stack_id=found.stack.id, task="inference", metric="clock_hz",
+            measured=float(cells["clock_mhz"]) * 1e6, split=cells.get("split", ""), ops=(built,), spec=found.spec,
+            stack=found.stack, precision=found.precision, batch=1, limit=float(found.spec.device.power.tdp), host=0.0,
+            file=file,
+        )
+    ]  # fmt: skip
+
+
+FAMILY = Family(
+    name="clocks",
+    columns=("source_id", "op", "sub_op", "m", "n", "k", "dtype", "software", "clock_mhz", "hardware"),
+    words=("source_id", "op", "dtype", "software", "hardware"),
+    numbers=("clock_mhz",),
+    whole=("m", "n", "k"),
+    measured=("clock_mhz",),
+    read=read,
+)

@@ -1,0 +1,179 @@
+"""Rows of single kernels: products, convolutions, streams and attention, timed alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.family import Family, integer
+from archsim.evidence.kernel_ops import conv, forward
+from archsim.evidence.measurement import protocol
+from archsim.evidence.resolve import Refused, setting
+from archsim.evidence.software import stack_of
+from archsim.evidence.table import Row
+from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Quantise, Relu, Shape, Softmax, Tanh
+from archsim.trace.trace import BoundOp
+
+Cells = Mapping[str, str]
+Build = Callable[[Cells, Mapping[str, Any]], BoundOp]
+
+DOUBTFUL = "SUSPECT"  # in the notes of a row whose rate is above the device's peak
+
+# element-wise kernels by the source's name: the kind that moves as much, and how many tensors it reads
+STREAMS: dict[str, tuple[Kind, int]] = {
+    "add": (Add(), 2), "mul": (Mul(), 2), "div": (Mul(), 2), "pow": (Mul(), 2),
+    "addu": (Relu(), 1), "mulu": (Relu(), 1), "divu": (Relu(), 1), "relu": (Relu(), 1),
+    "powu": (Tanh(), 1), "tanh": (Tanh(), 1), "gelu": (Gelu(), 1),
+}  # fmt: skip
+
+
+# roundings to one byte by the source's name: whether the scale is found first
+ROUNDINGS = {"quantize_scale_matrix": False, "quantize_compute_scale": True}
+WHOLE_ROUNDING = ("trtllm-",)  # whose rows with a scale move 5 B a value; those of vLLM less than the 2 B of reading it once
+
+
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The case of its time, and of its power where the file measures both."""
+    cells = row.cells
+    if DOUBTFUL in cells.get("notes", ""):
+        raise Refused("marked as faster than the device's peak")
+    op, software = cells["op"], cells["software"]
+    if op not in BUILDERS:
+        raise Refused(f"op {op!r} is not modelled")
+    found = setting(cells["hardware"], stack_of("kernels", software), cells["dtype"])
+    built = BUILDERS[op](cells, parameters(cells))
+    fields = {**cells, "source": cells["source_id"]}
+
+    def case(metric: str, measured: float, split: str) -> Case:
+        return Case(
+            line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
+            stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
+            ops=(built,), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
+            host=script.host_time(software, cells["dtype"], found.spec.identity.id, op), file=file,
+        )  # fmt: skip
+
+    latency_s, script = float(cells["latency_us"]) * 1e-6, protocol(cells["source_id"])
+    split = cells.get("split", "")
+    timed = case("latency_s", latency_s, split)
+    if "energy_uj" not in cells or not cells.get("power_w"):
+        return [timed]
+    if script.meter is not None:
+        run_s = script.meter.longest_run(op, cells["dtype"], latency_s)
+        if run_s < script.meter.every_s:
+            before = f"its repeats end within {1e3 * run_s:.0f} ms, before the meter's second reading"
+            reason = f"the power is that before the kernel: {before}"
+            return [timed, Skip(line=row.line, reason=reason, file=file, fields=fields)]
+    if latency_s < script.metered_from_s or f"{op} {cells['dtype']}" in script.unwritten:
+        split = "test"  # scored, but nothing is fitted to other kernels in the meter's mean, or to operands that may be zeros
+    return [timed, case("power_w", float(cells["power_w"]), split)]
+
+
+def parameters(cells: Cells) -> Mapping[str, Any]:
+    """The JSON object in the column `kernel` or `params`."""
+    text = cells.get("kernel") or cells.get("params") or "{}"
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused("kernel parameters are not JSON") from None
+    if not isinstance(found, dict):
+        raise Refused("kernel parameters are no JSON object")
+    return found
+
+
+def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    m, n, k = (integer(cells, name) for name in ("m", "n", "k"))
+    if integer(cells, "batch", 1) > 1:
+        return _bmm(cells, more)
+    return forward(Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
+
+
+def _bmm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    m, n, k = (integer(cells, name) for name in ("m", "n", "k"))
+    count = integer(cells, "batch", 1)
+    return forward(Matmul(), (count, m, n), (count, m, k), (count, k, n))
+
+
+def _conv(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    names = ("cin", "hin", "win", "cout", "kh", "kw", "stride", "pad")
+    sizes = [more.get(name) for name in names]
+    if not all(isinstance(size, int) and 0 <= size <= 1 << 24 for size in sizes):
+        raise Refused(f"a convolution needs {', '.join(names)}")
+    c, h, w, k, r, s, stride, pad = (int(size) for size in sizes if size is not None)
+    return conv(
+        image=(integer(cells, "batch", 1), c, h, w), filters=k, window=(r, s), stride=(stride, stride), pad=(pad, pad),
+        bias=False,
+    )  # fmt: skip
+
+
+def _elementwise(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    if cells["sub_op"] in ROUNDINGS:
+        values = (integer(cells, "m"), integer(cells, "k"))
+        if ROUNDINGS[cells["sub_op"]] and not cells["software"].startswith(WHOLE_ROUNDING):
+            raise Refused("a scale found in less time than its values take to be read is not modelled")
+        return forward(Quantise(dynamic=ROUNDINGS[cells["sub_op"]]), values, values)
+    if cells["sub_op"] not in STREAMS:
+        raise Refused(f"element-wise op {cells['sub_op']!r} is not modelled")
+    kind, inputs = STREAMS[cells["sub_op"]]
+    shape = _matrix(cells)
+    return forward(kind, shape, *[shape] * inputs)
+
+
+def _softmax(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    return forward(Softmax(), _matrix(cells), _matrix(cells))
+
+
+def _layernorm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    return forward(LayerNorm(), _matrix(cells), _matrix(cells))
+
+
+def _matrix(cells: Cells) -> Shape:
+    return (integer(cells, "m"), integer(cells, "n"))
+
+
+def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    what = cells["sub_op"]
+    if what not in ("prefill_causal", "decode", "encoder_full"):
+        raise Refused("multi-head latent attention is not modelled" if what[:3] == "mla" else f"{what} is not modelled")
+    queries, keys, window = integer(cells, "seq_q"), integer(cells, "seq_kv"), more.get("window", 0)
+    if isinstance(window, int) and 0 < window < keys:
+        if what == "encoder_full":
+            raise Refused("a window of keys on both sides is not modelled")
+        keys = window if what == "decode" else keys  # one query sees no further back
+    else:
+        window = 0
+    n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
+    shared = integer(cells, "kv_heads", heads)
+    causal = what == "prefill_causal"
+    kind = Attention(heads=heads, kv_heads=shared, causal=causal, window=window if causal else 0)
+    seen = (n, keys, shared * size)
+    return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
+
+
+BUILDERS: dict[str, Build] = {
+    "gemm": _gemm, "bmm": _bmm, "conv": _conv, "elementwise": _elementwise, "softmax": _softmax, "layernorm": _layernorm,
+    "attention": _attention,
+}  # fmt: skip
+
+_COLUMNS = ("source_id", "op", "sub_op", "m", "n", "k", "dtype", "software", "latency_us", "hardware")
+_SIZES = ("m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "seq_q", "seq_kv", "elements")
+
+FAMILY = Family(
+    name="kernels",
+    columns=_COLUMNS,
+    words=("source_id", "op", "dtype", "software", "hardware"),
+    numbers=("latency_us", "power_w"),
+    whole=_SIZES,
+    measured=("latency_us",),
+    read=read,
+)
+POWER = Family(
+    name="kernels with power",
+    columns=(*_COLUMNS, "power_w", "energy_uj"),
+    words=FAMILY.words,
+    numbers=("latency_us", "power_w", "energy_uj"),
+    whole=_SIZES,
+    measured=("latency_us",),
+    read=read,
+)

@@ -1,0 +1,120 @@
+"""Rows of whole networks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from archsim.device.spec import Spec
+from archsim.evidence.case import METRICS, Case, Shared, Skip
+from archsim.evidence.columns import QUANTITY
+from archsim.evidence.family import Family, integer
+from archsim.evidence.measurement import Protocol, protocol
+from archsim.evidence.resolve import Refused, as_timed, network, setting
+from archsim.evidence.table import Row
+from archsim.node.spec import find as find_machine
+from archsim.trace.trace import BoundOp
+
+TOGETHER = "+"  # between the names of ops that ran as one
+_PER_CORE = re.compile(r"vCPUs/2")
+_VCPUS = re.compile(r"\((\d+) vCPU\)")
+
+
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The one case of a row."""
+    cells = row.cells
+    metric = cells["metric"]
+    if metric not in METRICS:
+        raise Refused(f"metric {metric!r} is not one of {', '.join(METRICS)}")
+    if cells.get("out_len"):
+        raise Refused("the generation of tokens one by one is not modelled")
+    script = protocol(cells["source"])
+    name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
+    stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
+    found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
+    framework = found.stack.framework
+    ran = script.task(task, name, framework)
+    shared = _shared(cells, script, framework, ran)
+    samples = _share(script.samples(batch, name, framework), 1 if shared is None else shared.devices)
+    graph = script.graph(name, framework, found.stack.variants.get(name, name))
+    tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
+    ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
+    _same_spec(cells.get("spec_hash", ""), found.spec)
+    alone = cells.get("op", "")
+    return [
+        Case(
+            line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
+            stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
+            ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=float(not alone),
+            precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
+            clock=_clock(cells, script), shared=shared, file=file,
+        )
+    ]  # fmt: skip
+
+
+def _shared(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> Shared | None:
+    """The devices of a row that share its batch, in the machine that its source names; None for one device."""
+    devices = integer(cells, "devices", 1)
+    if devices == 1:
+        return None
+    if not script.host:
+        raise Refused(f"{devices} devices: no host is named for source {cells['source']!r}")
+    if task != "training_step" or QUANTITY[cells["metric"]] != "time":
+        raise Refused(f"{devices} devices: only the time of training steps is modelled")
+    machine = find_machine(script.host).machine
+    if devices > machine.devices:
+        raise Refused(f"{devices} devices: host {machine.id} holds {machine.devices}")
+    return Shared(machine=machine, devices=devices, overlaps=framework in script.overlapping)
+
+
+def _share(samples: int, devices: int) -> int:
+    if samples % devices:
+        raise Refused(f"{devices} devices cannot share {samples} samples evenly")
+    return samples // devices
+
+
+def _same_spec(written: str, spec: Spec) -> None:
+    """A row that says which spec it was measured with is not predicted with another."""
+    if written and written != spec.digest:
+        raise Refused(f"measured with another spec of {spec.identity.id!r} (hash {written}, this one has {spec.digest}); "
+                      "name its file with --spec")  # fmt: skip
+
+
+def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
+    """The ops that a row is about, which were timed together."""
+    wanted = names.split(TOGETHER)
+    found = tuple([op for op in ops if op.name in wanted])
+    if len(found) != len(wanted):
+        absent = sorted(set(wanted) - {op.name for op in found})
+        raise Refused(f"the network has no op {', '.join(absent)}")
+    return found
+
+
+def _clock(cells: Mapping[str, str], script: Protocol) -> float | None:
+    """The core clock [Hz] of a row, or that at which its source ran all of this hardware."""
+    written = cells.get("clock_mhz") or script.clocks.get(cells["hardware"])
+    return float(written) * 1e6 if written else None
+
+
+def _threads(cells: Mapping[str, str], script: Protocol) -> int | None:
+    return script.working_threads(cells.get("source_ref", ""), threads(cells))
+
+
+def threads(cells: Mapping[str, str]) -> int | None:
+    """Threads as given; "vCPUs/2" of a cloud instance by its number of vCPUs, where the source names it; else None."""
+    text = cells.get("threads", "").strip()
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    match = _VCPUS.search(cells.get("source_ref", "")) if _PER_CORE.search(text) else None
+    return max(1, int(match[1]) // 2) if match else None
+
+
+FAMILY = Family(
+    name="networks",
+    columns=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric", "value"),
+    words=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric"),
+    numbers=("value", "clock_mhz"),
+    whole=("batch", "devices"),
+    measured=("value",),
+    read=read,
+)

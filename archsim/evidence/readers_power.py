@@ -1,0 +1,98 @@
+"""Rows of whole epochs under a power limit: mean power, and how time and energy change against the run without a limit.
+
+Epochs hold what no network does (loading, decoding), so their times and energies are compared as ratios to the run of the
+same batch under the highest limit, in which that cancels; the mean power is compared as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archsim.evidence.case import Anchor, Case, Skip
+from archsim.evidence.family import Family, Reader, integer
+from archsim.evidence.measurement import protocol
+from archsim.evidence.readers_kernel import parameters
+from archsim.evidence.resolve import Refused, network, setting
+from archsim.evidence.software import stack_of
+from archsim.evidence.table import Row, Table
+
+Run = tuple[str, str, str, str]  # what one curve has in common: hardware, model, batch, optimiser
+Curve = Mapping[str, Mapping[float, float]]  # metric -> limit [W] -> value
+TASKS = {"training": "training_step"}
+
+
+def curves(table: Table) -> dict[Run, dict[str, dict[float, float]]]:
+    """The measured curves of a table."""
+    found: dict[Run, dict[str, dict[float, float]]] = {}
+    for row in table.rows:
+        metric, limit = row.cells["metric"], _limit(row.cells)
+        if limit is not None and row.cells["value"]:
+            found.setdefault(_run(row.cells), {}).setdefault(metric, {})[limit] = float(row.cells["value"])
+    return found
+
+
+def reader(table: Table) -> Reader:
+    """What reads the rows of a table, each beside the highest limit of its curve."""
+    known = curves(table)
+
+    def read(row: Row, file: str) -> list[Case | Skip]:
+        return _cases(row, file, known.get(_run(row.cells), {}))
+
+    return read
+
+
+def _cases(row: Row, file: str, curve: Curve) -> list[Case | Skip]:
+    """Of a row of power its mean; of one of energy the energy and the time of its epoch, energy over mean power."""
+    cells, limit = row.cells, _limit(row.cells)
+    if limit is None:
+        raise Refused("no power limit is given")
+    if integer(cells, "n_devices", 1) != 1:
+        raise Refused("several devices are not modelled")
+    script, name, batch = protocol(cells["source_id"]), cells["model"], integer(cells, "batch")
+    if name not in script.graphs:
+        raise Refused(f"network {name!r} is not described")
+    found = setting(cells["hardware"], stack_of("epochs", cells["software"]), cells["precision"])
+    task = TASKS.get(cells["task"], cells["task"])
+    ops = network(script.graphs[name], task, batch, found.stack, False, script.lengths.get(name))
+    fields = {**cells, "source": cells["source_id"], "power_limit_w": f"{limit:g}", "boundary": script.boundary}
+
+    def case(metric: str, measured: float, anchor: Anchor | None = None) -> Case:
+        return Case(
+            line=row.line, fields=fields, source=cells["source_id"], label=script.graphs[name],
+            hardware=found.spec.identity.id, stack_id=found.stack.id, task=task, metric=metric, measured=measured,
+            split=cells.get("split", ""), ops=ops, spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
+            limit=limit, anchor=anchor, file=file,
+        )  # fmt: skip
+
+    if cells["metric"] == "power_w":
+        return [case("power_w", float(cells["value"]))]
+    if cells["metric"] != "energy_j":
+        raise Refused(f"metric {cells['metric']!r} is not power_w or energy_j")
+    energy, power = curve["energy_j"], curve.get("power_w", {})
+    top = max(energy)
+    if limit == top or limit not in power or top not in power:
+        raise Refused("the run to which those under a lower limit are compared" if limit == top else "no mean power is given")
+    return [
+        case("energy_j", energy[limit], Anchor(limit=top, measured=energy[top])),
+        case("latency_s", energy[limit] / power[limit], Anchor(limit=top, measured=energy[top] / power[top])),
+    ]
+
+
+def _run(cells: Mapping[str, str]) -> Run:
+    return cells["hardware"], cells["model"], cells["batch"], str(parameters(cells).get("optimizer", ""))
+
+
+def _limit(cells: Mapping[str, str]) -> float | None:
+    limit = parameters(cells).get("power_limit_w")
+    return float(limit) if isinstance(limit, int | float) and limit > 0 else None
+
+
+FAMILY = Family(
+    name="power limits",
+    columns=("source_id", "model", "task", "batch", "metric", "value", "hardware", "software", "precision", "params"),
+    words=("source_id", "model", "metric", "hardware"),
+    numbers=("value",),
+    whole=("batch", "n_devices"),
+    measured=("value",),
+    reader=reader,
+)

@@ -1,0 +1,152 @@
+"""From the words of a measured row to a device, a stack and the ops of a network; words that mean nothing are `Refused`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from archsim.base.errors import ArchsimError, Unsupported
+from archsim.detect import catalog as devices
+from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.spec import Spec
+from archsim.evidence.measurement import Protocol
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.task import Work, prepared
+from archsim.trace.trace import BoundOp
+from archsim.trace.training import TASKS
+
+HALF_STORAGE = "fp16 storage"  # values of two bytes, arithmetic in fp32
+
+# what sources write -> what is computed
+PRECISIONS = {
+    **{name: name for name in PRECISION_BYTES},
+    "fp32(default)": "fp32",
+    "fp16 in, fp32 accumulate": "fp16",
+    "fp16 storage (pseudo fp16)": HALF_STORAGE,
+    "int8 mult, int32 accumulate": "int8",
+    "fp8_block": "fp8",
+}
+
+
+class Refused(Exception):
+    """A row cannot be predicted; the message says why and becomes the reason of its skip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What runs a measured row."""
+
+    spec: Spec
+    stack: Stack
+    precision: str
+
+
+def setting(hardware: str, stack: str, precision: str) -> Setting:
+    """The device, stack and precision of a row; equal words give the same objects."""
+    found = _setting(hardware, stack, precision)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def network(
+    graph: str, task: str, batch: int, stack: Stack, input_gradient: bool, tokens: int | None = None
+) -> tuple[BoundOp, ...]:  # fmt: skip
+    """The ops of a task of a network, with sequences of `tokens`, or the usual ones; equal arguments give the same tuple."""
+    found = _network((graph, task, stack.optimiser, input_gradient, stack.attention.fused), batch, tokens)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def device(name: str) -> Spec:
+    """The spec of a device."""
+    found = _device(name)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def as_library(found: Setting, op: str) -> Setting:
+    """The setting with the stack's library called directly, for one `op`, on tensors in the library's own layout.
+
+    A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
+    DeepBench's 1 x 1 convolutions of halves on a T4 take less time than one copy of their input would.
+    """
+    own, without = found.stack, found.stack.without_tensor
+    if op == "conv" and own.conv.byte_tensor:
+        without = tuple(name for name in without if name != "int8")
+    stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor=without, recurrent="fused",
+                    recurrent_launches=2, digest=f"{own.digest}-library-{op}")  # fmt: skip
+    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+
+
+def as_timed(found: Setting, script: Protocol) -> Setting:
+    """The setting as a script timed it: its input on the "device" or the "host", each op waited for or not."""
+    framework, own = found.stack.framework, found.stack
+    inputs, waits, copies = script.inputs or own.inputs, script.waits_for(framework), script.copies(framework, own.input_copies)
+    if (inputs, waits, copies) == (own.inputs, own.waits, own.input_copies):
+        return found
+    stack = replace(own, inputs=inputs, waits=waits, input_copies=copies, digest=f"{own.digest}-{inputs}-{waits}-{copies}")
+    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+
+
+@lru_cache(maxsize=4096)
+def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
+    spec, stack, precision = _device(hardware), _stack(stack_name), PRECISIONS.get(written.strip().lower())
+    if isinstance(spec, str) or isinstance(stack, str):
+        return spec if isinstance(spec, str) else str(stack)
+    if precision is None:
+        return f"precision {written!r} is not modelled"
+    if precision == HALF_STORAGE:
+        spec, precision = _without_half_arithmetic(spec), "fp16"
+    if stack.kind not in ("any", spec.kind):
+        return f"stack {stack.id} is for a {stack.kind}, not a {spec.kind}"
+    try:
+        spec.device.pipe(precision)
+    except Unsupported:
+        return f"{spec.identity.id} has no unit for {precision}"
+    return Setting(spec=spec, stack=stack, precision=precision)
+
+
+def _without_half_arithmetic(spec: Spec) -> Spec:
+    """The device with its half-precision units at the rate of the single ones."""
+    if not isinstance(spec.device, Gpu):
+        return spec
+    single = str(spec.entries["rate.fp32"].written)
+    return spec.with_settings({key: single for key in ("rate.fp16", "rate.tensor_fp16") if key in spec.entries})
+
+
+@lru_cache(maxsize=4096)
+def _device(name: str) -> Spec | str:
+    try:
+        return devices.find(name)
+    except ArchsimError:
+        return f"hardware {name!r} is not described"
+
+
+@lru_cache(maxsize=4096)
+def _stack(name: str) -> Stack | str:
+    try:
+        return stacks.find(name)
+    except ArchsimError:
+        return f"stack {name!r} is not described"
+
+
+@lru_cache(maxsize=4096)
+def _network(work: Work, batch: int, tokens: int | None) -> tuple[BoundOp, ...] | str:
+    graph, task = work[:2]
+    if task not in TASKS:
+        return f"task {task!r} is not one of {', '.join(TASKS)}"
+    try:
+        trace = prepared(*work)
+        others = [symbol for symbol in trace.unsized if symbol != "N"]
+        if others:
+            return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
+        if tokens is not None and "T" not in trace.free_symbols:
+            return f"network {graph!r} takes no sequences of a length that can be set"
+        sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
+        return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols}).ops
+    except (ArchsimError, ValueError) as error:
+        return str(error).splitlines()[0].split(";")[0]

@@ -1,0 +1,50 @@
+"""The table from what a source calls its software to the stack that models it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache, lru_cache
+
+from archsim.base.errors import InputError
+from archsim.base.files import data_folder, read_text
+from archsim.evidence.resolve import Refused
+from archsim.evidence.shipped import FOLDER
+
+FILE = "software.toml"
+SIZE_LIMIT = 1 << 20
+
+
+def stack_of(table: str, words: str) -> str:
+    """The stack of software, by the longest entry of the file's table that `words` begins with.
+
+    An entry that is empty is known not to be described.
+    """
+    found = _lookup(table, words)
+    if not found:
+        raise Refused(f"software {words!r} has no stack")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _lookup(table: str, words: str) -> str:
+    rows = _tables().get(table, {})
+    fitting = [start for start in rows if words.startswith(start)]
+    return rows[max(fitting, key=len)] if fitting else ""
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, str]]:
+    place = data_folder(FOLDER).joinpath(FILE)
+    try:
+        document = tomllib.loads(read_text(place, SIZE_LIMIT))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(str(place), f"is not valid TOML: {error}") from None
+    wrong = [f"{name}: must be a table of texts" for name, rows in document.items() if not _is_texts(rows)]
+    if wrong:
+        raise InputError(str(place), wrong)
+    return document
+
+
+def _is_texts(rows: object) -> bool:
+    return isinstance(rows, dict) and all(isinstance(value, str) for value in rows.values())

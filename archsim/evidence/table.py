@@ -1,0 +1,156 @@
+"""A measurement file as a table of words: comma-separated, UTF-8, one row a line; everything else is a numbered problem."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from archsim.base.errors import InputError
+from archsim.base.files import read_bytes
+
+SIZE_LIMIT = 64 << 20
+MOST_TOLD = 20
+MOST_COUNTED = 100_000  # problems after which nobody reads on
+
+_NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: the number of its line in the file, and its cells by column."""
+
+    line: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A whole file. `name` is that of the file without folder and endings."""
+
+    path: str
+    name: str
+    header: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def read_table(place: str | Path | Traversable) -> Table:
+    """Read a CSV file (`.gz` allowed); MissingFile, or InputError with up to 20 problems, each with its line."""
+    place = Path(place) if isinstance(place, str) else place
+    path = str(place)
+    text = _decoded(read_bytes(place, SIZE_LIMIT), path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    problems: list[str] = []
+    rows: list[Row] = []
+    header: tuple[str, ...] = ()
+    try:
+        header = tuple(name.strip() for name in next(reader, []))
+        problems += _header_problems(header)
+        if not problems:
+            width, before = len(header), reader.line_num
+            for cells in reader:
+                line, before = before + 1, reader.line_num
+                if len(cells) == width and line == before:
+                    rows.append(Row(line, dict(zip(header, cells, strict=True))))
+                elif line != before:
+                    problems.append(f"line {line}: a cell with a line break; write every row on one line")
+                elif cells:
+                    problems.append(f"line {line}: {len(cells)} cells, but the header has {width} columns")
+                if len(problems) >= MOST_COUNTED:
+                    break
+    except csv.Error as error:
+        problems.append(f"line {max(1, reader.line_num)}: {error}")
+    if not problems and not rows:
+        problems.append("line 1: a header and no rows")
+    refuse(path, problems)
+    name = Path(path).name.removesuffix(".gz").removesuffix(".csv")
+    return Table(path=path, name=name, header=header, rows=tuple(rows))
+
+
+def refuse(path: str, problems: Sequence[str]) -> None:
+    """Raise InputError if there are problems; it tells the first twenty, and how many there are."""
+    if problems:
+        error = InputError(path, problems)
+        error.most_shown = MOST_TOLD
+        raise error
+
+
+def _decoded(data: bytes, path: str) -> str:
+    if not data.strip():
+        raise InputError(path, "is empty")
+    refuse(path, [f"line {line}: a NUL byte; the file is not text" for line in _lines_with(b"\0", data)])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"line {data.count(10, 0, error.start) + 1}: is not UTF-8 text") from None
+
+
+def _lines_with(mark: bytes, data: bytes) -> list[int]:
+    """The numbers of the lines that hold `mark`."""
+    lines: list[int] = []
+    line, begin = 1, 0
+    while (at := data.find(mark, begin)) >= 0 and len(lines) < MOST_COUNTED:
+        line += data.count(b"\n", begin, at)
+        lines.append(line)
+        end = data.find(b"\n", at)
+        if end < 0:
+            break
+        line, begin = line + 1, end + 1
+    return lines
+
+
+def _header_problems(header: Sequence[str]) -> list[str]:
+    if len(header) == 1:
+        for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+            if mark in header[0]:
+                return [f"line 1: columns are separated by {name}; use commas, and a point in numbers"]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    return [f"line 1: column {name!r} stands twice" for name in twice]
+
+
+def number(text: str) -> float:
+    """A positive or zero finite number in plain notation; ValueError says what is wrong.
+
+    >>> number("1.5e-3")
+    0.0015
+    """
+    if not _NUMBER.match(text.strip()):
+        if _DECIMAL_COMMA.match(text.strip()):
+            raise ValueError(f"{_short(text)} has a decimal comma; write a point")
+        if text.strip().startswith("-") and _NUMBER.match(text.strip()[1:]):
+            raise ValueError(f"{_short(text)} is negative")
+        raise ValueError(f"{_short(text)} is not a number")
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{_short(text)} is not finite")
+    return value
+
+
+def positive(text: str) -> float:
+    """A finite number above zero; ValueError otherwise."""
+    value = number(text)
+    if value <= 0:
+        raise ValueError(f"{_short(text)} is not above zero")
+    return value
+
+
+def whole(text: str, least: int = 1) -> int:
+    """A whole number from `least` to 2^40; ValueError otherwise.
+
+    >>> whole("128")
+    128
+    """
+    value = number(text)
+    if value != int(value) or not least <= value <= 2**40:
+        raise ValueError(f"{_short(text)} is not a whole number from {least}")
+    return int(value)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

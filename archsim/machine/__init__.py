@@ -1,1 +1,0 @@
-"""Machines with several devices: what connects them, and what feeds them."""

@@ -1,0 +1,1 @@
+"""Nodes: several devices, their links, and the host that feeds them."""

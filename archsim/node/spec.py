@@ -1,0 +1,190 @@
+"""The file of a machine: hwspecs/hosts/<id>.toml, every value with unit, source and kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from archsim.base.errors import InputError, UnknownName, nearest
+from archsim.base.files import data_folder, read_text
+from archsim.base.schema import Form, Word, problems_of
+from archsim.base.units import COUNT, TEXT
+from archsim.device.part import Unit
+from archsim.device.spec import SIZE_LIMIT, Entry, document, read_entry
+from archsim.node.node import SERVER, LinkKind, Machine
+
+FOLDER = "hwspecs/hosts"
+FABRIC = "fabric"  # the one node that all boxes of a cluster share
+
+KEYS: dict[str, dict[str, Unit]] = {
+    "cpu": {
+        "cores": Unit(unit=COUNT, doc="physical cores", whole=True, low=1, above=False),
+        "memory_bandwidth": Unit(unit="B/s", doc="peak bandwidth of the host memory"),
+    },
+    "disk": {"bandwidth": Unit(unit="B/s", doc="sequential reads")},
+    "input": {
+        "sample": Unit(unit="B", doc="one sample as it is stored"),
+        "decode": Unit(unit="img/s", doc="samples that one core reads, decodes and crops"),
+    },
+    "collective": {
+        "start": Unit(unit="s", doc="time of a call before the first byte"),
+        "step": Unit(unit="s", doc="time of one step of a ring besides its bytes"),
+    },
+}
+LINK = {
+    "type": Unit(unit=TEXT, doc="generation and width"),
+    "bandwidth": Unit(unit="B/s", doc="peak, one direction"),
+    "achievable": Unit(unit=COUNT, doc="share of the peak that a copy reaches", high=1.0),
+    "ring": Unit(unit=COUNT, doc="share of the peak that a collective reaches", high=1.0),
+}
+
+
+class HeaderForm(Form):
+    """The keys before the first table."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[a-z0-9_]{2,40}$")]
+    name: Word
+    devices: Annotated[int, Field(ge=1, le=64)]
+    boxes: Annotated[int, Field(ge=1, le=64)] = 1
+    holds: Word | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSpec:
+    """A machine with the provenance of its numbers."""
+
+    path: str
+    machine: Machine
+    entries: Mapping[str, Entry]
+
+    @property
+    def assumed(self) -> list[Entry]:
+        """The values that nobody published."""
+        return [entry for entry in self.entries.values() if entry.kind == "assumed"]
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The identifiers of the shipped machines, sorted."""
+    return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
+
+
+def find(name_or_path: str) -> MachineSpec:
+    """A shipped machine, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
+    if name_or_path in names():
+        return _shipped(name_or_path)
+    if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
+        return load(Path(name_or_path))
+    raise UnknownName("host", name_or_path, names(), hint=f"one of {', '.join(names())}, or a path to a .toml")
+
+
+@cache
+def _shipped(name: str) -> MachineSpec:
+    return load(data_folder(FOLDER).joinpath(f"{name}.toml"))
+
+
+def load(place: Path | Traversable) -> MachineSpec:
+    """Read one file."""
+    path = str(place)
+    words = document(read_text(place, SIZE_LIMIT), path)
+    header, problems = problems_of(HeaderForm, {key: value for key, value in words.items() if not isinstance(value, dict)}, "")
+    sources, graph = words.pop("sources", {}), words.pop("graph", {})
+    links = words.pop("links", {})
+    tables = {key: value for key, value in words.items() if isinstance(value, dict)}
+    entries: dict[str, Entry] = {}
+    for table, known in KEYS.items():
+        problems += _table(table, tables.pop(table, {}), known, sources, entries)
+    problems += [f"[{name}]: no such table; nearest: {', '.join(nearest(name, _TABLES) or _TABLES)}" for name in tables]
+    for name, content in links.items() if isinstance(links, dict) else ():
+        problems += _table(f"links.{name}", content, LINK, sources, entries)
+    problems += _graph_problems(graph, links, header)
+    if problems or header is None:
+        raise InputError(path, dict.fromkeys(problems))
+    machine = _machine(header, entries, graph)
+    lost = _unreachable(machine)
+    if lost:
+        raise InputError(path, [f"graph: {node} has no path to {SERVER}" for node in lost])
+    return MachineSpec(path=path, machine=machine, entries=entries)
+
+
+_TABLES = [*KEYS, "links", "graph", "sources"]
+
+
+def _table(table: str, content: Any, known: Mapping[str, Unit], sources: Any, entries: dict[str, Entry]) -> list[str]:
+    if not isinstance(content, dict):
+        return [f"[{table}]: must be a table"]
+    problems = [f"{table}.{name}: is missing ({unit.doc})" for name, unit in known.items() if name not in content]
+    for name, raw in content.items():
+        if name not in known:
+            problems.append(f"{table}.{name}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
+            continue
+        entry, wrong = read_entry(f"{table}.{name}", raw, known[name], sources)
+        problems += wrong
+        if entry is not None:
+            entries[entry.key] = entry
+    return problems
+
+
+def _graph_problems(graph: Any, links: Any, header: HeaderForm | None) -> list[str]:
+    if not isinstance(graph, dict) or not graph:
+        return ['graph: is missing; write [graph] with a line for each kind of link: pcie = [["gpu0", "cpu0"]]']
+    problems: list[str] = []
+    nodes: set[str] = set()
+    for kind, edges in graph.items():
+        if not isinstance(links, dict) or kind not in links:
+            problems.append(f"graph.{kind}: no table [links.{kind}] says what it is")
+        for edge in edges if isinstance(edges, list) else [None]:
+            if edge is not None and _is_link(edge):
+                nodes.update(edge)
+            else:
+                problems.append(f'graph.{kind}: {str(edge)[:60]} is not a link between two nodes like ["gpu0", "cpu0"]')
+    wanted = {SERVER, *(f"gpu{i}" for i in range(header.devices if header else 0))}
+    problems += [f"graph: {node} has no link" for node in sorted(wanted - nodes)]
+    problems += [f"graph: {node} is beyond the {header.devices} devices" for node in sorted(nodes)
+                 if header and node.startswith("gpu") and node not in wanted]  # fmt: skip
+    return problems
+
+
+def _is_link(edge: Any) -> bool:
+    named = isinstance(edge, list) and len(edge) == 2 and all(isinstance(node, str) and node for node in edge)
+    return named and edge[0] != edge[1]
+
+
+def _machine(header: HeaderForm, entries: Mapping[str, Entry], graph: dict[str, list[list[str]]]) -> Machine:
+    def number(key: str) -> float:
+        return float(entries[key].value)
+
+    links = []
+    for kind, edges in graph.items():
+        of_kind = LinkKind(name=kind, type=str(entries[f"links.{kind}.type"].value), bandwidth=number(f"links.{kind}.bandwidth"),
+                           achievable=number(f"links.{kind}.achievable"), ring=number(f"links.{kind}.ring"))  # fmt: skip
+        for (one, other), count in Counter((one, other) for one, other in edges).items():
+            links += [(_in_box(one, box, header), _in_box(other, box, header), of_kind, count) for box in range(header.boxes)]
+    return Machine(
+        id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), holds=header.holds or "",
+        cores=number("cpu.cores"), memory_bandwidth=number("cpu.memory_bandwidth"), disk_bandwidth=number("disk.bandwidth"),
+        sample_bytes=number("input.sample"), decode_rate=number("input.decode"), start_s=number("collective.start"),
+        step_s=number("collective.step"),
+    )  # fmt: skip
+
+
+def _in_box(node: str, box: int, header: HeaderForm) -> str:
+    """The name of a node of one of several equal boxes; devices are numbered through."""
+    if node.startswith("gpu"):
+        return f"gpu{int(node[3:]) + box * header.devices}"
+    return node if box == 0 or node == FABRIC else f"box{box} {node}"
+
+
+def _unreachable(machine: Machine) -> list[str]:
+    import networkx
+
+    graph = machine.graph()
+    return sorted(set(graph) - networkx.node_connected_component(graph, SERVER))

@@ -1,0 +1,69 @@
+"""Links: a spec key that follows a knob. `l2.bandwidth=sm.count` keeps their ratio, `power.tdp=clock^3` follows its cube."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.estimation.request import Query
+from archsim.study.axis import BadAxis
+from archsim.study.knob import CHOICES, WORDS, meaning
+
+_FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]+))?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """`knob` is its own value at the base, times (value / value at the base of `follows`) to the power of `exponent`."""
+
+    knob: str
+    follows: str
+    exponent: float = 1.0
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return f"{self.knob}={self.follows}" + (f"^{self.exponent:g}" if self.exponent != 1 else "")
+
+    def values(self, query: Query, column: Array) -> Array:
+        """What the knob is where the other has these values [D]; whole numbers are rounded."""
+        own, other = at_base(query, self.knob), at_base(query, self.follows)
+        value = own * (np.asarray(column, dtype=float) / other) ** self.exponent
+        return np.maximum(1.0, np.round(value)) if meaning(query.spec.kind, self.knob).whole else value
+
+    def check(self, query: Query) -> None:
+        """Raises BadAxis or UnknownName for a link that a device cannot have."""
+        for knob in (self.knob, self.follows):
+            meaning(query.spec.kind, knob)
+            if not at_base(query, knob) > 0:
+                raise BadAxis(f"{self.written}: {query.spec.identity.id} has no {knob} that is more than 0 to start from")
+
+
+def at_base(query: Query, knob: str) -> float:
+    """The value of a knob at the base; NaN where it has none."""
+    if knob in ("clock", "batch", "threads"):
+        value = getattr(query, knob)
+    elif knob == "power_limit":
+        value = query.limit
+    else:
+        value = query.spec.entries[knob].number if knob in query.spec.entries else None
+    return float("nan") if value is None else float(np.ravel(value)[0])
+
+
+def link_of(text: str, axes: tuple[str, ...]) -> Link:
+    """The link that `KEY=KNOB` or `KEY=KNOB^EXPONENT` describes; KNOB is one of the `axes`. Raises BadAxis."""
+    match = _FORM.match(text)
+    if match is None:
+        raise BadAxis(f"{text!r} is not KEY=KNOB or KEY=KNOB^EXPONENT, like l2.bandwidth=sm.count or power.tdp=clock^3")
+    if match[2] not in axes or match[2] in WORDS:
+        raise BadAxis(f"{text}: {match[2]} is not varied, so that nothing can follow it; varied: {', '.join(axes) or 'nothing'}")
+    if match[1] in CHOICES:
+        raise BadAxis(f"{text}: {match[1]} chooses kernels; only numbers of a device and its clock can follow")
+    try:
+        exponent = float(match[3] or 1)
+    except ValueError:
+        raise BadAxis(f"{text}: {match[3]} is not a number") from None
+    return Link(knob=match[1], follows=match[2], exponent=exponent)

@@ -1,0 +1,109 @@
+"""From which batch on one device overtakes another, and which ops never gain from being moved to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from archsim.device.device import Device, Gpu
+from archsim.estimation.result import Estimate
+from archsim.study.batches import Curve
+from archsim.study.certainty import less
+from archsim.study.ranking import HOST_ELEMENT, time_spread
+from archsim.trace.trace import BoundOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """`winner` is faster than `loser` from `batch` on; `start` where it is already so at the first batch that was asked.
+
+    `sure` is the first of the given batches at which it is faster with a probability of 90 %, None if there is none.
+    """
+
+    winner: str
+    loser: str
+    batch: int
+    start: bool
+    sure: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payoff:
+    """One op on two devices. `resident` is the first batch at which the guest is faster with the data already there, `alone`
+    the first at which it is faster although the op's data cross the link both ways; None where no batch is."""
+
+    op: str
+    kind: str
+    resident: int | None
+    alone: int | None
+
+
+SURE = 0.9
+
+
+def crossings(slow: Curve, fast: Curve, time_at: Callable[[str, int], float], correlation: float = 0.0) -> list[Crossing]:
+    """Where the two curves change places, in order of batch; `time_at(name, batch)` is asked between the given batches.
+
+    Between two neighbouring batches at which the order differs, halving finds one batch at which it changes.
+    """
+    found: list[Crossing] = []
+    previous: tuple[int, bool] | None = None
+    for a, b in zip(slow.points, fast.points, strict=True):
+        batch, ahead = a.estimate.batch, b.latency_s < a.latency_s
+        if previous is None or previous[1] != ahead:
+            winner, loser = (fast, slow) if ahead else (slow, fast)
+            at = batch if previous is None else _first(winner.name, loser.name, previous[0], batch, time_at)
+            found.append(Crossing(winner=winner.name, loser=loser.name, batch=at, start=previous is None,
+                                  sure=_sure(winner, loser, at, correlation)))  # fmt: skip
+        previous = batch, ahead
+    return found
+
+
+def _first(winner: str, loser: str, low: int, high: int, time_at: Callable[[str, int], float]) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if time_at(winner, middle) < time_at(loser, middle) else (middle, high)
+    return high
+
+
+def _sure(winner: Curve, loser: Curve, start: int, correlation: float) -> int | None:
+    for a, b in zip(winner.points, loser.points, strict=True):
+        if a.estimate.batch >= start:
+            (m, s), (n, t) = time_spread(a), time_spread(b)
+            if less((m, n), (s, t), correlation) >= SURE:
+                return a.estimate.batch
+    return None
+
+
+def payoffs(
+    home: Sequence[Estimate], guest: Sequence[Estimate], ops: Sequence[Sequence[BoundOp]], device: Device
+) -> list[Payoff]:
+    """For each op that both run, from which batch on it pays to run it on the guest; all three by batch, ascending.
+
+    `ops` are those of the guest, `device` is the guest. What an op reads and writes besides its parameters crosses the link
+    at four bytes a value when the op is moved alone.
+    """
+    resident: dict[str, int] = {}
+    alone: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    for there, here, bound in zip(home, guest, ops, strict=True):
+        at_home = {op.name: op.time_s for op in there.ops}
+        moved = _copies(bound, device)
+        for op in here.ops:
+            if op.time_s <= 0 or at_home.get(op.name, 0.0) <= 0:
+                continue
+            kinds[op.name] = op.kind
+            if op.time_s < at_home[op.name]:
+                resident.setdefault(op.name, here.batch)
+            if op.time_s + moved[op.name] < at_home[op.name]:
+                alone.setdefault(op.name, here.batch)
+    return [Payoff(op=name, kind=kind, resident=resident.get(name), alone=alone.get(name)) for name, kind in kinds.items()]
+
+
+def _copies(ops: Sequence[BoundOp], device: Device) -> Mapping[str, float]:
+    """Time to copy the inputs of each op to the device and its output back [s]; 0 without a link."""
+    if not isinstance(device, Gpu) or device.link is None:
+        return dict.fromkeys((op.name for op in ops), 0.0)
+    rate = float(device.link.bandwidth * device.link.achievable)
+    return {op.name: HOST_ELEMENT * (sum(map(prod, op.input_shapes)) + prod(op.shape)) / rate for op in ops}

@@ -1,0 +1,100 @@
+"""Before and after a change of machine, software or batch: totals, layer by layer, and what changed its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archsim.estimation.result import Estimate, OpEstimate
+from archsim.study.silicon import Chip
+
+SIDES = {  # bound -> what a reader calls an op that has it
+    "compute": "compute-bound", "dram": "memory-bound", "l2": "cache-bound", "l1": "cache-bound", "link": "memory-bound",
+    "walk": "memory-bound",
+    "latency": "latency-bound", "launch": "launch-bound", "host": "host-bound", "none": "idle",
+}  # fmt: skip
+TOTALS = (  # attribute of an estimate, what it is called, unit
+    ("latency_s", "latency", "s"), ("throughput_per_s", "throughput", ""), ("power_w", "power", "W"), ("energy_j", "energy", "J"),
+    ("throughput_per_w", "throughput per watt", ""), ("clock_hz", "clock", "Hz"), ("memory_bytes", "memory", "B"),
+    ("dram_bytes", "memory traffic", "B"),
+)  # fmt: skip
+SAME = 1e-9  # relative; below it two outputs are equal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpChange:
+    """One op in both worlds; None where the graph of one side does not have it."""
+
+    name: str
+    kind: str
+    before: OpEstimate | None
+    after: OpEstimate | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Time after / time before; None where one side is missing or takes no time."""
+        if self.before is None or self.after is None or self.before.time_s <= 0:
+            return None
+        return self.after.time_s / self.before.time_s
+
+    @property
+    def moved(self) -> bool:
+        """Whether what limits it has changed."""
+        return self.before is not None and self.after is not None and side(self.before.bound) != side(self.after.bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Two estimates with their ops matched by name; `changes` says in words what was changed, `dies` are before and after."""
+
+    before: Estimate
+    after: Estimate
+    changes: tuple[str, ...]
+    ops: tuple[OpChange, ...]
+    dies: tuple[Chip, Chip] | None = None
+
+    @property
+    def ratios(self) -> Mapping[str, float]:
+        """Every total after / before."""
+        return {name: getattr(self.after, name) / getattr(self.before, name) for name, _, _ in TOTALS
+                if getattr(self.before, name)}  # fmt: skip
+
+    @property
+    def idle(self) -> bool:
+        """Whether no output has changed."""
+        same = all(abs(ratio - 1.0) <= SAME for ratio in self.ratios.values())
+        return same and self.before.fits == self.after.fits and self.before.max_batch == self.after.max_batch
+
+    @property
+    def moves(self) -> Mapping[tuple[str, str], tuple[OpChange, ...]]:
+        """The ops whose limit has changed, by (limit before, limit after), the largest share of the time first."""
+        found: dict[tuple[str, str], list[OpChange]] = {}
+        for op in self.ops:
+            if op.moved and op.before is not None and op.after is not None:
+                found.setdefault((side(op.before.bound), side(op.after.bound)), []).append(op)
+        return {key: tuple(ops) for key, ops in sorted(found.items(), key=lambda item: -_time(item[1]))}
+
+
+def _time(ops: list[OpChange]) -> float:
+    return sum(op.before.time_s for op in ops if op.before is not None)
+
+
+def side(bound: str) -> str:
+    """What limits an op, in the words of a reader.
+
+    >>> side("dram"), side("compute")
+    ('memory-bound', 'compute-bound')
+    """
+    return SIDES.get(bound, bound)
+
+
+def change(
+    before: Estimate, after: Estimate, changes: tuple[str, ...], dies: tuple[Chip, Chip] | None = None
+) -> Change:
+    """Match the ops of two estimates by name, in the order of the first; ops of the second alone come last."""
+    later = {op.name: op for op in after.ops}
+    earlier = {op.name for op in before.ops}
+    ops = [OpChange(name=op.name, kind=op.kind, before=op, after=later.get(op.name)) for op in before.ops]
+    ops += [OpChange(name=op.name, kind=op.kind, before=None, after=op) for op in after.ops if op.name not in earlier]
+    live = [op for op in ops if any(one is not None and one.time_s > 0 for one in (op.before, op.after))]
+    return Change(before=before, after=after, changes=changes, ops=tuple(live), dies=dies)

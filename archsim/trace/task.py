@@ -1,0 +1,25 @@
+"""The ops of a task of a network, by name: the forward trace, with gradients, updates and attention as a framework runs them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from archsim.base.errors import ArgumentError
+from archsim.trace.file import load
+from archsim.trace.trace import Trace
+from archsim.trace.training import OPTIMISER, task_trace
+from archsim.trace.unfused import unfused
+
+Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
+
+
+@lru_cache(maxsize=256)
+def prepared(
+    net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True
+) -> Trace:
+    """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
+    the products and the softmax that it stands for."""
+    try:
+        return task_trace(load(net) if fused_attention else unfused(load(net)), task, optimiser, input_gradient)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from None

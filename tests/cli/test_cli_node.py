@@ -1,0 +1,203 @@
+"""`detect` and `measure`, and the loop that they close with `validate`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archsim.detect.probe import Probe
+from archsim.trace.trace import BoundTrace
+
+pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux describes itself")
+QUICK = ("--rounds", "1", "--seconds", "0", "--threads", "1")
+
+
+@pytest.fixture
+def ready(monkeypatch: pytest.MonkeyPatch, pretended: type) -> None:
+    """Every network is ready to run, without a runtime, and a probe takes no time."""
+    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: pretended)
+    monkeypatch.setattr("archsim.detect.detect.measure", lambda *_: Probe(clock_Hz={1: 2e9}))
+
+
+def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> None:
+    result = cli("detect")
+    assert result.code == 0
+    assert result.out.startswith("# Written by archsim detect.\n")
+    assert "values measured" in result.err
+    assert "GPU" in result.err
+    (tmp_path / "mine.toml").write_text(result.out)
+    shown = cli("show", "hw", str(tmp_path / "mine.toml"))
+    assert shown.code == 0
+    assert "core.count" in shown.out
+
+
+def test_detect_writes_a_file_of_the_given_id(cli: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "mine.toml")
+    result = cli("detect", "--id", "my_machine", "--out", path)
+    assert (result.code, result.out) == (0, "")
+    assert json.loads(cli("estimate", "--net", "alexnet", "--hw", path, "--json").out)["hardware"] == "my_machine"
+    assert cli("detect", "--id", "My Machine").code == 65
+
+
+def test_the_machine_s_own_names_stay_out(cli: Any) -> None:
+    import getpass
+    import socket
+
+    text = cli("detect").out
+    for secret in (socket.gethostname(), str(Path.home())):
+        assert len(secret) < 4 or secret not in text
+    assert f"/{getpass.getuser()}/" not in text
+
+
+def test_host_is_this_machine_in_every_command(cli: Any) -> None:
+    estimate = json.loads(cli("estimate", "--net", "alexnet", "--hw", "host", "--json").out)
+    assert estimate["hardware"] == "host"
+    assert estimate["latency_s"] > 0
+    assert cli("show", "hw", "host").code == 0
+    assert "host" in cli("compare", "--net", "alexnet", "--hw", "host,i7_6700k").out
+
+
+@pytest.mark.usefixtures("ready")
+def test_what_was_measured_stands_beside_what_is_predicted(cli: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "mine.csv")
+    result = cli("measure", "--net", "alexnet,resnet_56", "--per-op", "--out", path, *QUICK)
+    assert (result.code, result.out) == (0, "")
+    assert "4 rows in" in result.err
+    assert "energy" in result.err
+    validation = json.loads(cli("validate", "--measurements", path, "--json").out)
+    assert validation["skipped"] == []
+    assert [(row["label"], row["op"]) for row in validation["rows"]] == [
+        ("alexnet", ""), ("alexnet", "conv1+relu1"), ("resnet_56", ""), ("resnet_56", "conv1+conv1.bn")]  # fmt: skip
+    whole, part = (row["predicted"] for row in validation["rows"][:2])
+    assert 0 < part < whole
+
+
+@pytest.mark.usefixtures("ready")
+def test_a_new_machine_is_described_beside_its_rows(cli: Any, tmp_path: Path) -> None:
+    rows, spec = tmp_path / "mine.csv", tmp_path / "mine.toml"
+    assert "described it in" in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
+    assert 'boost = { value = "2.000 GHz", source = "archsim detect --probe"' in spec.read_text()
+    before = spec.read_text()
+    rows.unlink()
+    assert "described it in" not in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
+    assert spec.read_text() == before
+    assert json.loads(cli("validate", "--measurements", str(rows), "--json").out)["skipped"] == []
+    spec.unlink()
+    assert "name its file with --spec" in cli("validate", "--measurements", str(rows)).out
+
+
+@pytest.mark.usefixtures("ready")
+def test_rows_without_a_file_are_printed(cli: Any) -> None:
+    rows = list(csv.DictReader(cli("measure", "--net", "resnet_56", *QUICK).out.splitlines()))
+    assert [(row["network"], row["hardware"], row["value"]) for row in rows] == [("resnet_56", "host", "0.05")]
+    assert rows[0]["spec_hash"]
+
+
+@pytest.mark.usefixtures("ready")
+def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> None:
+    spec, rows = tmp_path / "other.toml", str(tmp_path / "mine.csv")
+    spec.write_text(cli("detect").out.replace('capacity = { value = "', 'capacity = { value = "1'))
+    assert cli("measure", "--net", "resnet_56", "--hw", str(spec), "--out", rows, *QUICK).code == 0
+    other = json.loads(cli("validate", "--measurements", rows, "--json").out)
+    assert "name its file with --spec" in other["skipped"][0]["reason"]
+    own = json.loads(cli("validate", "--measurements", rows, "--spec", str(spec), "--json").out)
+    assert (own["skipped"], len(own["rows"])) == ([], 1)
+    assert cli("validate", "--measurements", rows, "--spec", str(tmp_path / "no.toml")).code == 66
+
+
+@pytest.mark.usefixtures("ready")
+def test_constants_are_fitted_to_rows_of_a_machine_of_one_s_own(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    spec, rows, out = str(tmp_path / "mine.toml"), str(tmp_path / "mine.csv"), str(tmp_path / "fitted.toml")
+    assert cli("detect", "--id", "my_machine", "--out", spec).code == 0
+    nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
+    assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
+    result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mlas", "--out", out)
+    assert "fitting to 6 of 6 rows" in result.err
+    assert Path(out).exists()
+
+
+@pytest.mark.usefixtures("ready")
+def test_an_op_that_is_not_there_is_a_skip(cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    assert cli("measure", "--net", "alexnet", "--per-op", "--out", str(path), *QUICK).code == 0
+    path.write_text(path.read_text().replace("conv1+relu1", "conv1+nothing"))
+    skips = json.loads(cli("validate", "--measurements", str(path), "--json").out)["skipped"]
+    assert [skip["reason"] for skip in skips] == ["the network has no op nothing"]
+
+
+@pytest.mark.usefixtures("ready")
+def test_rows_of_host_do_not_join_the_corpus(cli: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "mine.csv")
+    assert cli("measure", "--net", "resnet_56", "--out", path, *QUICK).code == 0
+    result = cli("validate", "--add", path)
+    assert result.code == 65
+    assert "archsim detect --id NAME" in result.err
+    assert cli("measure", "--net", "resnet_56", "--hw", "i7_6700k", "--out", path, *QUICK).code == 0
+    assert cli("validate", "--add", path).code == 0
+
+
+def test_an_interrupt_keeps_what_was_measured(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pretended: type
+) -> None:
+    def build(trace: BoundTrace, threads: int) -> object:
+        if trace.name != "resnet_56":
+            raise KeyboardInterrupt
+        return pretended(trace, threads)
+
+    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: build)
+    path = tmp_path / "mine.csv"
+    result = cli("measure", "--net", "resnet_56,alexnet", "--out", str(path), *QUICK)
+    assert result.code == 130
+    assert "1 rows in" in result.err
+    assert [row["network"] for row in csv.DictReader(path.read_text().splitlines())] == ["resnet_56"]
+
+
+@pytest.mark.usefixtures("ready")
+def test_strict_leaves_with_one(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.measure.timing.cpu_share", lambda *_: 0.3)
+    result = cli("measure", "--net", "resnet_56", "--strict", *QUICK)
+    assert (result.code, result.out) == (1, "")
+    assert "other work took the cores" in result.err
+
+
+BAD = {
+    "unknown net": (("--net", "alexnett"), 2, "nearest: alexnet"),
+    "no net": (("--net", ","), 2, "names no network"),
+    "batch": (("--net", "alexnet", "--batch", "1,x"), 2, "--batch"),
+    "threads": (("--net", "alexnet", "--threads", "1000000"), 2, "may use"),
+    "backend": (("--net", "alexnet", "--backend", "tensorflow"), 2, "onnxruntime, torch"),
+    "device": (("--net", "alexnet", "--device", "cuda"), 2, "--backend torch"),
+    "a GPU's spec": (("--net", "alexnet", "--hw", "gtx_1080"), 2, "is a gpu"),
+    "processor time": (("--net", "alexnet", "--threads", "1", "--processor-time", "--hw", "gtx_1080"), 2, "is a gpu"),
+    "spec": (("--net", "alexnet", "--hw", "no.toml"), 66, "no such file"),
+    "path": (("--net", "/no/such.jsonl"), 2, "relative"),
+    "no such trace": (("--net", "mine.jsonl"), 66, "no such file"),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "text"), BAD.values(), ids=list(BAD))
+def test_bad_usage_of_measure(cli: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, text: str) -> None:
+    monkeypatch.setattr("archsim.measure.onnx_session.runtime", lambda: None)
+    result = cli("measure", *words)
+    assert result.code == code, result.err
+    assert text in result.err
+    assert result.out == ""
+
+
+def test_without_the_extra_the_way_to_it_is_said(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    result = cli("measure", "--net", "alexnet")
+    assert result.code == 69
+    assert 'pip install "archsim[measure]"' in result.err
+
+
+def test_without_torch_that_is_said(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    result = cli("measure", "--net", "alexnet", "--backend", "torch")
+    assert result.code == 69
+    assert "pytorch.org" in result.err

@@ -1,0 +1,287 @@
+"""Machines that are not this one: trees of /proc and /sys, read and described as specs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from archsim.base.errors import Unsupported
+from archsim.detect import probe as probes
+from archsim.detect.architecture import core_of, rows
+from archsim.detect.describe import describe, summary
+from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
+from archsim.detect.probe import Probe
+from archsim.detect.system import Machine, cpu_list, read_machine
+from archsim.device import catalog
+from archsim.device.spec import Spec, loads
+
+HASWELL = {
+    "vendor_id": "GenuineIntel", "cpu family": "6", "model": "63", "model name": "Intel(R) Xeon(R) CPU E5-2650 v3 @ 2.30GHz",
+    "flags": "fpu sse2 avx avx2 fma", "siblings": "4", "cpu cores": "2",
+}  # fmt: skip
+GRAVITON = {"CPU implementer": "0x41", "CPU part": "0xd4f", "Features": "fp asimd sve"}
+MASKED = HASWELL | {"model": "167", "model name": "Intel(R) Xeon(R) Processor", "cpu MHz": "2600.001",
+                    "flags": "sse2 avx avx2 fma avx512f avx512_fp16 amx_tile hypervisor"}  # fmt: skip
+ZEN4 = {"vendor_id": "AuthenticAMD", "cpu family": "25", "model": "17", "model name": "AMD EPYC 9654 96-Core Processor",
+        "flags": "sse2 avx avx2 fma avx512f"}  # fmt: skip
+PROBE = Probe(
+    clock_Hz={1: 3.0e9, 4: 2.8e9}, fma256_ps={1: 6.0e9, 4: 5.6e9}, fma512_ps={1: 5.4e9, 4: 5.2e9}, copy_Bps={1: 2e10, 4: 6e10},
+    product_flops={1: 1.5e11}, latency_s={1 << 29: 1.1e-7}, failed=("latency: was cut short",),
+)  # fmt: skip
+
+
+def put(root: Path, path: str, text: str) -> None:
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text + "\n")
+
+
+def machine(root: Path, words: dict[str, str], packages: int = 1, cores: int = 2, ways: int = 2, sysfs: bool = True) -> Path:
+    """A tree with `packages` sockets of `cores` cores of `ways` hardware threads, numbered as Linux does: threads last."""
+    count = packages * cores * ways
+    blocks = ["\n".join(f"{key}\t: {value}" for key, value in ({"processor": str(i)} | words).items()) for i in range(count)]
+    put(root, "proc/cpuinfo", "\n\n".join(blocks))
+    put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB")
+    if not sysfs:
+        return root
+    put(root, "sys/devices/system/cpu/online", f"0-{count - 1}")
+    for cpu in range(count):
+        core = cpu % (packages * cores)
+        folder = f"sys/devices/system/cpu/cpu{cpu}"
+        put(root, f"{folder}/topology/physical_package_id", str(core // cores))
+        put(root, f"{folder}/topology/thread_siblings_list", ",".join(str(core + i * packages * cores) for i in range(ways)))
+        own = ",".join(str(core + i * packages * cores) for i in range(ways))
+        whole = ",".join(str(c) for c in range(count) if (c % (packages * cores)) // cores == core // cores)
+        caches = [("1", "Data", "32K", own), ("1", "Instruction", "32K", own), ("2", "Unified", "256K", own),
+                  ("3", "Unified", "25600K", whole)]  # fmt: skip
+        for index, (level, kind, size, sharers) in enumerate(caches):
+            cache = {"level": level, "type": kind, "size": size, "ways_of_associativity": "8",
+                     "coherency_line_size": "64", "shared_cpu_list": sharers}  # fmt: skip
+            for name, text in cache.items():
+                put(root, f"{folder}/cache/index{index}/{name}", text)
+    return root
+
+
+def spec_of(found: Machine, probe: Probe | None = None) -> Spec:
+    row = core_of(found)
+    return loads(describe(found, row, catalog.find(row.like), probe), "a machine", catalog.find)
+
+
+def test_two_sockets_with_hardware_threads(tmp_path: Path) -> None:
+    found = read_machine(machine(tmp_path, HASWELL, packages=2, cores=10, ways=2))
+    assert (found.cores, found.threads, found.sockets) == (20, 40, 2)
+    spec = spec_of(found)
+    values = {key: entry.value for key, entry in spec.entries.items()}
+    assert spec.identity.architecture == "haswell"
+    assert (values["core.count"], values["core.threads"], values["core.sockets"]) == (20, 40, 2)
+    assert (values["core.simd"], values["core.fma_ports"], values["clock.base"]) == (256, 2, 2.3e9)
+    assert (values["l1.shared_by"], values["l2.shared_by"], values["l3.shared_by"]) == (1, 1, 10)
+    assert (values["l3.size"], values["memory.capacity"]) == (25600 * 1024, 16 * 2**30)
+    assert "clock.simd512" not in values
+    assert spec.entries["core.fma_latency"].kind != "assumed"  # the same core: as sure as it is there
+    assert spec.entries["clock.boost"].kind == "assumed"
+
+
+def test_a_container_sees_its_limits(tmp_path: Path) -> None:
+    root = machine(tmp_path, HASWELL, cores=8, ways=1)
+    put(root, "proc/self/cgroup", "0::/pod/inner")
+    put(root, "sys/fs/cgroup/pod/cpu.max", "250000 100000")
+    put(root, "sys/fs/cgroup/pod/inner/cpu.max", "max 100000")
+    put(root, "sys/fs/cgroup/pod/inner/memory.max", str(2**30))
+    found = read_machine(root, allowed={1, 2, 3, 6})
+    assert (found.cores, found.quota) == (4, 2.5)
+    spec = spec_of(found)
+    assert spec.entries["core.count"].value == 2
+    assert "control group grants the time of 2.5 of 4 cores" in spec.entries["core.count"].note
+    assert spec.entries["l3.shared_by"].value == 2
+    assert spec.entries["memory.capacity"].value == 2**30
+    assert "control group" in spec.entries["memory.capacity"].source
+
+
+def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
+    root = machine(tmp_path, HASWELL, cores=4)
+    put(root, "proc/self/cgroup", "4:memory:/job\n1:cpu,cpuacct:/job\n0::/")
+    put(root, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000")
+    put(root, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000")
+    put(root, "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712")
+    found = read_machine(root)
+    assert found.quota == 0.5
+    assert spec_of(found).entries["core.count"].value == 1
+    assert found.memory is not None
+    assert found.memory.value == 16 * 2**30
+
+
+def test_without_sys_everything_that_is_missing_is_said_and_assumed(tmp_path: Path) -> None:
+    found = read_machine(machine(tmp_path, HASWELL, cores=2, ways=2, sysfs=False))
+    assert found.cores == 2  # by siblings and cores of /proc/cpuinfo
+    assert any("caches" in text for text in found.unseen)
+    assert any("topology" in text for text in found.unseen)
+    spec = spec_of(found)
+    assert float(spec.entries["l3.size"].value) > 0
+    assert spec.entries["l3.size"].source.startswith("hwspecs/xeon_e5_2650_v3_2s.toml")
+
+
+def test_a_virtual_machine_that_hides_its_model(tmp_path: Path) -> None:
+    found = read_machine(machine(tmp_path, MASKED, ways=1))
+    assert found.virtual
+    assert core_of(found).architecture == "unknown_avx512_fp16"  # what model 167 is cannot do what this one can
+    spec = spec_of(found)
+    assert spec.entries["core.simd"].value == 512
+    assert spec.entries["clock.base"].value == 2.6e9
+    assert spec.entries["core.fma_latency"].kind == "assumed"
+    assert "the host's" in spec.entries["l3.size"].note
+
+
+def test_efficiency_cores_are_said(tmp_path: Path) -> None:
+    root = machine(tmp_path, HASWELL)
+    put(root, "sys/devices/cpu_atom/cpus", "2-3")
+    assert any("2 processors are efficiency cores" in text for text in read_machine(root).unseen)
+
+
+def test_an_arm_server(tmp_path: Path) -> None:
+    root = machine(tmp_path, GRAVITON, ways=1)
+    put(root, "proc/sys/abi/sve_default_vector_length", "16")
+    spec = spec_of(read_machine(root))
+    assert (spec.identity.vendor, spec.identity.architecture) == ("Arm", "neoverse_v2")
+    assert (spec.entries["core.simd"].value, spec.entries["core.fma_ports"].value) == (128, 4)
+
+
+def test_half_of_the_registers_do_not_double_the_units(tmp_path: Path) -> None:
+    zen = spec_of(read_machine(machine(tmp_path, ZEN4 | {"flags": "sse2 avx avx2 fma"})))
+    assert (zen.entries["core.simd"].value, zen.entries["core.fma_ports"].value) == (256, 2)
+
+
+def test_the_system_s_clocks_and_power_go_before_assumed_ones(tmp_path: Path) -> None:
+    root = machine(tmp_path, ZEN4)
+    put(root, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3700000")
+    put(root, "sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "2400000")
+    put(root, "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw", "360000000")
+    spec = spec_of(read_machine(root))
+    shipped = catalog.find("epyc_9654")
+    for key in ("clock.base", "clock.boost", "power.tdp"):
+        assert spec.entries[key].kind == "measured"
+    # between base and boost where the relative's clocks lie, so equal where base and boost are
+    assert spec.entries["clock.all_core"].value == pytest.approx(shipped.entries["clock.all_core"].value, rel=1e-3)
+
+
+def test_a_probe_replaces_what_would_be_assumed(tmp_path: Path) -> None:
+    found = read_machine(machine(tmp_path, MASKED, cores=4, ways=1))
+    spec = spec_of(found, PROBE)
+    values = {key: entry.value for key, entry in spec.entries.items()}
+    assert values["core.fma_ports"] == 2  # 5.4 / 3.0 = 1.8: wide code clocks lower
+    assert (values["clock.boost"], values["clock.all_core"]) == (3.0e9, 2.8e9)
+    assert (values["clock.simd"], values["clock.simd512"]) == (2.8e9, 2.6e9)
+    assert (values["memory.bandwidth"], values["memory.achievable"], values["memory.latency"]) == (6e10, 1, pytest.approx(1.1e-7))
+    assert len(spec.assumed) < len(spec_of(found).assumed)
+    said = summary(spec, found, PROBE)
+    assert "latency: was cut short" in said
+    assert "150 GFLOP/s" in said
+
+
+def test_one_512_bit_unit_is_told_from_two(tmp_path: Path) -> None:
+    found = read_machine(machine(tmp_path, MASKED, ways=1))
+    one = Probe(clock_Hz={1: 3.0e9, 2: 3.0e9}, fma512_ps={1: 2.9e9, 2: 2.9e9})
+    assert spec_of(found, one).entries["core.fma_ports"].value == 1
+
+
+def test_nothing_of_a_stranger_s_name_escapes_its_quotes(tmp_path: Path) -> None:
+    nasty = HASWELL | {"model name": 'x" kind = "gpu\x1b[31m\\ \N{SNOWMAN}'}
+    spec = spec_of(read_machine(machine(tmp_path, nasty)))
+    assert spec.kind == "cpu"
+    assert "\x1b" not in spec.identity.name
+
+
+def test_no_proc_and_no_known_processor_are_unsupported(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"hwspecs/README\.md"):
+        read_machine(tmp_path)
+    found = read_machine(machine(tmp_path, {"vendor_id": "Nobody", "flags": "fpu"}))
+    with pytest.raises(Unsupported, match="neither AVX nor NEON"):
+        core_of(found)
+
+
+def test_every_architecture_has_a_shipped_relative() -> None:
+    for row in rows():
+        assert catalog.find(row.like).kind == "cpu", row.architecture
+
+
+def test_the_same_core_is_claimed_only_of_a_close_one() -> None:
+    same = {row.architecture: catalog.find(row.like).identity.architecture for row in rows() if row.same}
+    assert {name: other for name, other in same.items() if name != other} == {"emerald_rapids": "sapphire_rapids"}
+
+
+def test_lists_of_processors() -> None:
+    assert cpu_list("0,2-4,7") == {0, 2, 3, 4, 7}
+    assert cpu_list("") == set()
+    assert cpu_list("a-b,3-") == {3}
+
+
+# ---------------------------------------------------------------------------------------------- the probe
+
+
+def test_the_loops_are_what_their_comments_say() -> None:
+    for bits, length in ((256, 5), (512, 6)):
+        code = probes.fma_loop(bits)
+        back = code[-5] - 256  # the jump of the loop ends before vzeroupper and ret
+        assert back == -(probes.FMA_CHAINS * length + 6)
+    assert probes.CLOCK_LOOP[-2] - 256 == -(4 * probes.CHAIN + 6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the probe runs on Linux")
+def test_a_clock_is_a_clock() -> None:
+    found = probes._child("clock", 1)
+    if isinstance(found, str):
+        pytest.skip(found)
+    assert 5e8 < found < 8e9
+
+
+def test_a_microbenchmark_that_fails_says_why_and_takes_nobody_along() -> None:
+    found = probes._child("latency", -1)
+    assert isinstance(found, float | str)
+    assert "ended with" in str(probes._child("no such thing", 1))
+
+
+# ---------------------------------------------------------------------------------------------- GPUs
+
+
+def nvml(monkeypatch: pytest.MonkeyPatch, name: str = "NVIDIA H200", memory: float = 150e9) -> None:
+    class NVMLError(Exception):
+        pass
+
+    def refuses(*_: object) -> float:
+        raise NVMLError("Not Supported")
+
+    module = ModuleType("pynvml")
+    module.__dict__.update(
+        NVMLError=NVMLError, NVML_CLOCK_SM=1, nvmlInit=lambda: None, nvmlDeviceGetCount=lambda: 1,
+        nvmlDeviceGetHandleByIndex=lambda i: i, nvmlDeviceGetName=lambda h: name.encode(),
+        nvmlDeviceGetMemoryInfo=lambda h: SimpleNamespace(total=memory), nvmlDeviceGetMaxClockInfo=lambda h, c: 1980,
+        nvmlDeviceGetPowerManagementDefaultLimit=refuses, nvmlDeviceGetTotalEnergyConsumption=lambda h: 5000,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+
+
+def test_a_gpu_inherits_the_shipped_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml(monkeypatch)
+    facts = read_gpus()[0]
+    kin = relative(facts)
+    assert kin is not None
+    assert kin.identity.id == "h200_sxm_141gb"
+    assert facts.power_W is None  # the driver does not say
+    spec = loads(gpu_text(facts, kin, "mine"), "GPU", catalog.find)
+    assert spec.entries["clock.boost"].value == 1.98e9
+    assert spec.entries["power.tdp"].value == kin.entries["power.tdp"].value
+    assert "H200" in gpus_said()
+
+
+def test_memory_tells_gpus_of_one_name_apart() -> None:
+    small, large = (GpuFacts(name="NVIDIA A100-PCIE", memory_B=size, clock_Hz=None, power_W=None) for size in (40e9, 80e9))
+    assert [kin.identity.id for kin in map(relative, (small, large)) if kin] == ["a100_pcie_40gb", "a100_pcie_80gb"]
+    assert relative(GpuFacts(name="NVIDIA Imaginary 9000", memory_B=1e9, clock_Hz=None, power_W=None)) is None
+
+
+def test_without_a_driver_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert "nvidia-ml-py is not installed" in gpus_said()
