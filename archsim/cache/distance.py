@@ -79,13 +79,13 @@ class Distances:
         return column if self.fast else column.tolist()
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> MissCurve:
         """What has been counted so far."""
-        return Curve(again=self._again.copy(), cold=self.cold)
+        return MissCurve(again=self._again.copy(), cold=self.cold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class MissCurve:
     """Uses by stack distance: `again[d]` at distance d, and `cold` first uses."""
 
     again: Index = field(repr=False)

@@ -38,7 +38,7 @@ NOTHING = re.compile(rb"==.*|--.*|[ \t\r]*")  # lines without an access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class TraceFormat:
     """How lines of a format begin, and what they are: `line` finds (kind, address, size), `kinds` says what a kind is."""
 
     name: str
@@ -49,11 +49,11 @@ class Form:
     size: int = 0  # bytes of an access, where the format does not say
 
 
-LACKEY = Form(
+LACKEY = TraceFormat(
     name="lackey", start=re.compile(rb"I | [LSM] "), kinds={b"I ": FETCH, b" L": 0, b" S": 1, b" M": MODIFY},
     line=re.compile(rb"^(I | [LSM]) ([0-9a-fA-F]{1,16}),([0-9]{1,9})[ \t\r]*$", re.MULTILINE), example=" L 1ffefff0,8",
 )  # fmt: skip
-DIN = Form(
+DIN = TraceFormat(
     name="din", start=re.compile(rb"[012][ \t]"), kinds={b"0": 0, b"1": 1, b"2": FETCH}, size=4,
     line=re.compile(rb"^([012])[ \t]+(?:0x)?([0-9a-fA-F]{1,16})()(?:[ \t\r].*)?$", re.MULTILINE), example="0 1ffefff0",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def read(path: str | Path, instructions: bool = False, tell: Callable[[float], N
         raise InputError(str(place), "is a folder, not a file")
     whole = max(place.stat().st_size, 1)
     number, kept, found = 0, b"", False
-    form: Form | None = None
+    form: TraceFormat | None = None
     try:
         for piece, position in _pieces(place):
             text, end, kept = (kept + piece).rpartition(b"\n")
@@ -136,7 +136,7 @@ def _inflated(pieces: Iterator[bytes], place: Path) -> Iterator[tuple[bytes, int
         raise InputError(place, "is a truncated gzip file; copy it again, or inflate what there is of it with zcat")
 
 
-def _form(text: bytes, place: Path) -> Form | None:
+def _form(text: bytes, place: Path) -> TraceFormat | None:
     """The format of the first line that says something."""
     for number, line in enumerate(text.split(b"\n"), 1):
         if NOTHING.fullmatch(line):
@@ -153,7 +153,7 @@ def _quoted(line: bytes) -> str:
     return repr(line[:MOST_SHOWN].decode("latin-1"))
 
 
-def _parsed(text: bytes, before: int, form: Form, instructions: bool, place: Path) -> Accesses:
+def _parsed(text: bytes, before: int, form: TraceFormat, instructions: bool, place: Path) -> Accesses:
     """The accesses of some whole lines, of which the first is line `before` + 1 of the file."""
     rows = form.line.findall(text)
     complete = len(rows) > text.count(b"\n")
@@ -175,7 +175,7 @@ def _parsed(text: bytes, before: int, form: Form, instructions: bool, place: Pat
     )  # fmt: skip
 
 
-def _check(text: bytes, before: int, form: Form, place: Path) -> None:
+def _check(text: bytes, before: int, form: TraceFormat, place: Path) -> None:
     """Raise InputError for the first line that is neither an access nor without one."""
     for number, line in enumerate(text.split(b"\n"), before + 1):
         found = form.line.fullmatch(line)

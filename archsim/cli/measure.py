@@ -12,7 +12,7 @@ import click
 from archsim.base.errors import EXIT
 
 if TYPE_CHECKING:
-    from archsim.measure.run import Open, Plan, Result
+    from archsim.measure.run import MeasurementPlan, Open, Result
 
 
 @click.command("measure")
@@ -53,13 +53,13 @@ def command(
     from archsim.cli.options import names
     from archsim.detect.system import allowed_here
     from archsim.measure.rows import Writer
-    from archsim.measure.run import Plan, check, check_threads, device_of, energy_said, opener, stack_of, whole_numbers
+    from archsim.measure.run import MeasurementPlan, check, check_threads, device_of, energy_said, opener, stack_of, whole_numbers
 
     open_session = opener(backend, device)
     wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
     counts = whole_numbers(threads, "--threads") if threads else (_cores(wanted),)
     check_threads(counts, len(allowed_here()))
-    plan = Plan(
+    plan = MeasurementPlan(
         networks=tuple(dict.fromkeys(names(net))), batches=whole_numbers(batch, "--batch"), threads=counts, hw=wanted,
         rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, by_processor=by_processor, split=split,
         stack=stack_of(backend, device),
@@ -98,7 +98,7 @@ def _described(out: str) -> str:
     return path if "/" in path else f"./{path}"
 
 
-def _with_progress(plan: Plan, open_session: Open) -> Iterator[Result]:
+def _with_progress(plan: MeasurementPlan, open_session: Open) -> Iterator[Result]:
     """The cells, with a line of progress while one is measured and none between them."""
     from archsim.cli.progress import Progress
     from archsim.measure.run import results

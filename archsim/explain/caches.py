@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.blocked import blocked_product, blocks_of
-from archsim.cache.distance import Curve, Distances
+from archsim.cache.distance import Distances, MissCurve
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.cache.kernel import PLACE
 from archsim.cache.layers import WAVES, product_of
@@ -206,7 +206,7 @@ def _answer(
 
 
 def _level(
-    i: int, hierarchy: Hierarchy, count: LevelCount, curve: Curve | None, accesses: int, time_s: float, spec: Spec
+    i: int, hierarchy: Hierarchy, count: LevelCount, curve: MissCurve | None, accesses: int, time_s: float, spec: Spec
 ) -> LevelStory:
     level, moved = hierarchy.levels[i], count.bytes_read + count.bytes_written
     whole = curve is not None and level.sector in (0, level.line) and level.allocate

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GraphNode:
     """One node: operator, name, tensors, attributes."""
 
     kind: str
@@ -35,7 +35,7 @@ class Graph:
 
     def __init__(self, trace: BoundTrace, seed: int = 0) -> None:
         self.trace = trace
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.weights: dict[str, Array] = {}
         self._random = np.random.default_rng(seed)
 
@@ -63,5 +63,5 @@ class Graph:
         name = f"{op.name}/{step}" if step else op.name
         made = tuple(outputs) or (name,)
         given = {key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()}
-        self.nodes.append(Node(kind=kind, name=name, inputs=tuple(inputs), outputs=made, attributes=given))
+        self.nodes.append(GraphNode(kind=kind, name=name, inputs=tuple(inputs), outputs=made, attributes=given))
         return next(filter(None, made))

@@ -16,7 +16,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meter:
+class EnergyMeter:
     """Energy so far [J] since some moment, with what it covers; `read` may be asked at any time."""
 
     covers: str
@@ -28,7 +28,7 @@ def load_average() -> float | None:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
-def package_meter(folder: Path = POWERCAP) -> Meter:
+def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
     """Energy of all processor packages by RAPL; Unsupported says why it cannot be read.
 
     The counters wrap around: what a package has lost by that is added again whenever its reading falls.
@@ -47,7 +47,7 @@ def package_meter(folder: Path = POWERCAP) -> Meter:
         return (sum(last.values()) + sum(wrapped.values())) * 1e-6
 
     read()
-    return Meter(covers=f"{len(packages)} packages, RAPL", read=read)
+    return EnergyMeter(covers=f"{len(packages)} packages, RAPL", read=read)
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -63,7 +63,7 @@ def _microjoules(place: Path) -> int:
     return int(text)
 
 
-def board_meter(index: int = 0) -> Meter:
+def board_meter(index: int = 0) -> EnergyMeter:
     """Energy of a GPU board by NVML; Unsupported where the driver or the chip (older than Volta) does not count it."""
     from archsim.detect.gpus import library
 
@@ -77,10 +77,10 @@ def board_meter(index: int = 0) -> Meter:
         read()
     except nvml.NVMLError as error:
         raise Unsupported(f"no energy: NVML says {error} (the counter needs Volta or newer)") from None
-    return Meter(covers="board, NVML", read=read)
+    return EnergyMeter(covers="board, NVML", read=read)
 
 
-def meter_for(host: str) -> Meter | str:
+def meter_for(host: str) -> EnergyMeter | str:
     """The energy meter of a `cpu` or `gpu`, or why there is none."""
     try:
         return board_meter() if host == "gpu" else package_meter()

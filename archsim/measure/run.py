@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported
 from archsim.detect.catalog import find, names
-from archsim.measure.meters import Meter, meter_for
+from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import Cell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
 from archsim.stack import catalog as stacks
@@ -22,7 +22,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MeasurementPlan:
     """What to measure.
 
     `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out, `by_processor` counts processor time
@@ -92,7 +92,7 @@ def stack_of(backend: str, device: str) -> str:
     return torch_session.STACKS[device] if backend == "torch" else onnx_session.STACK
 
 
-def check(plan: Plan, kind: str = "cpu") -> None:
+def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
     """Refuse what cannot be measured on a device of this kind, or would say something untrue, before anything runs.
 
     Rows carry no absolute paths, which tell of users and folders.
@@ -110,7 +110,7 @@ def check(plan: Plan, kind: str = "cpu") -> None:
             raise Unsupported(f"network {net} needs {', '.join(free)}, which `archsim measure` does not set")
 
 
-def results(plan: Plan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
+def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
     """Measure cell by cell. A network that cannot be built, or is too large, is refused by name; the others go on."""
     spec = find(plan.hw)
     shipped = spec.identity.id in names() and find(spec.identity.id).digest == spec.digest
@@ -140,14 +140,14 @@ def bound(net: str, batch: int) -> BoundTrace:
         raise InputError(f"--batch {batch}", str(error)) from None
 
 
-def _measured(plan: Plan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:
+def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:
     meter = meter_for(session.host)
-    found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, Meter) else None, plan.by_processor,
+    found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, EnergyMeter) else None, plan.by_processor,
                     lambda done: tell(f"{label}: {done} of {plan.rounds} rounds"))  # fmt: skip
     if plan.strict and not found.sound:
         said = f"{label}: refused, other work took the cores in {found.disturbed} of {found.rounds} rounds"
         return Result(label=label, rows=[], said=said, refused=True)
-    covers = meter.covers if isinstance(meter, Meter) else ""
+    covers = meter.covers if isinstance(meter, EnergyMeter) else ""
     rows, said = rows_of(cell, found, covers), _said(label, found)
     if plan.per_op:
         tell(f"{label}: profiling")
@@ -168,7 +168,7 @@ def _said(label: str, r: Reading) -> str:
 def energy_said(host: str) -> str:
     """Where the energy comes from, or why there is none."""
     meter = meter_for(host)
-    return f"energy: {meter.covers}" if isinstance(meter, Meter) else meter
+    return f"energy: {meter.covers}" if isinstance(meter, EnergyMeter) else meter
 
 
 def whole_numbers(text: str, option: str) -> tuple[int, ...]:

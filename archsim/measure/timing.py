@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import Protocol
 
-from archsim.measure.meters import Meter, load_average, processor_time
+from archsim.measure.meters import EnergyMeter, load_average, processor_time
 
 LEAST_SHARE = 0.9  # of the processor time that the threads could have had
 LEAST_ROUND_S = 0.02  # a shorter round is dominated by the clocks that time it
@@ -80,7 +80,7 @@ class Reading:
 
 
 def measure(
-    session: Session, rounds: int, seconds: float, meter: Meter | None = None, by_processor: bool = False,
+    session: Session, rounds: int, seconds: float, meter: EnergyMeter | None = None, by_processor: bool = False,
     tell: Callable[[int], None] = lambda done: None, share_of: Callable[[float, float, int], float] | None = None,
 ) -> Reading:
     """Warm up, then run until there are `rounds` sound rounds or `seconds` are over, but `LEAST_SOUND` rounds at least."""
@@ -113,7 +113,7 @@ def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
     return 1.0
 
 
-def energy_of(session: Session, meter: Meter) -> float:
+def energy_of(session: Session, meter: EnergyMeter) -> float:
     """Energy of one run [J], over a stretch that is long for the meter."""
     begin, before, runs = time.perf_counter(), meter.read(), 0
     while time.perf_counter() - begin < METER_S:

@@ -11,7 +11,7 @@ from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheAnswer, LevelStory
 from archsim.report import figures
 from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
-from archsim.report.markup import Cell, number, percent, text, words
+from archsim.report.markup import TableCell, number, percent, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
 from archsim.report.validation_page import document
@@ -83,7 +83,7 @@ def cache_page(a: CacheAnswer) -> str:
     return document(f"{a.source} on {a.hardware}", sections, figures.library())
 
 
-def _cells(level: LevelStory) -> tuple[Cell, ...]:
+def _cells(level: LevelStory) -> tuple[TableCell, ...]:
     c = level.count
     classes = [words("-", style="num") if value is None else number(value, "1", 12)
                for value in (level.cold, level.capacity, level.conflict)]  # fmt: skip

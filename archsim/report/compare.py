@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from archsim.base.units import show
 from archsim.report.text import clean, rate_unit, table
-from archsim.study.batches import Curve
+from archsim.study.batches import BatchCurve
 from archsim.study.crossover import SURE, Crossing, Payoff
 from archsim.study.ranking import SAME_STACK, Contender, Ranking
 
@@ -25,7 +25,9 @@ def contest_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -
     return "\n\n".join([*parts, *filter(None, notes)])
 
 
-def curves_text(curves: Sequence[Curve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]) -> str:
+def curves_text(
+    curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
+) -> str:
     """Devices over batches: time per sample, efficiency and curvature, then crossings, then ops that pay or never do."""
     first = curves[0].points[0]
     batches = curves[0].batches
@@ -136,7 +138,7 @@ def _copy_note(contenders: Sequence[Contender]) -> str:
     return "Copies count: inputs come from host memory, results of an inference go back; --no-copies leaves them out."
 
 
-def _over_batches(curves: Sequence[Curve]) -> str:
+def _over_batches(curves: Sequence[BatchCurve]) -> str:
     head = ["batch"]
     rows = [[str(batch)] for batch in curves[0].batches]
     for c in curves:
@@ -146,7 +148,7 @@ def _over_batches(curves: Sequence[Curve]) -> str:
     return "Time per sample, and throughput as a share of the best that fits:\n" + table(head, rows, left=0)
 
 
-def curvature_line(c: Curve) -> str:
+def curvature_line(c: BatchCurve) -> str:
     """Where the curve of one device bends, and where its memory ends."""
     limit = "any batch fits" if c.max_batch is None else f"memory ends at batch {c.max_batch}"
     if not c.bends:
@@ -155,7 +157,7 @@ def curvature_line(c: Curve) -> str:
     return f"{c.name}: curvature {', '.join(parts)}; {limit}"
 
 
-def crossing_line(c: Crossing, curves: Sequence[Curve]) -> str:
+def crossing_line(c: Crossing, curves: Sequence[BatchCurve]) -> str:
     """A crossing as a sentence."""
     last = curves[0].batches[-1]
     sure = f"{100 * SURE:.0f} % sure from batch {c.sure}" if c.sure else f"not {100 * SURE:.0f} % sure up to batch {last}"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.report.data import record
-from archsim.study.batches import Curve
+from archsim.study.batches import BatchCurve
 from archsim.study.crossover import Crossing, Payoff
 from archsim.study.ranking import Contender, Ranking
 
@@ -41,7 +41,7 @@ def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
 
 
 def curves_record(
-    curves: Sequence[Curve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
+    curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
 ) -> dict[str, Any]:
     """One object: a curve for each device, crossings, and from which batch each op pays."""
     return {
@@ -54,7 +54,7 @@ def curves_record(
     }
 
 
-def _curve(c: Curve) -> dict[str, Any]:
+def _curve(c: BatchCurve) -> dict[str, Any]:
     points = [
         {"batch": p.estimate.batch, **_own(p), "latency_interval_s": list(p.estimate.latency_interval_s),
          "per_sample_s": time, "efficiency": share, "fits": p.estimate.fits}

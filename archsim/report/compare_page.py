@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.compare import CURVATURE, certainty, crossing_line, curvature_line
-from archsim.report.markup import Cell, number, percent, table, text, words
-from archsim.report.study_figures import Axis, Series, Span, lines, spans
+from archsim.report.markup import TableCell, number, percent, table, text, words
+from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
 from archsim.report.validation_page import document
-from archsim.study.batches import Curve
+from archsim.study.batches import BatchCurve
 from archsim.study.crossover import Crossing, Payoff
 from archsim.study.ranking import Contender, Ranking
 
@@ -32,22 +32,22 @@ def contest_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -
 
 
 def curves_page(
-    curves: Sequence[Curve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
+    curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
 ) -> str:
     """Devices over batches: time per sample, share of the best throughput, curvature, crossings, and what pays."""
     first = curves[0].points[0]
     time = [Series(name=c.name, x=c.batches, y=c.per_sample_s, hollow=[not p.estimate.fits for p in c.points]) for c in curves]
     share = [Series(name=c.name, x=c.batches, y=[100 * v for v in c.efficiency],
                     hollow=[not p.estimate.fits for p in c.points]) for c in curves]  # fmt: skip
-    batch = Axis(title="batch", log=True)
+    batch = PlotAxis(title="batch", log=True)
     said = "".join(f"<li>{text(curvature_line(c))}</li>" for c in curves)
     met = "".join(f"<li>{text(crossing_line(c, curves))}</li>" for c in found)
     sections = [
         _heading(first, f"{curves[0].batches[0]} to {curves[0].batches[-1]}", len(curves)),
         '<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.</p>\n'
-        f"{figures.embed(lines(time, batch, Axis(title='time per sample', unit='s')), 'per-sample')}",
+        f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), 'per-sample')}",
         "<h2>Throughput as a share of the best that fits</h2>\n"
-        f"{figures.embed(lines(share, batch, Axis(title='share', unit='%', log=False)), 'efficiency')}",
+        f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), 'efficiency')}",
         f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n<ul>{said}</ul>',
         f"<h2>Who overtakes whom</h2>\n<ul>{met}</ul>" if met else "",
         *(_payoffs(home, guest, rows) for home, guest, rows in pays),
@@ -74,8 +74,8 @@ def _ranking(r: Ranking) -> str:
     unit = rate_unit(r.order[0].estimate) + r.criterion.unit
     rows = []
     for i, (c, score) in enumerate(zip(r.order, r.scores, strict=True)):
-        ahead = percent(r.ahead[i], ".0f") if i < len(r.ahead) else Cell(body="", style="num")
-        value = Cell(body=f"{score:.3g}", value=score, style="num")
+        ahead = percent(r.ahead[i], ".0f") if i < len(r.ahead) else TableCell(body="", style="num")
+        value = TableCell(body=f"{score:.3g}", value=score, style="num")
         rows.append((words(str(i + 1)), words(c.name), value, ahead, percent(r.best[i], ".0f")))
     head = ("place", "device", unit, "before the next with probability", "best of all with probability")
     left = f'<p class="quiet">Not ranked: {text(", ".join(r.unranked))}.</p>' if r.unranked else ""
@@ -91,7 +91,7 @@ def _devices(contenders: Sequence[Contender]) -> str:
     rate = rate_unit(contenders[0].estimate)
     rows = [
         (words(c.name), words(c.estimate.stack), number(c.estimate.clock_hz, "Hz"), number(c.latency_s, "s"),
-         Cell(body=f"{c.throughput_per_s:.4g}", value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
+         TableCell(body=f"{c.throughput_per_s:.4g}", value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
          number(c.energy_j, "J"), words("yes" if c.estimate.fits else "no"),
          words("" if c.price_usd is None else f"{c.price_usd:.0f} USD" + (" (assumed)" if c.price_kind == "assumed" else "")))
         for c in contenders
@@ -109,5 +109,5 @@ def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> str:
     return f'<h2>What pays on {text(guest)}</h2>\n<p class="quiet">{text(note)}</p>\n<div class="scroll">\n{body}\n</div>'
 
 
-def _from(batch: int | None) -> Cell:
+def _from(batch: int | None) -> TableCell:
     return words("never") if batch is None else words(f"from batch {batch}")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
-from archsim.report.layers import Row
+from archsim.report.layers import LayerRow
 from archsim.report.markup import label
 from archsim.report.palette import look, order
 from archsim.report.placement import Frame, decades, diameter, labels, memory_line, peak_line
-from archsim.report.roofline import Point, Roof
+from archsim.report.roofline import RooflineChart, RooflinePoint
 
 WIDTH = 1120  # of every chart [px]
 BAR = 21  # height of one row of bars [px]
@@ -34,7 +34,7 @@ def embed(figure: Any, name: str) -> str:
     return f'<div id="{name}" class="chart" style="{size}"></div>\n<script>{call}</script>'
 
 
-def bars(rows: Sequence[Row], latency: float, energy: float) -> Any:
+def bars(rows: Sequence[LayerRow], latency: float, energy: float) -> Any:
     """Time and energy of each row side by side, coloured by bound; shares are of `latency` [s] and `energy` [J]."""
     import plotly.graph_objects as go
 
@@ -47,7 +47,7 @@ def bars(rows: Sequence[Row], latency: float, energy: float) -> Any:
     return figure
 
 
-def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
+def _bars_layout(rows: Sequence[LayerRow]) -> dict[str, Any]:
     height = BAR * len(rows)
     longest = max((row.time for row in rows if row.drawn), default=0.0) or 1.0
     hungriest = max((row.energy for row in rows if row.drawn), default=0.0) or 1.0
@@ -65,7 +65,7 @@ def _bars_layout(rows: Sequence[Row]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _bar_trace(rows: Sequence[Row], bound: str, axis: str, unit: str) -> Any:
+def _bar_trace(rows: Sequence[LayerRow], bound: str, axis: str, unit: str) -> Any:
     import plotly.graph_objects as go
 
     drawn = [(i, row, row.time_s if unit == "s" else row.energy_j) for i, row in enumerate(rows) if row.drawn]
@@ -77,7 +77,7 @@ def _bar_trace(rows: Sequence[Row], bound: str, axis: str, unit: str) -> Any:
     )  # fmt: skip
 
 
-def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: Sequence[Row]) -> Any:
+def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: Sequence[LayerRow]) -> Any:
     """The figures at the ends of the bars."""
     import plotly.graph_objects as go
 
@@ -99,7 +99,7 @@ def axis_ticks(longest: float, unit: str, steps: int) -> dict[str, Any]:
     return {"tickvals": values, "ticktext": ["0" if value == 0 else show(value, unit, 3) for value in values]}
 
 
-def roofline(shown: Roof) -> Any:
+def roofline(shown: RooflineChart) -> Any:
     """Arithmetic intensity against arithmetic rate: the ops under the ceilings of the device."""
     import plotly.graph_objects as go
 
@@ -125,7 +125,7 @@ def roofline(shown: Roof) -> Any:
     return figure
 
 
-def _cloud(points: Sequence[Point], bound: str, longest: float) -> Any:
+def _cloud(points: Sequence[RooflinePoint], bound: str, longest: float) -> Any:
     import plotly.graph_objects as go
 
     return go.Scatter(
@@ -136,7 +136,7 @@ def _cloud(points: Sequence[Point], bound: str, longest: float) -> Any:
     )  # fmt: skip
 
 
-def _story(point: Point) -> str:
+def _story(point: RooflinePoint) -> str:
     alike = f" and {point.count - 1} alike" if point.count > 1 else ""
     return (
         f"{label(point.name, 80)}{alike}<br>{label(point.kind)}, {label(point.phase)}<br>"
@@ -145,7 +145,7 @@ def _story(point: Point) -> str:
     )
 
 
-def _add_ceilings(figure: Any, shown: Roof) -> None:
+def _add_ceilings(figure: Any, shown: RooflineChart) -> None:
     """Slanted lines for the memory, flat ones for the peaks with their names."""
     for bandwidth, dash in ((shown.bandwidth, "solid"), (shown.reachable, "dot")):
         _line(figure, memory_line(shown, bandwidth), dash, INK)

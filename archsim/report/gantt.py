@@ -7,7 +7,7 @@ from typing import Any
 from archsim.base.units import show
 from archsim.report.figures import LINE, QUIET, axis_ticks, common
 from archsim.report.markup import label
-from archsim.schedule.observer import Recording, Slice
+from archsim.schedule.observer import Recording, TimelineSlice
 
 ROW = 34  # height of a track [px]
 MOST = 4000  # slices; a browser draws no more with ease
@@ -46,12 +46,12 @@ def gantt(recording: Recording) -> Any:
     return figure
 
 
-def kind_of(piece: Slice) -> str:
+def kind_of(piece: TimelineSlice) -> str:
     """What decides the colour of a slice."""
     return str(piece.words.get("kind", piece.track))
 
 
-def outer(recording: Recording) -> list[Slice]:
+def outer(recording: Recording) -> list[TimelineSlice]:
     """The slices that lie in no other of their track, in order of time."""
     reach: dict[str, float] = {}
     found = []

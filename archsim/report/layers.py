@@ -13,7 +13,7 @@ LARGE = 1.6  # a rest this many times the longest op would squeeze all others, s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class LayerRow:
     """One bar: times [s] and energies [J] by bound, of `count` ops."""
 
     name: str
@@ -38,7 +38,7 @@ def is_large(estimate: Estimate) -> bool:
     return len(_live(estimate)) > MOST
 
 
-def by_op(estimate: Estimate, most: int = MOST) -> list[Row]:
+def by_op(estimate: Estimate, most: int = MOST) -> list[LayerRow]:
     """The `most` longest ops in execution order, then one row for the others; ops that take no time are left out."""
     live = _live(estimate)
     longest = sorted(range(len(live)), key=lambda i: -live[i].time_s)[:most]
@@ -53,7 +53,7 @@ def by_op(estimate: Estimate, most: int = MOST) -> list[Row]:
     return rows
 
 
-def by_kind(estimate: Estimate) -> list[Row]:
+def by_kind(estimate: Estimate) -> list[LayerRow]:
     """All ops by kind and phase, the longest first."""
     groups: dict[tuple[str, str], list[OpEstimate]] = {}
     for op in _live(estimate):
@@ -75,9 +75,9 @@ def _live(estimate: Estimate) -> list[OpEstimate]:
     return [op for op in estimate.ops if op.time_s > 0]
 
 
-def _row(name: str, ops: list[OpEstimate]) -> Row:
+def _row(name: str, ops: list[OpEstimate]) -> LayerRow:
     bounds = order({op.bound for op in ops})
-    return Row(
+    return LayerRow(
         name=name, count=len(ops),
         time_s={bound: math.fsum(op.time_s for op in ops if op.bound == bound) for bound in bounds},
         energy_j={bound: math.fsum(op.energy_j for op in ops if op.bound == bound) for bound in bounds},

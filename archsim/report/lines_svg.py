@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from archsim.report.markup import label
-from archsim.report.study_figures import COLOURS, LINEAR_UP_TO, Axis, Series, written
+from archsim.report.study_figures import COLOURS, LINEAR_UP_TO, PlotAxis, Series, written
 
 WIDTH, HEIGHT = 900, 420
 LEFT, TOP, RIGHT, BOTTOM = 100, 62, 24, 54
@@ -16,7 +16,7 @@ ROW = 20  # of a legend [px]
 CHARACTER = 6.6  # width of one in a legend [px]
 
 
-def lines_svg(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
+def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
     """The picture. `hollow` points are drawn as rings."""
     legend, rows = _legend(series)
     top = TOP + ROW * (rows - 1)
@@ -45,7 +45,7 @@ def lines_svg(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
 class _Scale:
     """Values to pixels, with the marks of the axis."""
 
-    def __init__(self, values: Sequence[float], axis: Axis, start: float, end: float) -> None:
+    def __init__(self, values: Sequence[float], axis: PlotAxis, start: float, end: float) -> None:
         low, high = min(values), max(values)
         self._log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
         if self._log:

@@ -31,7 +31,7 @@ def label(words: str, longest: int = 34) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """A cell that is ready to be written: `body` is HTML, `value` what a click on the head sorts by."""
 
     body: str
@@ -40,22 +40,22 @@ class Cell:
     tip: str = ""
 
 
-def words(content: str, *, style: str = "", tip: str = "") -> Cell:
+def words(content: str, *, style: str = "", tip: str = "") -> TableCell:
     """A cell of text."""
-    return Cell(body=text(content), style=style, tip=tip)
+    return TableCell(body=text(content), style=style, tip=tip)
 
 
-def number(value: float, unit: str, digits: int = 3) -> Cell:
+def number(value: float, unit: str, digits: int = 3) -> TableCell:
     """A quantity, to the right."""
-    return Cell(body=text(show(value, unit, digits)), value=value, style="num")
+    return TableCell(body=text(show(value, unit, digits)), value=value, style="num")
 
 
-def percent(fraction: float, form: str = ".1f") -> Cell:
+def percent(fraction: float, form: str = ".1f") -> TableCell:
     """A share of one as per cent, to the right."""
-    return Cell(body=f"{100 * fraction:{form}} %", value=fraction, style="num")
+    return TableCell(body=f"{100 * fraction:{form}} %", value=fraction, style="num")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Cell]], style: str = "") -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str = "") -> str:
     """A table whose numeric columns, heads included, stand to the right."""
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
@@ -66,7 +66,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]], style: str = "") 
     return f'<table{named}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
 
 
-def _written(cell: Cell) -> str:
+def _written(cell: TableCell) -> str:
     marks = f' class="{cell.style}"' if cell.style else ""
     marks += f' data-v="{cell.value:.6g}"' if cell.value is not None else ""
     marks += f' title="{text(cell.tip)}"' if cell.tip else ""

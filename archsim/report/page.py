@@ -10,7 +10,7 @@ from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
-from archsim.report.markup import Cell, number, percent, table, text, words
+from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
@@ -167,7 +167,7 @@ def _layers(e: Estimate) -> str:
     return f'<h2>Layers</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
 
 
-def _layer(op: OpEstimate, latency: float) -> tuple[Cell, ...]:
+def _layer(op: OpEstimate, latency: float) -> tuple[TableCell, ...]:
     kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
     algorithm = op.kernels[0].algorithm if op.kernels else ""
     return (
@@ -178,8 +178,8 @@ def _layer(op: OpEstimate, latency: float) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _bound(name: str) -> Cell:
-    return Cell(body=f'<i class="swatch" style="background:{look(name).colour}"></i>{text(name)}')
+def _bound(name: str) -> TableCell:
+    return TableCell(body=f'<i class="swatch" style="background:{look(name).colour}"></i>{text(name)}')
 
 
 def _assumptions(e: Estimate, spec: Spec) -> str:
@@ -204,5 +204,5 @@ def _entries(entries: list[Entry], remark: str) -> str:
 
 def _provenance(e: Estimate) -> str:
     values = e.provenance.items()
-    rows = [(words(key.replace("_", " ")), Cell(body=f"<code>{text(value)}</code>")) for key, value in values]
+    rows = [(words(key.replace("_", " ")), TableCell(body=f"<code>{text(value)}</code>")) for key, value in values]
     return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"

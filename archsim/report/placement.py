@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from archsim.base.units import show
-from archsim.report.roofline import Point, Roof
+from archsim.report.roofline import RooflineChart, RooflinePoint
 
 LETTER = 6.3  # mean width of a letter at the 12 px of the labels
 LINE = 15.0  # height of a line of text
@@ -64,23 +64,23 @@ def decades(low: float, high: float) -> list[float]:
     return [float(f"1e{power}") for power in range(first, last + 1)]
 
 
-def diameter(point: Point, longest: float) -> float:
+def diameter(point: RooflinePoint, longest: float) -> float:
     """Of a point's mark: its area is as its time, but for a smallest one that can still be seen."""
     return max(6.0, 34.0 * math.sqrt(point.time_s / longest))
 
 
-def memory_line(shown: Roof, bandwidth: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def memory_line(shown: RooflineChart, bandwidth: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends (intensity, rate) of the slanted ceiling of a bandwidth [B/s] inside the axes."""
     start = max(shown.x[0], shown.y[0] / bandwidth)
     return (start, start * bandwidth), (shown.top / bandwidth, shown.top)
 
 
-def peak_line(shown: Roof, rate: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def peak_line(shown: RooflineChart, rate: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Ends (intensity, rate) of the flat ceiling of a peak [FLOP/s]."""
     return (rate / shown.bandwidth, rate), (shown.x[1], rate)
 
 
-def labels(shown: Roof, frame: Frame) -> list[Label]:
+def labels(shown: RooflineChart, frame: Frame) -> list[Label]:
     """The name of the memory's ceiling, then those of the longest ops where they hide nothing; an op may go without."""
     longest = shown.points[0].time_s if shown.points else 1.0
     marks = [_around(frame, point, diameter(point, longest)) for point in shown.points]
@@ -97,12 +97,12 @@ def labels(shown: Roof, frame: Frame) -> list[Label]:
     return found
 
 
-def _name(point: Point) -> str:
+def _name(point: RooflinePoint) -> str:
     name = point.name if len(point.name) <= 28 else point.name[:27] + "…"
     return name if point.count == 1 else f"{name} and {point.count - 1} alike"
 
 
-def _around(frame: Frame, point: Point, size: float) -> Box:
+def _around(frame: Frame, point: RooflinePoint, size: float) -> Box:
     x, y = frame.place(point.intensity, point.rate)
     return (x - size / 2, y - size / 2, x + size / 2, y + size / 2)
 
@@ -120,13 +120,13 @@ def _beside(mark: Box, width: float) -> Iterator[Box]:
         yield from ((a, b, a + width, b + LINE) for a, b in starts)
 
 
-def _peak_names(shown: Roof, frame: Frame) -> list[Box]:
+def _peak_names(shown: RooflineChart, frame: Frame) -> list[Box]:
     """The words at the right ends of the flat ceilings."""
     heights = [(frame.place(shown.x[1], ceiling.rate)[1], len(ceiling.name)) for ceiling in shown.ceilings]
     return [(frame.width - LETTER * letters, y - LINE - 2, frame.width, y + 2) for y, letters in heights]
 
 
-def _memory_name(shown: Roof, frame: Frame, taken: list[Box]) -> Label:
+def _memory_name(shown: RooflineChart, frame: Frame, taken: list[Box]) -> Label:
     """Words along the slanted ceiling, just above it, where the fewest marks are below them."""
     name = f"memory {show(shown.bandwidth, 'B/s')}, reachable {show(shown.reachable, 'B/s', 3)}"
     start, end = (frame.place(*point) for point in memory_line(shown, shown.bandwidth))
@@ -149,7 +149,7 @@ def _turned(label: Label) -> list[Box]:
     return [_square(label.x + m * math.cos(tilt), label.y + m * math.sin(tilt), LINE) for m in middles]
 
 
-def _along_lines(shown: Roof, frame: Frame) -> list[Box]:
+def _along_lines(shown: RooflineChart, frame: Frame) -> list[Box]:
     """Small boxes along every ceiling, so that no name is struck through."""
     lines = [memory_line(shown, bandwidth) for bandwidth in (shown.bandwidth, shown.reachable)]
     lines += [peak_line(shown, ceiling.rate) for ceiling in shown.ceilings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.base.units import show
 from archsim.estimation.result import Estimate, Reference
-from archsim.report.markup import Cell, number, percent, table, words
+from archsim.report.markup import TableCell, number, percent, table, words
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS
 
 
@@ -14,7 +14,7 @@ def references(estimate: Estimate) -> str:
     return table(head, [_row(reference) for reference in estimate.references])
 
 
-def _row(r: Reference) -> tuple[Cell, ...]:
+def _row(r: Reference) -> tuple[TableCell, ...]:
     unit = METRIC_UNITS[r.metric]
     return (
         words(METRIC_NAMES[r.metric]), number(r.measured, unit, 4), number(r.predicted, unit, 4),

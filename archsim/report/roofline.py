@@ -15,7 +15,7 @@ ROUNDING = 1e-6  # relative; by less two sums of the same times differ only as f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class RooflinePoint:
     """An op, or `count` ops of equal work, traffic and time; `time_s` is what all of them add to the latency."""
 
     name: str
@@ -39,14 +39,14 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roof:
+class RooflineChart:
     """Everything that a drawing needs.
 
     `bandwidth` is the data-sheet peak, `reachable` what a long stream gets [B/s]; `cached` counts the ops that have no
     place here because none of their data crosses the memory bus.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[RooflinePoint, ...]
     ceilings: tuple[Ceiling, ...]
     bandwidth: float
     reachable: float
@@ -60,7 +60,7 @@ class Roof:
         return max(ceiling.rate for ceiling in self.ceilings)
 
 
-def roof(estimate: Estimate, spec: Spec) -> Roof:
+def roof(estimate: Estimate, spec: Spec) -> RooflineChart:
     """The roofline of all ops that compute and move something; a ceiling for each peak the device has."""
     points = _points(estimate)
     ceilings = _ceilings(estimate, spec.device)
@@ -69,14 +69,14 @@ def roof(estimate: Estimate, spec: Spec) -> Roof:
     ridges = [ceiling.rate / bandwidth for ceiling in ceilings]
     across = [point.intensity for point in points] + ridges
     up = [point.rate for point in points] + [ceiling.rate for ceiling in ceilings]
-    return Roof(
+    return RooflineChart(
         points=points, ceilings=ceilings, bandwidth=bandwidth, cached=cached,
         reachable=bandwidth * float(spec.device.memory.achievable),
         x=(min(across) / 2.0, max(across) * 4.0), y=(min(up) / 2.5, max(up) * 2.5),
     )  # fmt: skip
 
 
-def _points(estimate: Estimate) -> tuple[Point, ...]:
+def _points(estimate: Estimate) -> tuple[RooflinePoint, ...]:
     alike: dict[tuple[object, ...], list[OpEstimate]] = {}
     for op in estimate.ops:
         if op.flop > 0 and op.dram_bytes > 0 and op.time_s > 0:
@@ -86,9 +86,9 @@ def _points(estimate: Estimate) -> tuple[Point, ...]:
     return tuple(sorted(points, key=lambda point: -point.time_s))
 
 
-def _point(ops: list[OpEstimate], latency: float) -> Point:
+def _point(ops: list[OpEstimate], latency: float) -> RooflinePoint:
     first, time = ops[0], math.fsum(op.time_s for op in ops)
-    return Point(
+    return RooflinePoint(
         name=first.name, kind=first.kind, phase=first.phase, bound=first.bound, intensity=first.flop / first.dram_bytes,
         rate=first.flop / _busy_s(first), time_s=time, share=time / latency, count=len(ops),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from archsim.estimation.result import Estimate
 from archsim.report.markup import label
 from archsim.report.palette import look, order
 from archsim.report.placement import Frame, Label, decades, diameter, labels, memory_line, peak_line
-from archsim.report.roofline import Point, Roof, roof
+from archsim.report.roofline import RooflineChart, RooflinePoint, roof
 
 WIDTH, HEIGHT = 900, 500
 LEFT, TOP, RIGHT, BOTTOM = 104, 76, 24, 54
@@ -55,7 +55,7 @@ def _placed(name: Label) -> str:
     )
 
 
-def _legend(shown: Roof) -> str:
+def _legend(shown: RooflineChart) -> str:
     parts, x = [], float(LEFT)
     for bound in order({point.bound for point in shown.points}):
         parts.append(f'<circle cx="{x + 5:.1f}" cy="60" r="5" fill="{look(bound).colour}"/>{_text(x + 15, 64, bound)}')
@@ -63,7 +63,7 @@ def _legend(shown: Roof) -> str:
     return "".join(parts)
 
 
-def _grid(shown: Roof, frame: Frame) -> list[str]:
+def _grid(shown: RooflineChart, frame: Frame) -> list[str]:
     parts = []
     for value in decades(*shown.x):
         x, _ = frame.place(value, shown.y[0])
@@ -77,7 +77,7 @@ def _grid(shown: Roof, frame: Frame) -> list[str]:
     return [*parts, _text(frame.width / 2, frame.height + 40, about, anchor="middle", size=13)]
 
 
-def _ceilings(shown: Roof, frame: Frame) -> list[str]:
+def _ceilings(shown: RooflineChart, frame: Frame) -> list[str]:
     parts = []
     for bandwidth, dash in ((shown.bandwidth, ""), (shown.reachable, "2 3")):
         (x0, y0), (x1, y1) = (frame.place(*end) for end in memory_line(shown, bandwidth))
@@ -88,7 +88,7 @@ def _ceilings(shown: Roof, frame: Frame) -> list[str]:
     return parts
 
 
-def _peak_names(shown: Roof, frame: Frame) -> list[str]:
+def _peak_names(shown: RooflineChart, frame: Frame) -> list[str]:
     """With a white rim, which keeps them readable where a disc lies below."""
     names = []
     for ceiling in shown.ceilings:
@@ -104,13 +104,13 @@ def _line(x0: float, y0: float, x1: float, y1: float, ink: str, dash: str = "") 
     return f'<line {ends} stroke="{ink}" stroke-width="{width}"{dashes}/>'
 
 
-def _discs(shown: Roof, frame: Frame) -> list[str]:
+def _discs(shown: RooflineChart, frame: Frame) -> list[str]:
     """The largest first, so that none hides a smaller one."""
     longest = shown.points[0].time_s if shown.points else math.inf
     return [_disc(point, frame, diameter(point, longest) / 2) for point in shown.points]
 
 
-def _disc(point: Point, frame: Frame, radius: float) -> str:
+def _disc(point: RooflinePoint, frame: Frame, radius: float) -> str:
     x, y = frame.place(point.intensity, point.rate)
     note = f"{label(point.name, 80)}: {show(point.time_s, 's', 3)}, {100 * point.share:.1f} % of the time"
     look_of = f'fill="{look(point.bound).colour}" fill-opacity="0.8" stroke="#ffffff"'

@@ -11,9 +11,9 @@ from archsim.base.units import UNITS, show
 from archsim.estimation.request import Query
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
-from archsim.report.markup import Cell, text, words
+from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
-from archsim.report.study_figures import Axis, Series, lines
+from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import clean, table
 from archsim.report.validation_page import document
 from archsim.study.knob import WORDS, meaning
@@ -143,7 +143,7 @@ def search_page(query: Query, f: Finding) -> str:
     if not f.best:
         return document("Search", [*sections, '<p class="warn">Nothing meets the conditions.</p>'])
     a, b = f.wish.front[0].output, f.wish.front[1].output
-    across, up = (Axis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
+    across, up = (PlotAxis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
     cloud = Series(name="within the limits", x=[r[a] for r in f.cloud], y=[r[b] for r in f.cloud], mode="markers", faint=True)
     edge = sorted(f.front, key=lambda r: float(r[a]))
     front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=[_story(query, f, r) for r in edge],
@@ -164,8 +164,8 @@ def _story(query: Query, f: Finding, row: Mapping[str, Any]) -> str:
 
 
 def _html(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    def number(value: Any, written: str) -> Cell:
-        return words(written) if isinstance(value, str) else Cell(body=text(written), value=float(value), style="num")
+    def number(value: Any, written: str) -> TableCell:
+        return words(written) if isinstance(value, str) else TableCell(body=text(written), value=float(value), style="num")
 
     cells = [[*(number(r[k], knob_text(query, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r[n])) for n in columns)]
              for r in rows]  # fmt: skip

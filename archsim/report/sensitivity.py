@@ -11,7 +11,7 @@ from archsim.base.units import show
 from archsim.estimation.request import Query
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
-from archsim.report.markup import Cell, text, words
+from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.study_figures import Span, tornado
 from archsim.report.text import clean, table
@@ -133,7 +133,7 @@ def sensitivity_page(query: Query, found: Sequence[Elasticity], span: float) -> 
             sections.append(f'<h2>{TITLES[name].capitalize()}</h2>\n<p class="quiet">{note}</p>\n{chart}')
     cells = [
         (words(e.key), words(value_text(e), style="num"),
-         *(Cell(body=f"{e.local[n]:+.3f}", value=e.local[n], style="num") for n in OUTPUTS), words(e.jump))
+         *(TableCell(body=f"{e.local[n]:+.3f}", value=e.local[n], style="num") for n in OUTPUTS), words(e.jump))
         for e in ranked(found)
     ]  # fmt: skip
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)

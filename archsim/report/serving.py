@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.report.text import clean
-from archsim.simulate.interval import Measured
+from archsim.simulate.interval import BatchMean
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving
 
 
@@ -69,7 +69,7 @@ def _use(s: Serving) -> list[tuple[str, str]]:
     ]
 
 
-def _measured(m: Measured) -> str:
+def _measured(m: BatchMean) -> str:
     """A figure with its interval; that of a figure which never varies is left out."""
     if m.interval is None:
         return f"{show(m.value, 's'):10} too few requests for an interval"

@@ -7,7 +7,7 @@ from typing import Any
 from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.gantt import gantt
-from archsim.report.markup import Cell, number, table, text, words
+from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.serving import serving_lines
 from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
@@ -37,7 +37,7 @@ def serving_page(s: Serving, recording: Recording) -> str:
     return document(title, sections, figures.library())
 
 
-def _latencies(s: Serving) -> list[tuple[Cell, ...]]:
+def _latencies(s: Serving) -> list[tuple[TableCell, ...]]:
     found = []
     for name, m in (s.latency_s or {}).items():
         ends = (words("-", style="num"),) * 2 if m.interval is None else tuple(number(end, "s", 4) for end in m.interval)

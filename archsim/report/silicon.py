@@ -7,7 +7,7 @@ import statistics
 from archsim.base.units import show
 from archsim.device.silicon import silicon
 from archsim.report.text import table
-from archsim.study.silicon import Check, Chip, checks
+from archsim.study.silicon import Check, DieEstimate, checks
 
 NOTE = (
     "Estimates. The parts were fitted to these same dies; with each left out of the fit, the median error was 8 %, the largest\n"
@@ -45,7 +45,7 @@ def dies_table(found: list[Check]) -> str:
     return table(("die", "spec", "node", "published", "model", "error"), rows, left=3) + f"\n{summary}"
 
 
-def chip_line(c: Chip) -> str:
+def chip_line(c: DieEstimate) -> str:
     """One die, on one line."""
     parts = ", ".join(f"{name} {100 * part / c.area:.0f} %" for name, part in c.parts.items())
     own = "" if c.published is None else f", from the {c.published:g} mm2 that are published"

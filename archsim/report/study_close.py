@@ -10,10 +10,10 @@ from archsim.estimation.result import OpEstimate, answer
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
-from archsim.report.study_figures import Axis, Series
+from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, queries, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
-from archsim.study.batches import Curve, batches_of, curve
+from archsim.study.batches import BatchCurve, batches_of, curve
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.ranking import Contender, contender
 from archsim.study.sensitivity import NOTHING, sensitivity
@@ -91,7 +91,7 @@ def over_batches(part: PartForm) -> Section:
             for precision, c in curves
         ]
         picture = f"{part.name}_{net}.svg"
-        across, up = Axis(title="batch (rings do not fit the memory)", log=True), Axis(title="time per sample", unit="s")
+        across, up = PlotAxis(title="batch (rings do not fit the memory)", log=True), PlotAxis(title="time per sample", unit="s")
         made.files[picture] = lines_svg(f"{net}, {part.task}", series, across, up)
         start = curves[0][1].points[0]
         head = ("", "stack", f"batch {sizes[0]}", "faster", "best batch", "samples/s there", "faster", "power")
@@ -110,14 +110,14 @@ def over_batches(part: PartForm) -> Section:
     return made
 
 
-def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> Curve:
+def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> BatchCurve:
     one = part.model_copy(update={"net": [net], "hw": [hw]})
     asked = [queries(one, precision=precision, batch=batch)[0] for batch in sizes]
     made.queries.append(asked[0])
     return curve([contender(query, copies=False, references=False) for query in asked])
 
 
-def _best(precision: str, c: Curve, start: Contender) -> tuple[str, ...]:
+def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:
     """The first batch and the best that fits, beside the first batch of the first device."""
     first = c.points[0]
     best = max([p for p in c.points if p.estimate.fits] or c.points, key=lambda p: p.throughput_per_s)

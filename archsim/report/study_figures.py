@@ -20,7 +20,7 @@ LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class PlotAxis:
     """What stands along an axis: a title and the unit of its values ("" for plain numbers); `log` or None to decide by range."""
 
     title: str
@@ -63,7 +63,7 @@ def written(value: float, unit: str, digits: int = 4) -> str:
     return f"{show(value, COUNT, digits)} {unit}".rstrip()
 
 
-def lines(series: Sequence[Series], x: Axis, y: Axis, height: int = 460) -> Any:
+def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460) -> Any:
     """Lines over a common axis; a hollow mark is a point that has a catch, which the page names."""
     import plotly.graph_objects as go
 
@@ -115,7 +115,7 @@ def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> A
     left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
     values = [v for r in rows for v in (r.low, r.value, r.high)]
     figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
-        "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, Axis(title=title, unit=unit, log=log)) | {"side": "top"},
+        "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, PlotAxis(title=title, unit=unit, log=log)) | {"side": "top"},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
                   "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
     })  # fmt: skip
@@ -140,7 +140,7 @@ def _bar(rows: Sequence[Span], start: Sequence[float], end: Sequence[float], col
     )  # fmt: skip
 
 
-def _axis(values: Sequence[float], axis: Axis) -> dict[str, Any]:
+def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
     low, high = min(values), max(values)
     log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
     common = {
@@ -188,7 +188,7 @@ def before_after(ops: Sequence[OpChange]) -> Any:
     left = max(90.0, 7.2 * max((len(label(op.name)) for op in ops), default=0) + 16)
     figure = go.Figure(layout=_layout(ROW * len(ops) + 70, {"l": left, "r": 90, "t": 46, "b": 10}) | {
         "barmode": "overlay", "bargap": 0.1,
-        "xaxis": _axis([0.0, longest], Axis(title="time", unit="s", log=False)) | {"side": "top"},
+        "xaxis": _axis([0.0, longest], PlotAxis(title="time", unit="s", log=False)) | {"side": "top"},
         "yaxis": {"range": [len(ops) - 0.5, -0.5], "tickvals": list(range(len(ops))), "showgrid": False, "zeroline": False,
                   "ticktext": [label(op.name) for op in ops], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
     })  # fmt: skip

@@ -12,7 +12,7 @@ from archsim.base.units import show
 from archsim.estimation.request import Query
 from archsim.report.lines_svg import lines_svg
 from archsim.report.search import columns_of, knob_text, output_text, thin
-from archsim.report.study_figures import Axis, Series
+from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import Section, csv_text, markdown, queries, section
 from archsim.report.whatif import ratio_text
 from archsim.study.axis import Axis as Knob
@@ -31,9 +31,9 @@ MOST_POINTS = 20_000  # of one grid; a study is to be read
 FRONT_ROWS = 6
 
 
-def _axis_of(knob: str, kind: str) -> Axis:
+def _axis_of(knob: str, kind: str) -> PlotAxis:
     unit = meaning(kind, knob).unit
-    return Axis(title=knob, unit="" if unit == "1" else unit)
+    return PlotAxis(title=knob, unit="" if unit == "1" else unit)
 
 
 def grid(part: PartForm) -> Section:
@@ -64,7 +64,7 @@ def grid(part: PartForm) -> Section:
         fixed = {"batch": f"batch {query.batch}", "precision": query.precision}
         said = [text for knob, text in fixed.items() if knob not in [axis.knob for axis in axes]]
         title = ", ".join([f"{query.network} on {query.spec.identity.id}", *said])
-        across, up = _axis_of(part.x, kind), Axis(title=OUTPUTS[output][0], unit=OUTPUTS[output][1])
+        across, up = _axis_of(part.x, kind), PlotAxis(title=OUTPUTS[output][0], unit=OUTPUTS[output][1])
         found.files[picture] = lines_svg(title, _lines(part, axes, columns, values[output], kind), across, up)
         found.body += ["", f"![{title}]({picture})"]
         doubled += [_doubled(query, axis) for axis in axes if part.double and axis.knob not in WORDS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from archsim.schedule.observer import Recording, Slice
+from archsim.schedule.observer import Recording, TimelineSlice
 
 PROCESS = 1
 
@@ -35,7 +35,7 @@ def chrome_trace(recording: Recording, title: str) -> str:
     return f'{{"displayTimeUnit": "ms", "traceEvents": [\n{lines}\n]}}\n'
 
 
-def _slice(piece: Slice, thread: int) -> dict[str, Any]:
+def _slice(piece: TimelineSlice, thread: int) -> dict[str, Any]:
     start, end = _ns(piece.start_s), _ns(piece.end_s)
     return {"ph": "X", "pid": PROCESS, "tid": thread, "name": piece.name or piece.track, "ts": start / 1000,
             "dur": (end - start) / 1000, "args": dict(piece.words)}  # fmt: skip

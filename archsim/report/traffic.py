@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from archsim.base.units import show
-from archsim.report.markup import Cell, number, percent, table, text, words
+from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document
 from archsim.validate.traffic import BATCH, Row, median_error
@@ -99,7 +99,7 @@ def traffic_page(rows: Sequence[Row]) -> str:
     return document("Closed-form traffic beside simulated caches", sections)
 
 
-def _cells(row: Row) -> tuple[Cell, ...]:
+def _cells(row: Row) -> tuple[TableCell, ...]:
     return (
         words(f"{row.network} {row.layer}"), words(f"{row.kernel.replace('_', ' ')}, {row.tile.replace('x', ' x ')}"),
         number(row.waves, "1"), percent(row.share, ".0f"), number(row.dram_model, "B"), number(row.dram_simulated, "B"),

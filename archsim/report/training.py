@@ -8,7 +8,7 @@ from dataclasses import asdict
 from archsim.base.units import show
 from archsim.report.text import clean, table
 from archsim.schedule.training import CORES, DISK, MEMORY
-from archsim.simulate.train import SCHEMA, Input, Point, Reference, Training
+from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference
 
 HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "compute", "exchange", "update", "device idle",
         "busiest link", "J/sample")  # fmt: skip
@@ -32,7 +32,7 @@ def assumed(t: Training) -> list[str]:
     return [*t.assumptions, f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"]
 
 
-def measured_words(r: Reference) -> str:
+def measured_words(r: TrainingReference) -> str:
     """A published step beside the simulated one."""
     return (f"{r.devices} devices {show(r.measured_s, 's', 3)} a step ({r.source}), predicted {show(r.predicted_s, 's', 3)}, "
             f"error {100 * r.error:+.1f} %")  # fmt: skip
@@ -53,7 +53,7 @@ def input_words(given: Input) -> str:
     return ", ".join(name for name, there in stages if there) or "on the device"
 
 
-def row(p: Point) -> tuple[str, ...]:
+def row(p: ScalingPoint) -> tuple[str, ...]:
     """The figures of one number of devices."""
     link = f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"
     return (
@@ -63,7 +63,7 @@ def row(p: Point) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def rate(p: Point) -> str:
+def rate(p: ScalingPoint) -> str:
     """Samples in a second."""
     return f"{p.throughput_per_s:,.0f}" if p.throughput_per_s >= 1000 else f"{p.throughput_per_s:.4g}"
 

@@ -7,11 +7,11 @@ from typing import Any
 from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.gantt import gantt
-from archsim.report.markup import Cell, table, text, words
+from archsim.report.markup import TableCell, table, text, words
 from archsim.report.training import HEAD, assumed, explained, rate, row, title
 from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
-from archsim.simulate.train import Point, Training
+from archsim.simulate.train import ScalingPoint, Training
 
 PARTS = (("input", "input_s", "#56b4e9"), ("compute", "compute_s", "#0072b2"), ("exchange", "exchange_s", "#d55e00"),
          ("update", "update_s", "#009e73"))  # fmt: skip
@@ -37,7 +37,7 @@ def training_page(t: Training, recording: Recording) -> str:
     return document(title(t), sections, figures.library())
 
 
-def _cells(point: Point) -> tuple[Cell, ...]:
+def _cells(point: ScalingPoint) -> tuple[TableCell, ...]:
     return tuple(words(cell, style="" if name == "busiest link" else "num") for name, cell in zip(HEAD, row(point), strict=True))
 
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from archsim.report import figures
-from archsim.report.markup import Cell, percent, table, text, words
+from archsim.report.markup import TableCell, percent, table, text, words
 from archsim.report.page import POLICY
 from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
 from archsim.validate.evaluation import GroupScore, Validation
@@ -115,7 +115,7 @@ def _groups(v: Validation) -> str:
     return f'<h2>Groups</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
 
 
-def _group(group: GroupScore, baselines: Sequence[str]) -> list[Cell]:
+def _group(group: GroupScore, baselines: Sequence[str]) -> list[TableCell]:
     s = group.score
     cells = [words(name) for name in group.by.values()]
     cells += _scores(s.n, s.mape, s.mape_interval, s.median_ape, s.p90_ape, s.bias, s.coverage)
@@ -124,19 +124,19 @@ def _group(group: GroupScore, baselines: Sequence[str]) -> list[Cell]:
 
 def _scores(
     n: int, mape: float, ci: Sequence[float], median: float, p90: float, bias: float, coverage: float | None
-) -> list[Cell]:
-    interval = Cell(body=f"{_plain(ci[0])} to {_plain(ci[1])}", value=ci[1] - ci[0], style="num")
+) -> list[TableCell]:
+    interval = TableCell(body=f"{_plain(ci[0])} to {_plain(ci[1])}", value=ci[1] - ci[0], style="num")
     return [
         _count(n), percent(mape), interval, percent(median), percent(p90), percent(bias, "+.1f"), _share(coverage, ".0f"),
     ]  # fmt: skip
 
 
-def _count(n: int) -> Cell:
-    return Cell(body=str(n), value=n, style="num")
+def _count(n: int) -> TableCell:
+    return TableCell(body=str(n), value=n, style="num")
 
 
-def _share(value: float | None, form: str = ".1f") -> Cell:
-    return Cell(body="-", value=-1.0, style="num") if value is None else percent(value, form)
+def _share(value: float | None, form: str = ".1f") -> TableCell:
+    return TableCell(body="-", value=-1.0, style="num") if value is None else percent(value, form)
 
 
 def _skipped(v: Validation) -> str:
@@ -153,7 +153,7 @@ def _skips(counted: Mapping[str, int]) -> str:
 
 
 def _origin(provenance: Mapping[str, str]) -> str:
-    rows = [(words(name), Cell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
+    rows = [(words(name), TableCell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
     return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"
 
 
@@ -194,11 +194,11 @@ def _section(title: str, what: str, groups: Mapping[str, Any], note: str = "") -
     return f'<h2>{text(title)}</h2>\n{lead}<div class="scroll">\n{table([what, *SCORES, *names], rows)}\n</div>'
 
 
-def _recorded(own: Mapping[str, Any]) -> list[Cell]:
+def _recorded(own: Mapping[str, Any]) -> list[TableCell]:
     return _scores(own["n"], own["mape"], own["ci"], own["median"], own["p90"], own["bias"], own["coverage"])
 
 
-def _baselines(own: Mapping[str, Any], names: Sequence[str]) -> list[Cell]:
+def _baselines(own: Mapping[str, Any], names: Sequence[str]) -> list[TableCell]:
     return [_share(own["baselines"][name]["median"] if name in own["baselines"] else None) for name in names]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.estimation.result import OpEstimate
 from archsim.report import figures
 from archsim.report.layers import MOST
-from archsim.report.markup import Cell, number, table, text, words
+from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.palette import look
 from archsim.report.study_figures import before_after
 from archsim.report.validation_page import document
@@ -57,17 +57,17 @@ def _seconds(op: OpEstimate | None) -> float:
 def _layers(c: Change) -> str:
     rows = []
     for op in c.ops:
-        ratio = Cell(body=ratio_text(op.ratio), value=op.ratio or 0.0, style="num")
+        ratio = TableCell(body=ratio_text(op.ratio), value=op.ratio or 0.0, style="num")
         limits, times = (_bound(op.before), _bound(op.after)), (_time(op.before), _time(op.after))
         rows.append((words(op.name), words(op.kind), *limits, *times, ratio))
     return table(("layer", "kind", "limit before", "limit after", "before", "after", "time"), rows)
 
 
-def _bound(op: OpEstimate | None) -> Cell:
+def _bound(op: OpEstimate | None) -> TableCell:
     if op is None:
         return words("")
-    return Cell(body=f'<i class="swatch" style="background:{look(op.bound).colour}"></i>{text(op.bound)}')
+    return TableCell(body=f'<i class="swatch" style="background:{look(op.bound).colour}"></i>{text(op.bound)}')
 
 
-def _time(op: OpEstimate | None) -> Cell:
-    return number(op.time_s, "s") if op is not None else Cell(body="", style="num")
+def _time(op: OpEstimate | None) -> TableCell:
+    return number(op.time_s, "s") if op is not None else TableCell(body="", style="num")

@@ -1,7 +1,7 @@
 """The engine: resources that several things use at the same time, in simulated time kept by simpy.
 
 A `Job` runs through phases, one after the other. A phase has an amount of work, the rate at which it runs alone, and what it
-takes of each resource meanwhile. A `Shared` server runs all its jobs at once at max-min fair rates, solved anew whenever a job
+takes of each resource meanwhile. A `SharedServer` runs all its jobs at once at max-min fair rates, solved anew whenever a job
 starts, ends or changes its phase; between such moments nothing happens that a closed form does not say. So SMs, caches,
 memories, links, disks and cores are all the same thing with other names, and a kernel, a copy, a ring or a decoder is a job.
 """
@@ -57,7 +57,7 @@ class Job:
         self.ends: list[float] = []
 
 
-class Shared:
+class SharedServer:
     """A server with `capacity` for each resource (no entry: no end) and one pool of slots.
 
     Slots go to jobs in the order in which they came, as the CTAs of a kernel leave only what is left to the next one;

@@ -25,7 +25,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TimelineSlice:
     """Something that ran on a track."""
 
     track: str
@@ -39,13 +39,13 @@ class Slice:
 class Recording:
     """An observer that keeps all it is told, in the order in which it was told."""
 
-    slices: list[Slice] = field(default_factory=list)
+    slices: list[TimelineSlice] = field(default_factory=list)
     levels: list[tuple[str, float, float]] = field(default_factory=list)
     flows: list[tuple[tuple[str, float], tuple[str, float]]] = field(default_factory=list)
 
     def ran(self, track: str, name: str, start_s: float, end_s: float, words: Mapping[str, object]) -> None:
         """Keep a slice."""
-        self.slices.append(Slice(track, name, start_s, end_s, words))
+        self.slices.append(TimelineSlice(track, name, start_s, end_s, words))
 
     def level(self, counter: str, time_s: float, value: float) -> None:
         """Keep a value."""

@@ -29,7 +29,7 @@ class Batching:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServingRun:
     """When each request arrived, began to be worked on and was answered [s], and the batches that ran.
 
     `batches` has the size of each, `batch_s` how long it took. `events` counts arrivals, starts and ends.
@@ -67,7 +67,7 @@ class Served:
 def serve(
     arrival_s: Sequence[float], service: Service, batching: Batching | None = None, devices: int = 1,
     observers: Sequence[Observer] = (), power: Service | None = None,
-) -> Served:  # fmt: skip
+) -> ServingRun:  # fmt: skip
     """Let requests arrive at these times, in order, and one queue feed `devices` alike.
 
     Observers hear of batches, waiting requests and, where `power` says what a device draws with a batch of a size (0: with
@@ -79,7 +79,7 @@ def serve(
     desk = _Desk(env, list(map(float, arrival_s)), service, batching or Batching(), devices, observers, power)
     env.process(desk.arrivals())
     env.run()
-    return Served(
+    return ServingRun(
         arrival_s=np.array(desk.arrival), start_s=np.array(desk.start), end_s=np.array(desk.end),
         batches=np.array(desk.batches, dtype=float), batch_s=np.array(desk.batch_s), devices=devices,
         events=len(desk.arrival) + 2 * len(desk.batches),
@@ -174,7 +174,7 @@ class _Desk:
 
 def in_turn(
     count: int, size: int, service: Service, observers: Sequence[Observer] = (), power: Service | None = None
-) -> Served:
+) -> ServingRun:
     """A client that sends a query of `size` samples when the one before has been answered, `count` times."""
     time = service(size)
     start = time * np.arange(count, dtype=np.float64)
@@ -185,5 +185,5 @@ def in_turn(
         if power is not None:
             observer.level(POWER, 0.0, power(size))
             observer.level(POWER, time * count, power(0))
-    return Served(arrival_s=start, start_s=start, end_s=start + time, batches=np.full(count, float(size)),
+    return ServingRun(arrival_s=start, start_s=start, end_s=start + time, batches=np.full(count, float(size)),
                   batch_s=np.full(count, time), devices=1, events=2 * count)  # fmt: skip

@@ -11,7 +11,7 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.lower import Lowered
 from archsim.schedule.events import Phase
 from archsim.schedule.observer import Observer
-from archsim.schedule.streams import Launch, assign, play
+from archsim.schedule.streams import IssuedOp, assign, play
 from archsim.schedule.timeline import Array, Timeline
 from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, of_machine, phases_of
 from archsim.trace.trace import BoundOp
@@ -48,7 +48,7 @@ def simulated(
 def launches_of(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
     power: bool = False, machine: int = 0, plans: Plans | None = None,
-) -> list[Launch]:  # fmt: skip
+) -> list[IssuedOp]:  # fmt: skip
     """The ops as launches, each on one of `streams` streams; with `power` they say what they draw beyond the idle power."""
     plans = plans or phases_of(lowered.kernels, cost, device, power, machine)
     index = lowered.plan_of.tolist()
@@ -57,7 +57,7 @@ def launches_of(
     chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
     launched, issue, stall = (of_machine(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
     return [
-        Launch(
+        IssuedOp(
             name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],
             after=tuple([before for before in after[i] if chosen[before] != chosen[i]]),
             launches=launched[index[i]] if index[i] >= 0 else 0.0, words={"kind": op.kind.op, "phase": op.phase},

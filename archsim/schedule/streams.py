@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archsim.schedule.events import Job, Phase, Shared
+from archsim.schedule.events import Job, Phase, SharedServer
 from archsim.schedule.observer import Observer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ HOST, STALLS = "host", "host, device waits"  # tracks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class IssuedOp:
     """One op: the host takes `issue_s` to issue it to `stream`, where it runs its phases after the ops in `after`.
 
     `launches` are the places that it takes in the launch queue, of which one must be free when it is issued. `stall_s` is
@@ -37,7 +37,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class StreamRun:
     """When each op ran [s], in the order of the launches, what was used of each resource, and how many events that took."""
 
     start_s: list[float]
@@ -64,9 +64,9 @@ def assign(after: Sequence[Sequence[int]], time_s: Sequence[float], streams: int
 
 
 def play(
-    launches: Sequence[Launch], capacity: Mapping[str, float], *, waits: bool = False, queue: float = QUEUE,
+    launches: Sequence[IssuedOp], capacity: Mapping[str, float], *, waits: bool = False, queue: float = QUEUE,
     observers: Sequence[Observer] = (), counters: Mapping[str, tuple[str, float]] | None = None,
-) -> Played:  # fmt: skip
+) -> StreamRun:  # fmt: skip
     """Simulate one host thread, a launch queue of `queue` places and the streams that the launches name.
 
     The streams share `capacity`. With `waits` the host waits for each op before it issues the next.
@@ -74,7 +74,7 @@ def play(
     from simpy import Environment
 
     env = Environment()
-    stage = _Stage(env, launches, Shared(env, capacity, observers, counters), waits, queue, observers)
+    stage = _Stage(env, launches, SharedServer(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
     of_stream: dict[int, list[int]] = {}
     for i, launch in enumerate(launches):
@@ -84,14 +84,14 @@ def play(
     env.run()
     issues = sum(launch.issue_s > 0.0 for launch in launches)
     events = issues + 2 * len(launches) + stage.device.changes
-    return Played(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=events)
+    return StreamRun(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=events)
 
 
 class _Stage:
     """The state of one simulation, which its processes share."""
 
     def __init__(
-        self, env: Environment, launches: Sequence[Launch], device: Shared, waits: bool, queue: float,
+        self, env: Environment, launches: Sequence[IssuedOp], device: SharedServer, waits: bool, queue: float,
         observers: Sequence[Observer],
     ) -> None:  # fmt: skip
         self.env, self.launches, self.device, self.waits, self.queue = env, launches, device, waits, queue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.node.node import SERVER, Machine
 from archsim.schedule.collective import all_reduce
-from archsim.schedule.events import Phase, Shared
+from archsim.schedule.events import Phase, SharedServer
 from archsim.schedule.fair_share import Demand
 from archsim.schedule.observer import Observer
 
@@ -23,7 +23,7 @@ SYNCS = ("allreduce", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DeviceStep:
     """A training step of one device as it runs alone.
 
     After `compute_s` all gradients are there, those of bucket i, `buckets[i]` = (time, bytes), after its time. Then the
@@ -56,7 +56,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainingRun:
     """What the steady state takes: seconds of a step, and how much of it the first device spends on what.
 
     `input_s`, `compute_s`, `exchange_s` and `update_s` add up to `step_s`; `busy` is the share of the time in which each
@@ -84,9 +84,9 @@ class _Clocks:
 
 
 def train(
-    machine: Machine, devices: int, step: Step, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
+    machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
     steps: int = 16, observers: Sequence[Observer] = (),
-) -> Trained:  # fmt: skip
+) -> TrainingRun:  # fmt: skip
     """Simulate `steps` steps of the first `devices` devices and measure the later half, when queues are as they stay."""
     from simpy import Environment
 
@@ -103,7 +103,7 @@ class _Run:
     """The state of one simulation."""
 
     def __init__(
-        self, env: Environment, machine: Machine, devices: int, step: Step, pipeline: Pipeline, sync: str, overlap: bool,
+        self, env: Environment, machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, sync: str, overlap: bool,
         steps: int, observers: Sequence[Observer],
     ) -> None:  # fmt: skip
         from simpy import Store
@@ -120,7 +120,7 @@ class _Run:
         sizes = [size for _, size in step.buckets]
         self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
         self.sums = [_copy((devices + SERVER_PASSES) * size, _hops([MEMORY])) for size in sizes]
-        self.shared = Shared(env, self.capacity, observers, named)
+        self.shared = SharedServer(env, self.capacity, observers, named)
         self.exchanges = len(step.buckets) if devices > 1 else 0
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
         self.arrived = [[0] * self.exchanges for _ in range(steps)]
@@ -254,7 +254,7 @@ class _Run:
         for observer in self.observers:
             observer.ran(track, name, begun, self.env.now, {"kind": name.rstrip(" 0123456789")} | words)
 
-    def answer(self, before: Mapping[str, float]) -> Trained:
+    def answer(self, before: Mapping[str, float]) -> TrainingRun:
         """The later half of the steps, as the first device saw it."""
         c, first = self.clocks, self.steps // 2
         steps = self.steps - first
@@ -266,7 +266,7 @@ class _Run:
         compute, update = spent(c.fed, c.computed), spent(c.summed, c.ended)
         used = {name: (amount - before.get(name, 0.0)) / (self.capacity[name] * span)
                 for name, amount in self.shared.used.items() if name in self.capacity}  # fmt: skip
-        return Trained(
+        return TrainingRun(
             step_s=span / steps, input_s=spent(c.begun, c.fed), compute_s=compute, exchange_s=spent(c.computed, c.summed),
             update_s=update, busy={"device": (compute + update) * steps / span, **used},
             events=self.shared.changes + self.steps * self.devices * (2 * self.exchanges + 4),
@@ -288,6 +288,6 @@ def _ways(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[t
     return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
 
 
-def all_reduce_phases(machine: Machine, devices: int, step: Step) -> list[list[Phase]]:
+def all_reduce_phases(machine: Machine, devices: int, step: DeviceStep) -> list[list[Phase]]:
     """The job that sums each bucket."""
     return [all_reduce(machine, devices, size) for _, size in step.buckets]

@@ -13,14 +13,14 @@ from archsim.node.node import Machine
 from archsim.node.rings import rings
 from archsim.node.spec import MachineSpec
 from archsim.schedule.collective import all_reduce
-from archsim.schedule.events import Shared
+from archsim.schedule.events import SharedServer
 
 MEASURED_ON = "deepbench_8gpu"  # the host of DeepBench's rows
 FLOAT = 4.0  # B
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredAllReduce:
     """A row of DeepBench: the fastest of several libraries."""
 
     hardware: str
@@ -31,7 +31,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reduced:
+class AllReduceTime:
     """One all-reduce. `bandwidth_Bps` is what passes each device, 2 (n - 1) / n x bytes, over the time ("bus bandwidth")."""
 
     devices: int
@@ -39,10 +39,10 @@ class Reduced:
     time_s: float
     bandwidth_Bps: float
     rings: int
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredAllReduce, ...]
 
 
-def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[Reduced]:
+def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[AllReduceTime]:
     """Every size on every number of devices, alone on the host."""
     machine = spec.machine
     for what, given in (("devices", devices), ("bytes", sizes)):
@@ -59,7 +59,7 @@ def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequen
         for size in sizes:
             time = timed(machine, count, size)
             rows = tuple(row for row in measured() if machine.id == MEASURED_ON and (row.devices, row.size) == (count, size))
-            found.append(Reduced(devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
+            found.append(AllReduceTime(devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
                                  rings=len(rings(machine, count)), measured=rows))  # fmt: skip
     return found
 
@@ -69,19 +69,19 @@ def timed(machine: Machine, devices: int, size: float) -> float:
     from simpy import Environment
 
     env = Environment()
-    Shared(env, machine.capacity()).run(all_reduce(machine, devices, size))
+    SharedServer(env, machine.capacity()).run(all_reduce(machine, devices, size))
     env.run()
     return float(env.now)
 
 
 @cache
-def measured() -> tuple[Measured, ...]:
+def measured() -> tuple[MeasuredAllReduce, ...]:
     """The all-reduces of the corpus."""
     return tuple(_rows())
 
 
-def _rows() -> Iterator[Measured]:
+def _rows() -> Iterator[MeasuredAllReduce]:
     with data_folder("reports/published").joinpath("deepbench.csv").open("r", encoding="utf-8-sig") as stream:
         for row in csv.DictReader(line for line in stream if ",allreduce," in line or line.startswith("source_id")):
-            yield Measured(hardware=row["hardware"], devices=int(row["n_devices"]), size=FLOAT * float(row["floats"]),
+            yield MeasuredAllReduce(hardware=row["hardware"], devices=int(row["n_devices"]), size=FLOAT * float(row["floats"]),
                            time_s=float(row["time_ms"]) * 1e-3, library=row["algo"])  # fmt: skip

@@ -18,14 +18,14 @@ WARM_UP = 0.1  # share of the requests at the beginning that is left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class BatchMean:
     """A figure and its 95 % confidence interval; None for an interval where the run is too short for one."""
 
     value: float
     interval: tuple[float, float] | None
 
 
-def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1) -> Measured:
+def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1) -> BatchMean:
     """`figure` of all values after the warm-up, with an interval from `GROUPS` groups of neighbours.
 
     Groups that are long against the time for which requests influence each other are nearly independent, which neighbours
@@ -33,15 +33,15 @@ def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1)
     """
     settled = values[int(WARM_UP * len(values)) :]
     if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(figure(settled)):
-        return Measured(value=figure(settled), interval=(figure(settled), figure(settled)))
+        return BatchMean(value=figure(settled), interval=(figure(settled), figure(settled)))
     size = len(settled) // GROUPS
     if size < least:
-        return Measured(value=figure(settled), interval=None)
+        return BatchMean(value=figure(settled), interval=None)
     groups = settled[len(settled) - GROUPS * size :].reshape(GROUPS, size)
     figures = np.array([figure(group) for group in groups])
     half = STUDENT_95 * float(figures.std(ddof=1)) / sqrt(GROUPS)
     value = figure(settled)
-    return Measured(value=value, interval=(value - half, value + half))
+    return BatchMean(value=value, interval=(value - half, value + half))
 
 
 def mean(values: Array) -> float:

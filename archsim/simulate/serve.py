@@ -16,9 +16,9 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import BATCH, Query, with_batch
 from archsim.estimation.result import trust
 from archsim.schedule.observer import Observer
-from archsim.schedule.serving import Batching, Served, in_turn, serve
+from archsim.schedule.serving import Batching, ServingRun, in_turn, serve
 from archsim.simulate.arrivals import poisson
-from archsim.simulate.interval import Measured, batch_means, mean, quantile
+from archsim.simulate.interval import BatchMean, batch_means, mean, quantile
 
 SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
@@ -65,9 +65,9 @@ class Serving:
     seed: int | None
     stable: bool
     capacity_per_s: float
-    latency_s: Mapping[str, Measured] | None
+    latency_s: Mapping[str, BatchMean] | None
     distribution: tuple[tuple[float, float], ...] | None  # (share of the requests, latency that they do not exceed [s])
-    wait_s: Measured | None
+    wait_s: BatchMean | None
     throughput_per_s: float | None
     utilisation: float | None
     mean_batch: float | None
@@ -136,7 +136,7 @@ def simulate_serving(
 
 def _served(
     load: Load, rate: float | None, batching: Batching, devices: int, batches: Batches, observers: Sequence[Observer] = ()
-) -> Served:
+) -> ServingRun:
     if load.scenario in ("SingleStream", "MultiStream"):
         size = 1 if load.scenario == "SingleStream" else MULTI_STREAM
         return in_turn(load.requests, size, batches.time_s, observers, batches.power_w)
@@ -171,7 +171,7 @@ def _mean_rate(times: NDArray[np.float64]) -> float:
 
 def _answer(
     query: Query, load: Load, batching: Batching, devices: int, batches: Batches, rate: float | None, capacity: float,
-    highest: float | None, served: Served | None, stable: bool,
+    highest: float | None, served: ServingRun | None, stable: bool,
 ) -> Serving:  # fmt: skip
     figures: dict[str, object] = dict.fromkeys(FIGURES)
     if served is not None:
@@ -195,7 +195,7 @@ def _answer(
     )  # fmt: skip
 
 
-def _figures(scenario: str, served: Served, devices: int, batches: Batches) -> dict[str, object]:
+def _figures(scenario: str, served: ServingRun, devices: int, batches: Batches) -> dict[str, object]:
     samples, span = float(served.batches.sum()), served.span_s
     sizes, counts = np.unique(served.batches, return_counts=True)
     worked = sum(int(n) * batches.energy_j(int(size)) for size, n in zip(sizes, counts, strict=True))

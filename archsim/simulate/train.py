@@ -19,7 +19,7 @@ from archsim.evidence.measurement import citations, rows_of
 from archsim.node.spec import MachineSpec
 from archsim.schedule.buckets import BUCKET, step_of
 from archsim.schedule.observer import Observer
-from archsim.schedule.training import SYNCS, Pipeline, Step, Trained, train
+from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
 from archsim.trace.kind import FORWARD
 
 SCHEMA = "archsim-train/1"
@@ -36,7 +36,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ScalingPoint:
     """One number of devices. Times are those of a step of the first device [s] and add up to `step_s`.
 
     `exchange_s` is what of the exchange of gradients no computation hides. `busy` is the share of time in which each
@@ -59,7 +59,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class TrainingReference:
     """A published step of the same network, stack and number of devices, whose batches together are as large."""
 
     devices: int
@@ -85,8 +85,8 @@ class Training:
     bucket_bytes: float
     buckets: int
     gradient_bytes: float
-    points: tuple[Point, ...]
-    references: tuple[Reference, ...]
+    points: tuple[ScalingPoint, ...]
+    references: tuple[TrainingReference, ...]
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
     assumed_values: tuple[str, ...]
@@ -108,7 +108,7 @@ def simulate_training(
     result = run(asked)
     step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = pipeline_of(asked, spec, given)
-    found: dict[int, Trained] = {}
+    found: dict[int, TrainingRun] = {}
     for count in sorted({1, *devices}):
         if tell is not None:
             tell(f"{count} {'device' if count == 1 else 'devices'}")
@@ -143,13 +143,13 @@ def pipeline_of(query: Query, spec: MachineSpec, given: Input) -> Pipeline:
     )  # fmt: skip
 
 
-def _point(query: Query, count: int, t: Trained, alone: Trained, energy: float, step: Step) -> Point:
+def _point(query: Query, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
     """The energy of a step is that of its kernels, and idle power for as long as the device waits."""
     idle = float(np.ravel(query.spec.device.power.idle)[0])
     waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
     links = {name: share for name, share in t.busy.items() if " > " in name}
     throughput = count * query.batch / t.step_s
-    return Point(
+    return ScalingPoint(
         devices=count, step_s=t.step_s, throughput_per_s=throughput, speedup=count * alone.step_s / t.step_s,
         efficiency=alone.step_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s, exchange_s=t.exchange_s,
         update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / query.batch, busy=t.busy,
@@ -157,11 +157,11 @@ def _point(query: Query, count: int, t: Trained, alone: Trained, energy: float, 
     )  # fmt: skip
 
 
-def _references(query: Query, points: Sequence[Point]) -> tuple[Reference, ...]:
+def _references(query: Query, points: Sequence[ScalingPoint]) -> tuple[TrainingReference, ...]:
     rows = [row for row in rows_of(query.network, query.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
             (row.task, row.precision, row.stack) == (query.task, query.precision, query.stack.id)]  # fmt: skip
     return tuple(
-        Reference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
+        TrainingReference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
                   source=citations().get(row.source, row.source))
         for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * query.batch)
     )  # fmt: skip

@@ -19,7 +19,7 @@ class BadRange(ArchsimError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class BatchCurve:
     """One device over batches, ascending. `marginal_s[i]` is what a sample adds between batch i and i + 1 [s].
 
     `bends` name the curvature of the time of a batch at each inner batch: "falling" where an added sample costs less than
@@ -94,14 +94,14 @@ def _whole(word: str, text: str) -> int:
     return int(word)
 
 
-def curve(points: Sequence[Contender]) -> Curve:
+def curve(points: Sequence[Contender]) -> BatchCurve:
     """The curve of one device; `points` by batch, ascending, at least one."""
     batches = [p.estimate.batch for p in points]
     times = [p.latency_s for p in points]
     marginal = [(t1 - t0) / (b1 - b0) for t0, t1, b0, b1 in zip(times, times[1:], batches, batches[1:], strict=False)]
     bends = [_bend(before, after) for before, after in pairwise(marginal)]
     limits = [p.estimate.max_batch for p in points if p.estimate.max_batch is not None]
-    return Curve(
+    return BatchCurve(
         name=points[0].name, points=tuple(points), max_batch=limits[-1] if limits else None, marginal_s=tuple(marginal),
         bends=tuple(bends), runs=tuple(_runs(bends, batches)),
     )  # fmt: skip

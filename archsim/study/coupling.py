@@ -16,7 +16,7 @@ _FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Coupling:
     """`knob` is its own value at the base, times (value / value at the base of `follows`) to the power of `exponent`."""
 
     knob: str
@@ -53,7 +53,7 @@ def at_base(query: Query, knob: str) -> float:
     return float("nan") if value is None else float(np.ravel(value)[0])
 
 
-def link_of(text: str, axes: tuple[str, ...]) -> Link:
+def link_of(text: str, axes: tuple[str, ...]) -> Coupling:
     """The link that `KEY=KNOB` or `KEY=KNOB^EXPONENT` describes; KNOB is one of the `axes`. Raises BadAxis."""
     match = _FORM.match(text)
     if match is None:
@@ -66,4 +66,4 @@ def link_of(text: str, axes: tuple[str, ...]) -> Link:
         exponent = float(match[3] or 1)
     except ValueError:
         raise BadAxis(f"{text}: {match[3]} is not a number") from None
-    return Link(knob=match[1], follows=match[2], exponent=exponent)
+    return Coupling(knob=match[1], follows=match[2], exponent=exponent)

@@ -8,7 +8,7 @@ from math import prod
 
 from archsim.device.device import Device, Gpu
 from archsim.estimation.result import Estimate
-from archsim.study.batches import Curve
+from archsim.study.batches import BatchCurve
 from archsim.study.certainty import less
 from archsim.study.ranking import HOST_ELEMENT, time_spread
 from archsim.trace.trace import BoundOp
@@ -42,7 +42,9 @@ class Payoff:
 SURE = 0.9
 
 
-def crossings(slow: Curve, fast: Curve, time_at: Callable[[str, int], float], correlation: float = 0.0) -> list[Crossing]:
+def crossings(
+    slow: BatchCurve, fast: BatchCurve, time_at: Callable[[str, int], float], correlation: float = 0.0
+) -> list[Crossing]:
     """Where the two curves change places, in order of batch; `time_at(name, batch)` is asked between the given batches.
 
     Between two neighbouring batches at which the order differs, halving finds one batch at which it changes.
@@ -67,7 +69,7 @@ def _first(winner: str, loser: str, low: int, high: int, time_at: Callable[[str,
     return high
 
 
-def _sure(winner: Curve, loser: Curve, start: int, correlation: float) -> int | None:
+def _sure(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float) -> int | None:
     for a, b in zip(winner.points, loser.points, strict=True):
         if a.estimate.batch >= start:
             (m, s), (n, t) = time_spread(a), time_spread(b)

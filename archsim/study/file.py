@@ -19,7 +19,7 @@ MOST_PARTS = 40
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
 
 
-class HeaderForm(Form):
+class StudyHeaderForm(Form):
     """The words of a study before its parts."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -107,7 +107,7 @@ def load(path: str | Path) -> Study:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(str(path), f"is not valid TOML: {error}") from None
     raw = document.pop("part", [])
-    header, problems = problems_of(HeaderForm, document, "")
+    header, problems = problems_of(StudyHeaderForm, document, "")
     if not isinstance(raw, list) or not raw or len(raw) > MOST_PARTS:
         problems.append(f"part: write 1 to {MOST_PARTS} tables [[part]]")
         raw = []

@@ -18,7 +18,7 @@ MIB = 2.0**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chip:
+class DieEstimate:
     """The die of a device: `area` [mm2], `cost` [USD], `good` share of dies, `parts` [mm2]; `published` of its base, if known."""
 
     area: float
@@ -76,7 +76,7 @@ def _of_one_node(device: Gpu, scale: float) -> tuple[Array, Array]:
     return area, np.asarray(die_cost(area, node, silicon()))
 
 
-def chip(base: Spec, changed: Spec) -> Chip:
+def chip(base: Spec, changed: Spec) -> DieEstimate:
     """The die of `changed`, a what-if that starts from `base`; of another chip than the base's, from its own published area."""
     same = base.identity.id == changed.identity.id
     origin = base if same else find(changed.identity.id)
@@ -84,7 +84,7 @@ def chip(base: Spec, changed: Spec) -> Chip:
     area, cost = area_and_cost(device, scale)
     node = silicon().node(float(device.chip.node))
     published = _gpu(origin).chip.area
-    return Chip(
+    return DieEstimate(
         area=float(area[0]), cost=float(cost[0]), good=float(die_yield(float(area[0]), node, silicon().cluster)),
         parts={name: scale * float(part) for name, part in die_parts(device, silicon()).items()},
         published=None if published is None else float(published),

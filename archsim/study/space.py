@@ -19,7 +19,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.pipeline import lowered_of
 from archsim.estimation.request import Query, ask
 from archsim.study.axis import Axis, BadAxis
-from archsim.study.coupling import Link
+from archsim.study.coupling import Coupling
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 from archsim.study.sample import MOST, shares
 
@@ -47,7 +47,7 @@ class Space:
     bases: tuple[Mapping[str, Any], ...]
     asked: Mapping[str, Any] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[Coupling, ...] = ()
     sample: int = 0
     seed: int = 0
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.study.silicon import Chip
+from archsim.study.silicon import DieEstimate
 
 SIDES = {  # bound -> what a reader calls an op that has it
     "compute": "compute-bound", "dram": "memory-bound", "l2": "cache-bound", "l1": "cache-bound", "link": "memory-bound",
@@ -51,7 +51,7 @@ class Change:
     after: Estimate
     changes: tuple[str, ...]
     ops: tuple[OpChange, ...]
-    dies: tuple[Chip, Chip] | None = None
+    dies: tuple[DieEstimate, DieEstimate] | None = None
 
     @property
     def ratios(self) -> Mapping[str, float]:
@@ -89,7 +89,7 @@ def side(bound: str) -> str:
 
 
 def change(
-    before: Estimate, after: Estimate, changes: tuple[str, ...], dies: tuple[Chip, Chip] | None = None
+    before: Estimate, after: Estimate, changes: tuple[str, ...], dies: tuple[DieEstimate, DieEstimate] | None = None
 ) -> Change:
     """Match the ops of two estimates by name, in the order of the first; ops of the second alone come last."""
     later = {op.name: op for op in after.ops}

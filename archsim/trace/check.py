@@ -14,7 +14,7 @@ from archsim.base.errors import nearest
 from archsim.trace import values
 from archsim.trace.attributes import read
 from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, factors, short, show, symbols_in
-from archsim.trace.jsonlines import Line
+from archsim.trace.jsonlines import JsonLine
 from archsim.trace.kind import FORWARD
 from archsim.trace.op import KINDS
 from archsim.trace.order import cycle, execution_order, in_order
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
     op: Op
 
 
-def trace_of(lines: Sequence[Line]) -> tuple[Trace | None, list[str]]:
+def trace_of(lines: Sequence[JsonLine]) -> tuple[Trace | None, list[str]]:
     """The trace that the lines describe, or None and the problems."""
     header, problems = _header(lines[0])
     placed: list[Placed] = []
@@ -81,7 +81,7 @@ def _ordered(placed: Sequence[Placed], inputs: Mapping[str, object]) -> tuple[tu
     return (), [f"line {at}: cycle {' -> '.join(members)}"]
 
 
-def _header(line: Line) -> tuple[dict[str, Any] | None, list[str]]:
+def _header(line: JsonLine) -> tuple[dict[str, Any] | None, list[str]]:
     """The fields of a Trace, all but its ops."""
     where, raw = f"line {line.number}: header", line.record
     if raw.get("schema") != SCHEMA:
@@ -100,7 +100,7 @@ def _header(line: Line) -> tuple[dict[str, Any] | None, list[str]]:
     return (None if problems else fields), problems
 
 
-def _op(line: Line) -> tuple[Op | None, list[str]]:
+def _op(line: JsonLine) -> tuple[Op | None, list[str]]:
     """One op line."""
     raw, where = line.record, f"line {line.number}:"
     problems = [f"{where} the key {key!r} is missing" for key in ("op", "name", "in", "out") if key not in raw]

@@ -10,7 +10,7 @@ LONGEST_NUMBER = 25  # characters; 2^64 has 20
 MOST_PROBLEMS = 50
 
 
-class Line(NamedTuple):
+class JsonLine(NamedTuple):
     """One line of a file: its number, counted from 1, and the object that stands in it."""
 
     number: int
@@ -46,9 +46,9 @@ def _constant(text: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
 
 
-def parse(text: str, most: int) -> tuple[list[Line], list[str]]:
+def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
     """The objects of `text`, at most `most` of them, and what is wrong with the lines. Blank lines are skipped."""
-    lines: list[Line] = []
+    lines: list[JsonLine] = []
     problems: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line or line.isspace():
@@ -66,7 +66,7 @@ def parse(text: str, most: int) -> tuple[list[Line], list[str]]:
         except RecursionError:
             problems.append(f"line {number}: is nested too deeply")
         else:
-            lines.append(Line(number, record))
+            lines.append(JsonLine(number, record))
         if len(problems) > MOST_PROBLEMS:
             return [], [*problems, "and perhaps more; reading stopped here"]
     return lines, problems

@@ -13,9 +13,9 @@ import pytest
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.device.catalog import find
-from archsim.measure.meters import Meter, meter_for, package_meter
+from archsim.measure.meters import EnergyMeter, meter_for, package_meter
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
-from archsim.measure.run import Plan, check, check_threads, opener, results, stack_of, whole_numbers
+from archsim.measure.run import MeasurementPlan, check, check_threads, opener, results, stack_of, whole_numbers
 from archsim.measure.timing import Round, Session, cpu_share, energy_of, measure, reading
 from archsim.trace.trace import BoundTrace
 
@@ -47,7 +47,8 @@ def test_rounds_go_on_until_enough_are_sound_or_the_time_is_over(pretended: Pret
 def test_processor_time_counts_where_it_is_asked_for() -> None:
     found = reading([replace(r, by_processor=True) for r in rounds((2.0, 0.5), (4.0, 0.25), (1.0, 1.0))])
     assert (found.time_s, found.disturbed, found.by_processor) == (1.0, 0, True)
-    many = Plan(networks=("resnet_56",), batches=(1,), threads=(1, 2), hw="host", rounds=1, seconds=1.0, by_processor=True)
+    one = MeasurementPlan(networks=("resnet_56",), batches=(1,), threads=(1,), hw="host", rounds=1, seconds=1.0)
+    many = replace(one, threads=(1, 2), by_processor=True)
     with pytest.raises(Unsupported, match="--threads 1"):
         check(many)
 
@@ -89,13 +90,13 @@ def test_a_meter_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="cannot be read by this user"):
         package_meter(tmp_path)
     found = meter_for("gpu")
-    assert isinstance(found, Meter | str)
+    assert isinstance(found, EnergyMeter | str)
 
 
 def test_energy_is_of_one_run(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archsim.measure.timing.METER_S", 0.02)
     session: Any = pretended()
-    meter = Meter(covers="test", read=lambda: 3.0 * session.calls)
+    meter = EnergyMeter(covers="test", read=lambda: 3.0 * session.calls)
     assert energy_of(session, meter) == pytest.approx(3.0)
 
 
@@ -130,7 +131,7 @@ def test_a_path_that_cannot_be_written_is_refused_first(tmp_path: Path, name: st
         Writer(str(tmp_path / name), io.StringIO())
 
 
-PLAN = Plan(networks=("resnet_56",), batches=(1, 2), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, per_op=True)
+PLAN = MeasurementPlan(networks=("resnet_56",), batches=(1, 2), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, per_op=True)
 
 
 def test_every_cell_gives_its_rows(pretended: Pretended) -> None:
@@ -153,7 +154,8 @@ def test_a_network_is_built_as_the_stack_of_the_backend_has_it(pretended: Preten
 
 def test_strict_refuses_a_disturbed_cell(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archsim.measure.timing.cpu_share", lambda *_: 0.3)
-    strict = Plan(networks=("resnet_56",), batches=(1,), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, strict=True)
+    plan = MeasurementPlan(networks=("resnet_56",), batches=(1,), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0)
+    strict = replace(plan, strict=True)
     (found,) = results(strict, pretended)
     assert found.refused
     assert found.rows == []
@@ -180,5 +182,6 @@ def test_what_is_wrong_is_said_before_anything_runs() -> None:
         opener("torsh", "cpu")
     with pytest.raises(Unsupported, match="--backend torch"):
         opener("onnxruntime", "cuda")
+    absolute = ("/home/somebody/net.jsonl",)
     with pytest.raises(Unsupported, match="relative"):
-        check(Plan(networks=("/home/somebody/net.jsonl",), batches=(1,), threads=(1,), hw="host", rounds=1, seconds=1.0))
+        check(MeasurementPlan(networks=absolute, batches=(1,), threads=(1,), hw="host", rounds=1, seconds=1.0))

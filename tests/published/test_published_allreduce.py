@@ -7,12 +7,12 @@ from statistics import median
 import pytest
 
 from archsim.node.spec import find
-from archsim.simulate.allreduce import MEASURED_ON, Measured, measured, timed
+from archsim.simulate.allreduce import MEASURED_ON, MeasuredAllReduce, measured, timed
 
 MOST = 0.25  # the median error that is promised
 
 
-def errors(rows: list[Measured]) -> list[float]:
+def errors(rows: list[MeasuredAllReduce]) -> list[float]:
     machine = find(MEASURED_ON).machine
     return [abs(timed(machine, row.devices, row.size) / row.time_s - 1) for row in rows]
 

@@ -19,7 +19,7 @@ from archsim.report import figures
 from archsim.report.layers import MOST, by_kind, by_op, is_large
 from archsim.report.palette import BOUNDS, look
 from archsim.report.placement import LETTER, LINE, Frame, labels
-from archsim.report.roofline import Roof, roof
+from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import svg
 
 GIGA = 1e9
@@ -32,7 +32,7 @@ def strings(node: Any) -> Iterator[str]:
         yield from strings(child)
 
 
-def frame_of(shown: Roof) -> Frame:
+def frame_of(shown: RooflineChart) -> Frame:
     return Frame(width=960, height=480, x=shown.x, y=shown.y)
 
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpy import Environment
 
-from archsim.schedule.events import Phase, Shared
+from archsim.schedule.events import Phase, SharedServer
 from archsim.schedule.observer import Recording
 
 TIMES = st.floats(0.001, 10).map(lambda value: round(value, 4))
 
 
-def ends_of(jobs: list[tuple[float, list[Phase]]], capacity: dict[str, float]) -> tuple[list[float], Shared]:
+def ends_of(jobs: list[tuple[float, list[Phase]]], capacity: dict[str, float]) -> tuple[list[float], SharedServer]:
     """When jobs that start at given times end, and the server that ran them."""
     env = Environment()
-    server = Shared(env, capacity)
+    server = SharedServer(env, capacity)
     ends = [0.0] * len(jobs)
 
     def one(i: int, start: float, phases: list[Phase]):
@@ -106,7 +106,7 @@ def test_the_same_jobs_end_at_the_same_times(jobs: list[tuple[float, list[Phase]
 
 def test_observers_hear_of_loads_and_change_nothing() -> None:
     env, seen = Environment(), Recording()
-    server = Shared(env, {"a": 1.0}, [seen], {"a": ("load of a [%]", 100.0)})
+    server = SharedServer(env, {"a": 1.0}, [seen], {"a": ("load of a [%]", 100.0)})
     server.run([Phase(1.0, (("a", 0.25),)), Phase(1.0, (("a", 0.5),))])
     env.run()
     assert env.now == 2.0
@@ -123,7 +123,7 @@ def test_a_job_that_starts_before_an_end_that_was_foreseen_changes_it() -> None:
 
 def test_ends_of_phases_lie_where_the_levels_change_and_starts_by_others_move_them() -> None:
     env, seen = Environment(), Recording()
-    server = Shared(env, {"a": 1.0}, [seen], {"a": ("load of a [%]", 100.0)})
+    server = SharedServer(env, {"a": 1.0}, [seen], {"a": ("load of a [%]", 100.0)})
     first = server.run([Phase(1.0), Phase(2.0, (("a", 1.0),))])
 
     def later():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archsim.schedule.events import Phase
 from archsim.schedule.serial import asynchronous, synchronous
-from archsim.schedule.streams import Launch, assign, play
+from archsim.schedule.streams import IssuedOp, assign, play
 
 TIMES = st.floats(0, 1).map(lambda value: round(value, 6))
 
@@ -31,7 +31,7 @@ def phases(time: float) -> tuple[Phase, ...]:
 @given(queues())
 def test_one_stream_is_the_serial_schedule(queue: tuple[list[float], list[float], list[float]]) -> None:
     device, host, stall = queue
-    launches = [Launch(name=str(i), issue_s=h, phases=phases(g), stall_s=s)
+    launches = [IssuedOp(name=str(i), issue_s=h, phases=phases(g), stall_s=s)
                 for i, (g, h, s) in enumerate(zip(device, host, stall, strict=True))]  # fmt: skip
     played = play(launches, {"DRAM": 1.0})
     serial = asynchronous(np.array([device]), np.array([host]), np.array([stall]))
@@ -42,7 +42,7 @@ def test_one_stream_is_the_serial_schedule(queue: tuple[list[float], list[float]
 @given(queues())
 def test_a_host_that_waits_for_each_op_is_the_synchronous_schedule(queue: tuple[list[float], list[float], list[float]]) -> None:
     device, host, _ = queue
-    played = play([Launch(name="", issue_s=h, phases=phases(g)) for g, h in zip(device, host, strict=True)], {}, waits=True)
+    played = play([IssuedOp(name="", issue_s=h, phases=phases(g)) for g, h in zip(device, host, strict=True)], {}, waits=True)
     serial = synchronous(np.array([device]), np.array([host]))
     assert played.end_s == pytest.approx(serial.end_s[0].tolist(), rel=1e-9, abs=1e-12)
 
@@ -68,7 +68,7 @@ def longest_path(times: list[float], after: list[tuple[int, ...]]) -> float:
 @given(graphs())
 def test_without_limits_the_end_is_that_of_the_critical_path(graph: tuple[list[float], list[tuple[int, ...]]]) -> None:
     times, after = graph
-    launches = [Launch(name="", issue_s=0.0, phases=(Phase(time),), after=before, stream=i)
+    launches = [IssuedOp(name="", issue_s=0.0, phases=(Phase(time),), after=before, stream=i)
                 for i, (time, before) in enumerate(zip(times, after, strict=True))]  # fmt: skip
     assert max(play(launches, {}).end_s) == pytest.approx(longest_path(times, after), rel=1e-9)
 
@@ -80,7 +80,7 @@ def test_streams_keep_the_order_of_dependencies_and_all_bounds(
     times, after = graph
     chosen = assign(after, times, streams)
     assert set(chosen) <= set(range(streams))
-    launches = [Launch(name="", issue_s=0.01, phases=phases(time), after=before, stream=stream)
+    launches = [IssuedOp(name="", issue_s=0.01, phases=phases(time), after=before, stream=stream)
                 for time, before, stream in zip(times, after, chosen, strict=True)]  # fmt: skip
     played = play(launches, {"DRAM": 1.0})
     for i, before in enumerate(after):
@@ -97,15 +97,15 @@ def test_branches_overlap_on_streams_and_do_not_on_one() -> None:
     times, after = [1.0, 2.0, 2.0, 1.0], [(), (0,), (0,), (1, 2)]
     for streams, end in ((1, 6.0), (2, 4.0)):
         chosen = assign(after, times, streams)
-        launches = [Launch(name="", issue_s=0.0, phases=(Phase(t, slots=0.5),), after=a, stream=s)
+        launches = [IssuedOp(name="", issue_s=0.0, phases=(Phase(t, slots=0.5),), after=a, stream=s)
                     for t, a, s in zip(times, after, chosen, strict=True)]  # fmt: skip
         assert max(play(launches, {}).end_s) == pytest.approx(end)
 
 
 def test_a_full_launch_queue_holds_the_host() -> None:
     """Two places: the third op is issued when the first has left the queue for the device, and so on."""
-    launches = [Launch(name="", issue_s=0.1, phases=(Phase(1.0),)) for _ in range(3)] + [
-        Launch(name="", issue_s=3.0, phases=(Phase(1.0),))
+    launches = [IssuedOp(name="", issue_s=0.1, phases=(Phase(1.0),)) for _ in range(3)] + [
+        IssuedOp(name="", issue_s=3.0, phases=(Phase(1.0),))
     ]
     free = play(launches, {})
     held = play(launches, {}, queue=1)
@@ -114,4 +114,4 @@ def test_a_full_launch_queue_holds_the_host() -> None:
 
 
 def test_an_op_longer_than_the_queue_still_runs() -> None:
-    assert play([Launch(name="", issue_s=0.0, phases=(Phase(1.0),), launches=5000.0)] * 2, {}).end_s == [1.0, 2.0]
+    assert play([IssuedOp(name="", issue_s=0.0, phases=(Phase(1.0),), launches=5000.0)] * 2, {}).end_s == [1.0, 2.0]

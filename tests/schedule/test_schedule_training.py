@@ -17,11 +17,11 @@ from archsim.node.spec import find
 from archsim.schedule.buckets import step_of
 from archsim.schedule.collective import all_reduce, alone_s
 from archsim.schedule.observer import Recording
-from archsim.schedule.training import PREFETCH, SERVER_PASSES, Pipeline, Step, train
+from archsim.schedule.training import PREFETCH, SERVER_PASSES, DeviceStep, Pipeline, train
 from archsim.simulate.allreduce import timed
 
 PLAIN = LinkKind(name="pcie", type="test", bandwidth=10.0, achievable=1.0, ring=1.0)
-STEP = Step(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
+STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
 NO_INPUT = Pipeline(samples=1)
 
 

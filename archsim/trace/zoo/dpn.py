@@ -11,7 +11,7 @@ SOURCE = "Y. Chen et al., Dual Path Networks, arXiv:1707.01629, table 1"
 GROUPS = 32
 
 
-class Stage(NamedTuple):
+class DpnStage(NamedTuple):
     """Blocks of one size: added channels, joined channels for each block, channels inside."""
 
     blocks: int
@@ -20,7 +20,7 @@ class Stage(NamedTuple):
     inside: int
 
 
-DPN_92 = (Stage(3, 256, 16, 96), Stage(4, 512, 32, 192), Stage(20, 1024, 24, 384), Stage(3, 2048, 128, 768))
+DPN_92 = (DpnStage(3, 256, 16, 96), DpnStage(4, 512, 32, 192), DpnStage(20, 1024, 24, 384), DpnStage(3, 2048, 128, 768))
 
 
 def dpn_92() -> Trace:
@@ -34,7 +34,7 @@ def dpn_92() -> Trace:
     return net.trace()
 
 
-def _stage(net: Builder, x: str, stage: Stage, stride: int, name: str) -> str:
+def _stage(net: Builder, x: str, stage: DpnStage, stride: int, name: str) -> str:
     """The first block projects its input to both paths; each block adds to one and widens the other."""
     joined = _normalised(net, x, stage.added + 2 * stage.joined, 1, stride, f"{name}.1.projection")
     total, dense = _parts(net, joined, stage.added, f"{name}.1.projection")

@@ -16,7 +16,7 @@ MNASNET = "M. Tan et al., MnasNet: Platform-Aware Neural Architecture Search for
 SQUEEZE = 4  # a gate squeezes to this part of a block's input channels
 
 
-class Stage(NamedTuple):
+class MbStage(NamedTuple):
     """Blocks of one kind; the first of them has the stride."""
 
     expansion: int
@@ -27,12 +27,12 @@ class Stage(NamedTuple):
 
 
 B0 = (
-    Stage(1, 3, 1, 16, 1), Stage(6, 3, 2, 24, 2), Stage(6, 5, 2, 40, 2), Stage(6, 3, 2, 80, 3), Stage(6, 5, 1, 112, 3),
-    Stage(6, 5, 2, 192, 4), Stage(6, 3, 1, 320, 1),
+    MbStage(1, 3, 1, 16, 1), MbStage(6, 3, 2, 24, 2), MbStage(6, 5, 2, 40, 2), MbStage(6, 3, 2, 80, 3), MbStage(6, 5, 1, 112, 3),
+    MbStage(6, 5, 2, 192, 4), MbStage(6, 3, 1, 320, 1),
 )  # fmt: skip
 A1 = (
-    Stage(1, 3, 1, 16, 1), Stage(3, 3, 2, 24, 3), Stage(3, 5, 2, 40, 3), Stage(6, 5, 2, 80, 3), Stage(6, 3, 1, 96, 2),
-    Stage(6, 5, 2, 192, 4), Stage(6, 3, 1, 320, 1),
+    MbStage(1, 3, 1, 16, 1), MbStage(3, 3, 2, 24, 3), MbStage(3, 5, 2, 40, 3), MbStage(6, 5, 2, 80, 3), MbStage(6, 3, 1, 96, 2),
+    MbStage(6, 5, 2, 192, 4), MbStage(6, 3, 1, 320, 1),
 )  # fmt: skip
 
 # name -> (factor of widths, factor of depths, side of the image, dropout), tensorflow/tpu efficientnet_builder.py
@@ -61,7 +61,7 @@ def mnasnet_1_0() -> Trace:
 
 
 def _body(
-    net: Builder, x: str, stages: list[Stage] | tuple[Stage, ...], active: Kind, *, squeeze: int, last: int, dropout: float
+    net: Builder, x: str, stages: list[MbStage] | tuple[MbStage, ...], active: Kind, *, squeeze: int, last: int, dropout: float
 ) -> Trace:
     """The stages, a 1 x 1 convolution to `last` channels and the classifier."""
     for stage, row in enumerate(stages, 1):

@@ -24,7 +24,7 @@ STAGES = (
 )  # fmt: skip
 
 
-class Row(NamedTuple):
+class Bneck(NamedTuple):
     """One row of the tables of MobileNetV3."""
 
     kernel: int
@@ -36,17 +36,17 @@ class Row(NamedTuple):
 
 
 LARGE = (
-    Row(3, 16, 16, False, False, 1), Row(3, 64, 24, False, False, 2), Row(3, 72, 24, False, False, 1),
-    Row(5, 72, 40, True, False, 2), Row(5, 120, 40, True, False, 1), Row(5, 120, 40, True, False, 1),
-    Row(3, 240, 80, False, True, 2), Row(3, 200, 80, False, True, 1), Row(3, 184, 80, False, True, 1),
-    Row(3, 184, 80, False, True, 1), Row(3, 480, 112, True, True, 1), Row(3, 672, 112, True, True, 1),
-    Row(5, 672, 160, True, True, 2), Row(5, 960, 160, True, True, 1), Row(5, 960, 160, True, True, 1),
+    Bneck(3, 16, 16, False, False, 1), Bneck(3, 64, 24, False, False, 2), Bneck(3, 72, 24, False, False, 1),
+    Bneck(5, 72, 40, True, False, 2), Bneck(5, 120, 40, True, False, 1), Bneck(5, 120, 40, True, False, 1),
+    Bneck(3, 240, 80, False, True, 2), Bneck(3, 200, 80, False, True, 1), Bneck(3, 184, 80, False, True, 1),
+    Bneck(3, 184, 80, False, True, 1), Bneck(3, 480, 112, True, True, 1), Bneck(3, 672, 112, True, True, 1),
+    Bneck(5, 672, 160, True, True, 2), Bneck(5, 960, 160, True, True, 1), Bneck(5, 960, 160, True, True, 1),
 )  # fmt: skip
 SMALL = (
-    Row(3, 16, 16, True, False, 2), Row(3, 72, 24, False, False, 2), Row(3, 88, 24, False, False, 1),
-    Row(5, 96, 40, True, True, 2), Row(5, 240, 40, True, True, 1), Row(5, 240, 40, True, True, 1),
-    Row(5, 120, 48, True, True, 1), Row(5, 144, 48, True, True, 1), Row(5, 288, 96, True, True, 2),
-    Row(5, 576, 96, True, True, 1), Row(5, 576, 96, True, True, 1),
+    Bneck(3, 16, 16, True, False, 2), Bneck(3, 72, 24, False, False, 2), Bneck(3, 88, 24, False, False, 1),
+    Bneck(5, 96, 40, True, True, 2), Bneck(5, 240, 40, True, True, 1), Bneck(5, 240, 40, True, True, 1),
+    Bneck(5, 120, 48, True, True, 1), Bneck(5, 144, 48, True, True, 1), Bneck(5, 288, 96, True, True, 2),
+    Bneck(5, 576, 96, True, True, 1), Bneck(5, 576, 96, True, True, 1),
 )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def mobilenet_v3_small() -> Trace:
     return _v3("mobilenet_v3_small", "table 2", SMALL, last=1024)
 
 
-def _v3(name: str, table: str, rows: tuple[Row, ...], last: int) -> Trace:
+def _v3(name: str, table: str, rows: tuple[Bneck, ...], last: int) -> Trace:
     """Gates squeeze to a quarter of the wide channels; the classifier's first layer stands after the pooling."""
     net = Builder(name, f"{V3}, {table}; torchvision mobilenetv3.py", {"data": ("N", 3, 224, 224)})
     x = net.activate(net.conv_bn("data", 16, 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
