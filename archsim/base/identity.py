@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Same(Generic[T]):
+class ByIdentity(Generic[T]):
     """An object, equal to another one only if it is the very same."""
 
     __slots__ = ("it",)
@@ -19,4 +19,4 @@ class Same(Generic[T]):
         return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.it is other.it
+        return isinstance(other, ByIdentity) and self.it is other.it

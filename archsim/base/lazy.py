@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar, cast
 T = TypeVar("T")
 
 
-class Later(Generic[T]):
+class LazyField(Generic[T]):
     """A field of a dataclass (without slots) whose value may be given as a function, which is called on first use.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Answer:
-    ...     number: Later[int] = Later()
+    ...     number: LazyField[int] = LazyField()
     >>> Answer(number=lambda: 6 * 7).number, Answer(number=42).number
     (42, 42)
     """

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder, read_text
-from archsim.base.identity import Same
+from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
 
 SIZE_LIMIT = 1 << 20
@@ -152,7 +152,7 @@ class Calibration:
 
     def gather(self, names: tuple[str, ...]) -> NDArray[np.float64]:
         """The values of several constants, in order."""
-        return _gathered(Same(self), names)
+        return _gathered(ByIdentity(self), names)
 
     def spread_of(self, kind: str, what: str, stack: str, modelled: bool = True) -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
@@ -197,7 +197,7 @@ class Calibration:
 
 
 @lru_cache(maxsize=256)
-def _gathered(calibration: Same[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
+def _gathered(calibration: ByIdentity[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
     return np.array([calibration.it[name] for name in names])
 
 

@@ -45,7 +45,7 @@ def command(
     """
     from archsim.base.files import check_place, write_text
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import ask, find_device
+    from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
     from archsim.report.caches import cache_json, cache_page, cache_text
 
@@ -75,8 +75,8 @@ def command(
         else:
             assert net is not None
             assert layer is not None
-            query = ask(net, hw, **arguments)
-            answer = of_layer(query, layer, policy=policy, curve=curve, fast=fast, tell=told)
+            request = make_request(net, hw, **arguments)
+            answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
         write_text(html, cache_page(answer))
         click.echo(f"archsim: wrote {html}", err=True)

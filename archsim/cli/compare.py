@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_unmoved
+from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options_of_batches
 
 COLUMNS = (
@@ -81,19 +81,19 @@ class Field:
         """Whether there are both CPUs and GPUs."""
         return len({self._specs[name].kind for name in self.devices}) > 1
 
-    def query(self, name: str, batch: int) -> Any:
-        """The query of one device, by the name it was given."""
-        from archsim.estimation.request import ask
+    def request(self, name: str, batch: int) -> Any:
+        """The request of one device, by the name it was given."""
+        from archsim.estimation.request import make_request
 
         threads = self._threads if self._specs[name].kind == "cpu" else None
-        return ask(self.net, name, batch=batch, threads=threads, **self.arguments)
+        return make_request(self.net, name, batch=batch, threads=threads, **self.arguments)
 
     def contender(self, name: str, batch: int, copies: bool) -> Any:
         """The estimate of one device."""
         from archsim.study.ranking import contender
 
         whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
-        return contender(self.query(name, batch), copies, references=not whatif)
+        return contender(self.request(name, batch), copies, references=not whatif)
 
     def time(self, identity: str, batch: int, copies: bool) -> float:
         """The latency [s] of the device with this id."""
@@ -102,9 +102,9 @@ class Field:
 
         key = identity, batch, copies
         if key not in self._times:
-            query = self.query(self._by_id[identity], batch)
-            shown = with_host_inputs(query) if copies else query
-            self._times[key] = float(run(shown).latency_s[0]) + (result_time(query) if copies else 0.0)
+            request = self.request(self._by_id[identity], batch)
+            shown = with_host_inputs(request) if copies else request
+            self._times[key] = float(run(shown).latency_s[0]) + (result_time(request) if copies else 0.0)
         return self._times[key]
 
 
@@ -145,7 +145,8 @@ def _many_batches(
     from archsim.study.batches import curve
     from archsim.study.crossover import crossings
 
-    tell_unmoved([field.query(name, batch) for name in field.devices for batch in batches], beyond="link." if copies else "")
+    asked = [field.request(name, batch) for name in field.devices for batch in batches]
+    tell_without_effect(asked, beyond="link." if copies else "")
     with Progress() as tell:
         points = []
         for name in field.devices:
@@ -174,18 +175,18 @@ def _many_batches(
 
 def _payoffs(field: Field, batches: Sequence[int]) -> list[Any]:
     """For each pair of a CPU and a GPU, the ops of both at each batch, data in place."""
-    from archsim.estimation.result import answer
+    from archsim.estimation.result import estimate_of
     from archsim.study.crossover import payoffs
 
-    queries = {name: [field.query(name, batch) for batch in batches] for name in field.devices}
-    estimates = {name: [answer(query, references=False) for query in row] for name, row in queries.items()}
-    kinds = {name: row[0].spec.kind for name, row in queries.items()}
+    requests = {name: [field.request(name, batch) for batch in batches] for name in field.devices}
+    estimates = {name: [estimate_of(request, references=False) for request in row] for name, row in requests.items()}
+    kinds = {name: row[0].spec.kind for name, row in requests.items()}
     found = []
     for home in (name for name, kind in kinds.items() if kind == "cpu"):
         for guest in (name for name, kind in kinds.items() if kind == "gpu"):
-            ops = [query.trace.ops for query in queries[guest]]
-            rows = payoffs(estimates[home], estimates[guest], ops, queries[guest][0].spec.device)
-            found.append((queries[home][0].spec.identity.id, queries[guest][0].spec.identity.id, rows))
+            ops = [request.trace.ops for request in requests[guest]]
+            rows = payoffs(estimates[home], estimates[guest], ops, requests[guest][0].spec.device)
+            found.append((requests[home][0].spec.identity.id, requests[guest][0].spec.identity.id, rows))
     return found
 
 

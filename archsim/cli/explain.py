@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_unmoved
+from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
 
 
@@ -30,17 +30,17 @@ def command(
       archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
       archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
     """
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
     from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
 
     if phase is not None and layer is None:
         raise click.UsageError("--phase belongs to a layer; name it with --layer")
-    query = ask(net, hw, **choices(**given))
-    tell_unmoved([query])
+    request = make_request(net, hw, **choices(**given))
+    tell_without_effect([request])
     if layer is None:
-        rows = slowest(query)
-        click.echo(slowest_json(rows) if as_json else slowest_text(rows, query.network, query.spec.identity.id))
+        rows = slowest(request)
+        click.echo(slowest_json(rows) if as_json else slowest_text(rows, request.network, request.spec.identity.id))
         return
-    explanation = explain(query, layer, phase)
+    explanation = explain(request, layer, phase)
     click.echo(explanation_json(explanation) if as_json else explanation_text(explanation, every))

@@ -8,38 +8,38 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from archsim.estimation.request import Query
+    from archsim.estimation.request import Request
     from archsim.study.space import Space
 
 
-def tell_unmoved(queries: Iterable[Query], beyond: str = "") -> None:
-    """The keys of --set and --scale that move no output of the queries; on some devices, if it is not so on all of them.
+def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
+    """The keys of --set and --scale that move no output of the requests; on some devices, if it is not so on all of them.
 
     Keys that begin with `beyond` have an effect that an estimate does not show.
     """
-    from archsim.estimation.no_effect import unmoved
+    from archsim.estimation.no_effect import without_effect
 
-    asked = list(queries)
+    asked = list(requests)
     still: dict[str, list[str]] = {}
-    for query in asked:
-        for key in unmoved(query):
+    for request in asked:
+        for key in without_effect(request):
             if not (beyond and key.startswith(beyond)):
-                still.setdefault(key, []).append(query.spec.identity.id)
+                still.setdefault(key, []).append(request.spec.identity.id)
     _tell(still, asked)
 
 
-def tell_idle(space: Space, queries: Sequence[Query]) -> None:
+def tell_idle(space: Space, requests: Sequence[Request]) -> None:
     """The same of what a space varies, and of what its bases were set to."""
     from archsim.study.sweep import idle_knobs
 
-    tell_unmoved(queries)
-    _tell(idle_knobs(space, list(queries)), queries)
+    tell_without_effect(requests)
+    _tell(idle_knobs(space, list(requests)), requests)
 
 
-def _tell(still: Mapping[str, Sequence[str]], queries: Sequence[Query]) -> None:
+def _tell(still: Mapping[str, Sequence[str]], requests: Sequence[Request]) -> None:
     for key, where in still.items():
         devices = dict.fromkeys(where)
-        if len(where) == len(queries):
+        if len(where) == len(requests):
             click.echo(f"archsim: {key} changes no output", err=True)
-        elif all(where.count(name) == sum(query.spec.identity.id == name for query in queries) for name in devices):
+        elif all(where.count(name) == sum(request.spec.identity.id == name for request in requests) for name in devices):
             click.echo(f"archsim: {key} changes no output on {', '.join(devices)}", err=True)

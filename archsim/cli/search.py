@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_idle, tell_unmoved
+from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
 
 
@@ -64,19 +64,19 @@ def command(
 
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool, arguments: dict[str, Any]) -> None:
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.report.search import target_json, target_text
     from archsim.study.objective import target_of
     from archsim.study.search import Evaluator
     from archsim.study.target import ways
 
-    query, goal = ask(net, hw, **arguments), target_of(target)
-    tell_unmoved([query])
-    found = ways(query, goal, [text.partition("=")[0].strip() for text in vary])
-    base = Evaluator(query).one()
+    request, goal = make_request(net, hw, **arguments), target_of(target)
+    tell_without_effect([request])
+    found = ways(request, goal, [text.partition("=")[0].strip() for text in vary])
+    base = Evaluator(request).one()
     if goal.name not in base:
-        raise click.UsageError(f"--target {target}: the die of {query.spec.identity.id} is not modelled")
-    click.echo((target_json if as_json else target_text)(query, goal, found, base))
+        raise click.UsageError(f"--target {target}: the die of {request.spec.identity.id} is not modelled")
+    click.echo((target_json if as_json else target_text)(request, goal, found, base))
 
 
 def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
@@ -107,25 +107,25 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
                   seed=o["seed"])  # fmt: skip
     # optuna takes ranges as they are, so that only the rest of the space is checked
     listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
-    query = listed.checked()[0]
+    request = listed.checked()[0]
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
     wish = Wish(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
                 front=tuple(better(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
-    wish = with_front(wish, space.knobs, Evaluator(query).silicon)
+    wish = with_front(wish, space.knobs, Evaluator(request).silicon)
     if o["trials"]:
-        tell_unmoved([query])
+        tell_without_effect([request])
     else:
-        tell_idle(space, [query])
+        tell_idle(space, [request])
     with Progress() as tell:
-        found = search(query, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
+        found = search(request, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
         from archsim.base.files import write_text
 
-        write_text(o["html"], search_page(query, found))
+        write_text(o["html"], search_page(request, found))
         click.echo(f"archsim: wrote {o['html']}", err=True)
     if o["as_json"]:
-        click.echo(search_json(query, found))
+        click.echo(search_json(request, found))
     elif o["as_csv"]:
         click.echo(search_csv(found), nl=False)
     else:
-        click.echo(search_text(query, found))
+        click.echo(search_text(request, found))

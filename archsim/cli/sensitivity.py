@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_unmoved
+from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -37,7 +37,7 @@ def command(
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 0.5
     """
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
     from archsim.study.sensitivity import sensitivity
 
@@ -46,17 +46,17 @@ def command(
     wanted = [] if keys is None else names(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
-    query = ask(net, hw, **choices(**given))
-    tell_unmoved([query])
-    found = sensitivity(query, wanted, step, span)
+    request = make_request(net, hw, **choices(**given))
+    tell_without_effect([request])
+    found = sensitivity(request, wanted, step, span)
     if html is not None:
         from archsim.base.files import write_text
 
-        write_text(html, sensitivity_page(query, found, span))
+        write_text(html, sensitivity_page(request, found, span))
         click.echo(f"archsim: wrote {html}", err=True)
     if as_json:
-        click.echo(sensitivity_json(query, found, step, span))
+        click.echo(sensitivity_json(request, found, step, span))
     elif as_csv:
         click.echo(sensitivity_csv(found), nl=False)
     else:
-        click.echo(sensitivity_text(query, found, OUTPUTS[output], step, span))
+        click.echo(sensitivity_text(request, found, OUTPUTS[output], step, span))

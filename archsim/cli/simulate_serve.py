@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_unmoved
+from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.schedule.serving import Batching
 
@@ -46,7 +46,7 @@ def command(
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.report.serving import serving_json, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded
@@ -59,8 +59,8 @@ def command(
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        query = ask(net, hw, **choices(**given))
-        tell_unmoved([query], beyond="link.")  # which inputs cross
+        query = make_request(net, hw, **choices(**given))
+        tell_without_effect([query], beyond="link.")  # which inputs cross
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(query, load, batching_of(batching), devices, watchers, tell)
     if html is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_unmoved
+from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
 
 HOST = "deepbench_8gpu"
@@ -48,7 +48,7 @@ def command(
       archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --host dgx_1_v100 --sync server
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.node.spec import find
     from archsim.report.training import training_json, training_text
     from archsim.schedule.observer import Recording
@@ -65,10 +65,10 @@ def command(
                  decode=whole(stages["decode"], "--input") if "decode" in stages else None)  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        query = ask(net, hw, batch=batch, task="training_step", **choices(**words))
-        tell_unmoved([query], beyond="link.")  # which inputs and gradients cross
+        request = make_request(net, hw, batch=batch, task="training_step", **choices(**words))
+        tell_without_effect([request], beyond="link.")  # which inputs and gradients cross
         answer = simulate_training(
-            query, find(host), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
+            request, find(host), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:

@@ -13,7 +13,7 @@ from archsim.cli.options import choices, names, setting_options
 
 if TYPE_CHECKING:
 
-    from archsim.estimation.request import Query
+    from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
 
@@ -57,18 +57,18 @@ def command(
         raise click.UsageError("--resume needs the --out that it goes on with")
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers are processes of this machine, --scheduler is a cluster; choose one")
-    space, queries = _space(net, hw, vary, links, sample, seed, given)
-    _ask_about(space, queries, yes)
-    tell_idle(space, queries)
+    space, requests = _space(net, hw, vary, links, sample, seed, given)
+    _ask_about(space, requests, yes)
+    tell_idle(space, requests)
     if out is None:
-        _to_stdout(space, queries, workers, scheduler)
+        _to_stdout(space, requests, workers, scheduler)
     else:
-        _to_file(out, space, queries, workers, scheduler, resume)
+        _to_file(out, space, requests, workers, scheduler, resume)
 
 
 def _space(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
-) -> tuple[Space, list[Query]]:
+) -> tuple[Space, list[Request]]:
     """The points that the options ask for, and the questions at their bases."""
     from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
@@ -94,13 +94,13 @@ def _space(
     return found, found.checked()
 
 
-def _ask_about(space: Space, queries: list[Query], yes: bool) -> None:
+def _ask_about(space: Space, requests: list[Request], yes: bool) -> None:
     """Refuse very many points unless the user has said yes; says how long they would take."""
     if space.count <= MANY or yes:
         return
     from archsim.study.sweep import pace
 
-    rate = pace(space, queries[0])
+    rate = pace(space, requests[0])
     raise click.UsageError(f"{space.count:,} points would take about {_duration(space.count / rate)} on one core and "
                            f"{space.count * 150 / 1e9:,.0f} GB; --sample N takes some of them, --yes goes on")  # fmt: skip
 
@@ -124,18 +124,18 @@ def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -
     return executors.over_processes(space, numbers, workers) if workers > 1 else here(space, numbers)
 
 
-def _to_stdout(space: Space, queries: list[Query], workers: int, scheduler: str | None) -> None:
+def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
     from archsim.report.data import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
 
-    head: list[tuple[str, ...]] = [tuple(column_names(space, queries[0].spec.kind))]
+    head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
     for chunk in _chunks(space, range(space.parts), workers, scheduler):
         click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head once something could be computed
         head = []
 
 
-def _to_file(out: str, space: Space, queries: list[Query], workers: int, scheduler: str | None, resume: bool) -> None:
+def _to_file(out: str, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:
     from pathlib import Path
 
     from archsim.cli.progress import Progress
@@ -147,8 +147,8 @@ def _to_file(out: str, space: Space, queries: list[Query], workers: int, schedul
     if path.suffix in FORMATS:
         FORMATS[path.suffix].check(path)
         kept = path.with_name(f"{path.name}.partial")
-    record = space.record(queries)
-    with opened(kept, space, record, queries[0].spec.kind, resume) as store:
+    record = space.record(requests)
+    with opened(kept, space, record, requests[0].spec.kind, resume) as store:
         before = store.count
         pace = _Pace(before, space.count)
         try:

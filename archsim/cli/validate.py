@@ -15,7 +15,7 @@ from archsim.cli.progress import Progress
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
-    from archsim.validate.evaluation import Request
+    from archsim.validate.evaluation import ValidationSettings
 
 FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stack": "stack", "split": "split", "metric": "metric"}
 
@@ -87,11 +87,11 @@ def command(
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, specs_by_id(specs, measurements))
-        request = _request(cases, by, fidelity, baseline, without, calibration)
+        settings = _settings(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _chosen(cases, skips, chosen)
         if fold is not None:
-            request = _held_out(request, fold, tell)
-        result = validate(cases[:limit], skips, request, tell)
+            settings = _held_out(settings, fold, tell)
+        result = validate(cases[:limit], skips, settings, tell)
     provenance = provenance_of(result, data_hash(measurements))
     if html is not None:
         from archsim.base.files import write_text
@@ -107,16 +107,18 @@ def command(
         click.echo(validation_text(result, provenance))
 
 
-def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None) -> Request:
+def _settings(
+    cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None
+) -> ValidationSettings:  # fmt: skip
     from archsim.calibration.constants import default, load
     from archsim.cli.options import names
     from archsim.estimation.fidelity import find
     from archsim.evidence.columns import known_columns
     from archsim.validate.baseline import BASELINES
-    from archsim.validate.evaluation import Request
+    from archsim.validate.evaluation import ValidationSettings
     from archsim.validate.predict import PARTS
 
-    return Request(
+    return ValidationSettings(
         calibration=load(calibration) if calibration else default(),
         fidelity=find(fidelity).name,
         without=frozenset(_known("part", names(without), PARTS)),
@@ -125,18 +127,18 @@ def _request(cases: Sequence[Case], by: str, fidelity: str, baseline: str, witho
     )
 
 
-def _held_out(request: Request, fold: str, tell: Callable[[str], None]) -> Request:
-    """The same request with constants that are fitted, for each fold, to the rest of the shipped corpus."""
+def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
+    """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
     from dataclasses import replace
 
     from archsim.evidence.readers import read_files
     from archsim.validate.crossvalidate import cross_validate
 
-    if request.fidelity != "analytical" or request.without:
+    if settings.fidelity != "analytical" or settings.without:
         raise click.UsageError("--cross-validate fits the whole analytical model; leave --fidelity and --without out")
     training, _ = read_files(())
     return replace(
-        request, fold=fold, held_out=lambda cases: cross_validate(cases, training, request.calibration, fold, progress=tell)
+        settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)
     )
 
 

@@ -35,8 +35,8 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.estimation.request import ask
-    from archsim.estimation.result import answer
+    from archsim.estimation.request import make_request
+    from archsim.estimation.result import estimate_of
     from archsim.report.whatif import whatif_json, whatif_text
     from archsim.study.whatif import change
 
@@ -45,14 +45,14 @@ def command(
     words = _words(arguments, changed)
     if not words:
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
-    before = ask(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
-    after = ask(net, str(changed.pop("hw", hw)), **(arguments | changed))
+    before = make_request(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
+    after = make_request(net, str(changed.pop("hw", hw)), **(arguments | changed))
     dies = None
     if area:
         from archsim.study.silicon import chip
 
         dies = (chip(before.spec, before.spec), chip(before.spec, after.spec))
-    found = change(answer(before, references=False), answer(after, references=False), words, dies)
+    found = change(estimate_of(before, references=False), estimate_of(after, references=False), words, dies)
     if html is not None:
         from archsim.base.files import write_text
         from archsim.report.whatif_page import whatif_page

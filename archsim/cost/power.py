@@ -17,7 +17,7 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.identity import Same
+from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import SMOOTH, Array, Cost, smooth_maximum
 from archsim.device.device import Cpu, Device, Gpu
@@ -38,7 +38,7 @@ def node_energy(device: Device, constants: Calibration) -> Array:
 
     A straight line through the logarithms of the process nodes that have a constant, continued beyond the last ones.
     """
-    nodes, values = _nodes(Same(constants))
+    nodes, values = _nodes(ByIdentity(constants))
     at = np.log(np.asarray(device.chip.node, dtype=float))
     right = np.minimum(np.maximum(nodes.searchsorted(at), 1), nodes.size - 1)
     slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
@@ -46,7 +46,7 @@ def node_energy(device: Device, constants: Calibration) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _nodes(constants: Same[Calibration]) -> tuple[Array, Array]:
+def _nodes(constants: ByIdentity[Calibration]) -> tuple[Array, Array]:
     """The logarithms of the process nodes that have a constant, and of these constants."""
     known = sorted((float(name.removeprefix("energy.node.")[:-2]) * 1e-9, name) for name in constants.it.constants
                    if name.startswith("energy.node."))  # fmt: skip

@@ -15,11 +15,11 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import Same
+from archsim.base.identity import ByIdentity
 from archsim.cost.cost import Array
 from archsim.device.device import PRECISION_BYTES
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import LARGEST_BATCH, Query, with_batch
+from archsim.estimation.request import LARGEST_BATCH, Request, with_batch
 from archsim.stack.stack import Stack
 from archsim.trace.op import OPTIMISERS
 from archsim.trace.trace import BoundTrace
@@ -79,18 +79,18 @@ def footprint(
     )  # fmt: skip
 
 
-def footprint_of(query: Query, result: Run) -> Footprint:
+def footprint_of(request: Request, result: Run) -> Footprint:
     """What a run needs, with the workspace of the algorithms that were chosen for it."""
     plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
     workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
-    return _with(query, workspace)
+    return _with(request, workspace)
 
 
-def needed_bytes(query: Query, result: Run) -> Array:
+def needed_bytes(request: Request, result: Run) -> Array:
     """What a run of D variants of a device needs in all [B], [D]."""
     plans = np.unique(result.lowered.plan_of)
     workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
-    return np.asarray(_with(query, 0.0).total + workspace)
+    return np.asarray(_with(request, 0.0).total + workspace)
 
 
 def fits(need: Footprint, capacity: float) -> bool:
@@ -98,24 +98,24 @@ def fits(need: Footprint, capacity: float) -> bool:
     return need.total <= USABLE * capacity
 
 
-def largest_batch(query: Query, result: Run) -> int | None:
+def largest_batch(request: Request, result: Run) -> int | None:
     """The largest batch that fits the device, 0 if not even one sample does; None for a network whose batch is fixed.
 
     It fits with the algorithms that run at this batch, and one sample more does not fit with those that run then.
     """
-    if "N" not in query.trace.symbols:
+    if "N" not in request.trace.symbols:
         return None
-    room = USABLE * float(query.spec.device.memory.capacity)
-    positions, here = _with_workspace(result), footprint_of(query, result)
+    room = USABLE * float(request.spec.device.memory.capacity)
+    positions, here = _with_workspace(result), footprint_of(request, result)
 
     def need(batch: int) -> float:
         try:
-            other = with_batch(query, batch)
+            other = with_batch(request, batch)
         except ValueError:  # a tensor beyond every machine
             return math.inf
         return _with(other, _workspace(other, positions)).total
 
-    return largest(need, room, (query.batch, here.total), _guess(query, here, room), LARGEST_BATCH)
+    return largest(need, room, (request.batch, here.total), _guess(request, here, room), LARGEST_BATCH)
 
 
 def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
@@ -146,12 +146,13 @@ def assumptions(stack: Stack) -> str:
     return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
 
 
-def _with(query: Query, workspace: float) -> Footprint:
-    return replace(_without(Same(query.trace), Same(query.stack), PRECISION_BYTES[query.precision]), workspace=workspace)
+def _with(request: Request, workspace: float) -> Footprint:
+    without = _without(ByIdentity(request.trace), ByIdentity(request.stack), PRECISION_BYTES[request.precision])
+    return replace(without, workspace=workspace)
 
 
 @lru_cache(maxsize=256)
-def _without(trace: Same[BoundTrace], stack: Same[Stack], element: int) -> Footprint:
+def _without(trace: ByIdentity[BoundTrace], stack: ByIdentity[Stack], element: int) -> Footprint:
     """The footprint but for the workspace, which alone depends on the device."""
     s = stack.it
     return footprint(trace.it, element, 0.0, s.reserved, s.buffers, s.in_place)
@@ -167,19 +168,19 @@ def _with_workspace(result: Run) -> tuple[int, ...]:
     ])  # fmt: skip
 
 
-def _workspace(query: Query, positions: tuple[int, ...]) -> float:
+def _workspace(request: Request, positions: tuple[int, ...]) -> float:
     """The largest workspace among the ops at `positions`."""
     if not positions:
         return 0.0
-    ops = tuple([query.trace.ops[i] for i in positions])
-    return float(run(replace(query, trace=replace(query.trace, ops=ops))).cost.workspace[0].max())
+    ops = tuple([request.trace.ops[i] for i in positions])
+    return float(run(replace(request, trace=replace(request.trace, ops=ops))).cost.workspace[0].max())
 
 
-def _guess(query: Query, need: Footprint, room: float) -> int:
+def _guess(request: Request, need: Footprint, room: float) -> int:
     """The batch that would fit if activations and workspace grew with it and nothing else did."""
     grows = need.activations + need.workspace
     free = room - (need.total - grows)
-    return int(min(LARGEST_BATCH, query.batch * max(0.0, free) / max(grows, 1.0)))
+    return int(min(LARGEST_BATCH, request.batch * max(0.0, free) / max(grows, 1.0)))
 
 
 def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:

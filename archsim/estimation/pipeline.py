@@ -1,4 +1,4 @@
-"""Running a query through the layers: lower, cost, schedule. Arrays in, arrays out; nothing for people here."""
+"""Running a request through the layers: lower, cost, schedule. Arrays in, arrays out; nothing for people here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import Same
+from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.schedule.observer import Observer
@@ -106,58 +106,58 @@ class Run:
         return np.bincount(plans[plans >= 0], minlength=self.cost.time_s.shape[-1]).astype(float)
 
 
-def run(query: Query, observers: Sequence[Observer] = ()) -> Run:
+def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
     """Lower the network, cost every distinct plan once, and put the ops in time. With `observers` they are told how a simulation
     of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
     """
-    device, constants = machine(query), query.calibration
-    lowered = lowered_of(query)
-    multiplied = arithmetic(query.stack, device, query.precision)
-    threads = 1 if query.threads is None else query.threads
-    cost = query.fidelity.cost(
-        lowered.kernels, device, multiplied, query.clock, threads, constants, frozenset(), query.limit
+    device, constants = machine(request), request.calibration
+    lowered = lowered_of(request)
+    multiplied = arithmetic(request.stack, device, request.precision)
+    threads = 1 if request.threads is None else request.threads
+    cost = request.fidelity.cost(
+        lowered.kernels, device, multiplied, request.clock, threads, constants, frozenset(), request.limit
     )
-    overheads = float(query.fidelity.overheads)
-    host = host_time(lowered.kernels, cost, query.stack, device, constants).scaled(overheads)
-    size = _input_bytes(Same(query.trace.ops)) if query.stack.inputs == "host" else 0.0
-    feed = feed_time(size, query.stack, device, constants) * overheads
-    if query.graph:
+    overheads = float(request.fidelity.overheads)
+    host = host_time(lowered.kernels, cost, request.stack, device, constants).scaled(overheads)
+    size = _input_bytes(ByIdentity(request.trace.ops)) if request.stack.inputs == "host" else 0.0
+    feed = feed_time(size, request.stack, device, constants) * overheads
+    if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
-    if query.fidelity.events or observers:
-        timeline = _simulated(query, lowered, cost, host, feed, device, observers)
+    if request.fidelity.events or observers:
+        timeline = _simulated(request, lowered, cost, host, feed, device, observers)
     else:
-        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, query.stack.waits)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, overlaps=query.fidelity.events)
+        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, request.stack.waits)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, overlaps=request.fidelity.events)
 
 
 def _simulated(
-    query: Query, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
+    request: Request, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
     observers: Sequence[Observer],
 ) -> Timeline:  # fmt: skip
     from archsim.schedule.simulated import simulated
 
     issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
     issue_s[..., :1] += feed_s
-    return simulated(lowered, cost, device, issue_s, stall_s, waits=query.stack.waits, streams=query.streams,
+    return simulated(lowered, cost, device, issue_s, stall_s, waits=request.stack.waits, streams=request.streams,
                      observers=observers)  # fmt: skip
 
 
-def lowered_of(query: Query) -> Lowered:
-    """The kernels of a query."""
-    device = query.spec.device
-    return lower(query.trace.ops, query.stack, device.kind, query.precision, query.task != "inference",
-                 tensor=on_tensor_cores(query.stack, device, query.precision),
+def lowered_of(request: Request) -> Lowered:
+    """The kernels of a request."""
+    device = request.spec.device
+    return lower(request.trace.ops, request.stack, device.kind, request.precision, request.task != "inference",
+                 tensor=on_tensor_cores(request.stack, device, request.precision),
                  architecture=device.identity.architecture)  # fmt: skip
 
 
-def mean_clock(query: Query, result: Run) -> Array:
+def mean_clock(request: Request, result: Run) -> Array:
     """The clock of a run [Hz], [D]: the one asked for, or under a power limit the mean over the time of all kernels."""
-    asked = np.ravel(np.asarray(query.clock, dtype=float))
+    asked = np.ravel(np.asarray(request.clock, dtype=float))
     index = result.lowered.plan_of
     live = index[index >= 0]
     time = result.cost.time_s[..., live].sum(axis=-1)
-    if query.limit is None or not (time > 0).all():
+    if request.limit is None or not (time > 0).all():
         return asked
     return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
 
@@ -179,12 +179,12 @@ def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
     return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
-def machine(query: Query) -> Device:
-    """The device as the query runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
-    device = query.spec.device
-    if not query.graph or not isinstance(device, Gpu):
+def machine(request: Request) -> Device:
+    """The device as the request runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
+    device = request.spec.device
+    if not request.graph or not isinstance(device, Gpu):
         return device
-    gap = np.minimum(device.launch.latency, query.calibration["graph.gap_s"])
+    gap = np.minimum(device.launch.latency, request.calibration["graph.gap_s"])
     return replace(device, launch=replace(device.launch, latency=gap))
 
 
@@ -238,7 +238,7 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _input_bytes(ops: Same[tuple[BoundOp, ...]]) -> float:
+def _input_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
     return input_bytes(ops.it)
 
 

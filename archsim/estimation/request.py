@@ -1,4 +1,4 @@
-"""`Query`: what is asked, with every default filled in and said."""
+"""`Request`: what is asked, with every default filled in and said."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import TASKS
 
 LARGEST_BATCH = 1 << 20
-BATCH, SEQUENCE = "N", "T"  # the symbols that a query can set
+BATCH, SEQUENCE = "N", "T"  # the symbols that a request can set
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Request:
     """One question: this network as this task on this device with this stack. `clock` [Hz] and `threads` are numbers or [D, 1].
 
-    `asked` holds the arguments of `ask`: what nobody named there follows the spec.
+    `asked` holds the arguments of `make_request`: what nobody named there follows the spec.
 
     With a `limit` [W] (a float or [D, 1]) each kernel runs at the highest clock up to `clock` at which it draws no more;
     without one, at `clock`.
@@ -67,13 +67,13 @@ class Query:
         return None if self.threads is None else int(self.threads)
 
 
-def ask(
+def make_request(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None,
-) -> Query:  # fmt: skip
+) -> Request:  # fmt: skip
     """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values, `scales` with factors.
 
     `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. Under a
@@ -122,7 +122,7 @@ def ask(
         _check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
-    return Query(
+    return Request(
         network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
         stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
         clock=clock_of(spec, clock, power_limit, precision), limit=limit_of(spec, clock, power_limit),
@@ -131,16 +131,16 @@ def ask(
     )  # fmt: skip
 
 
-def with_spec(query: Query, spec: Spec, **asked: Any) -> Query:
+def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     """The same question of other numbers of the device; clock, limit and threads that nobody asked for follow them.
 
-    `asked` replaces arguments of `ask` among clock, power_limit and threads, floats or [D, 1].
+    `asked` replaces arguments of `make_request` among clock, power_limit and threads, floats or [D, 1].
     """
-    given = {**query.asked, **asked}
+    given = {**request.asked, **asked}
     clock, limit, threads = asked_clock(spec, given), given.get("power_limit"), given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
-        threads = query.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    return replace(query, spec=spec, threads=threads, clock=clock_of(spec, clock, limit, query.precision),
+        threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+    return replace(request, spec=spec, threads=threads, clock=clock_of(spec, clock, limit, request.precision),
                    limit=limit_of(spec, clock, limit), asked=given)  # fmt: skip
 
 
@@ -186,9 +186,9 @@ def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Ar
     return modes[found]
 
 
-def with_batch(query: Query, batch: int) -> Query:
+def with_batch(request: Request, batch: int) -> Request:
     """The same question for another batch. Raises ValueError for one that makes a tensor too large."""
-    return replace(query, batch=batch, trace=query.template.bind(**{**query.trace.symbols, BATCH: batch}))
+    return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
 
 
 def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None) -> Spec:

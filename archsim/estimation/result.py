@@ -10,15 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.lazy import Later
+from archsim.base.lazy import LazyField
 from archsim.base.version import __version__
 from archsim.calibration.constants import EXTRAPOLATED, Calibration, Spread
 from archsim.cost.cost import Array
 from archsim.cost.power import COMPONENTS
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of, largest_batch
-from archsim.estimation.no_effect import unmoved
+from archsim.estimation.no_effect import without_effect
 from archsim.estimation.pipeline import ROUNDING, Run, mean_clock, run, spread
-from archsim.estimation.request import SEQUENCE, Query, ask
+from archsim.estimation.request import SEQUENCE, Request, make_request
 from archsim.evidence.measurement import Measurement, citations, protocol, rows_of
 from archsim.schedule.observer import Observer
 
@@ -72,7 +72,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The answer to one query; attributes bear the names of the JSON keys. What takes long is computed when it is asked for.
+    """The answer to one request; attributes bear the names of the JSON keys. What takes long is computed when it is asked for.
 
     `clock_hz` is the mean over the time of all kernels. Power and energy are those of what `power_boundary` names; no op draws
     more than `power_limit_w`.
@@ -105,18 +105,18 @@ class Estimate:
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float
     power_boundary: str
-    memory: Later[Footprint] = Later()
+    memory: LazyField[Footprint] = LazyField()
     memory_capacity_bytes: float
-    max_batch: Later[int | None] = Later()  # the largest that fits; None where the network fixes its batch
-    flop: Later[float] = Later()
+    max_batch: LazyField[int | None] = LazyField()  # the largest that fits; None where the network fixes its batch
+    flop: LazyField[float] = LazyField()
     dram_bytes: float
-    breakdown_s: Later[Mapping[str, float]] = Later()
-    ops: Later[tuple[OpEstimate, ...]] = Later()
-    references: Later[tuple[Reference, ...]] = Later()
-    warnings: Later[tuple[str, ...]] = Later()
-    assumptions: Later[tuple[str, ...]] = Later()
-    assumed_values: Later[tuple[str, ...]] = Later()
-    provenance: Later[Mapping[str, str]] = Later()
+    breakdown_s: LazyField[Mapping[str, float]] = LazyField()
+    ops: LazyField[tuple[OpEstimate, ...]] = LazyField()
+    references: LazyField[tuple[Reference, ...]] = LazyField()
+    warnings: LazyField[tuple[str, ...]] = LazyField()
+    assumptions: LazyField[tuple[str, ...]] = LazyField()
+    assumed_values: LazyField[tuple[str, ...]] = LazyField()
+    provenance: LazyField[Mapping[str, str]] = LazyField()
 
     html: ClassVar[Callable[[Estimate], str] | None] = None  # how a notebook shows it; the package's API sets it
 
@@ -141,54 +141,55 @@ class Estimate:
 def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
     """Predict a network on a device.
 
-    `choices` are those of `archsim.estimation.request.ask`: batch, precision, task, stack, threads, clock [Hz], fidelity,
-    settings, scales, calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what `ask` raises.
+    `choices` are those of `archsim.estimation.request.make_request`: batch, precision, task, stack, threads, clock [Hz],
+    fidelity, settings, scales, calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what
+    `make_request` raises.
     """
-    query = ask(net, hw, **choices)  # type: ignore[arg-type]
+    request = make_request(net, hw, **choices)  # type: ignore[arg-type]
     known = not any(choices.get(name) for name in ("settings", "scales", "seq_len"))
-    return answer(query, references=known, observers=observers)
+    return estimate_of(request, references=known, observers=observers)
 
 
-def answer(query: Query, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
-    """The estimate of a query; measurements beside it, unless the device is a what-if."""
-    result = run(query, observers)
+def estimate_of(request: Request, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
+    """The estimate of a request; measurements beside it, unless the device is a what-if."""
+    result = run(request, observers)
     # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
-    kind, spread = class_of(query)
-    device = query.spec.device
+    kind, spread = class_of(request)
+    device = request.spec.device
     power = energy / latency
     return Estimate(
-        network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
-        seq_len=query.trace.symbols.get(SEQUENCE),
-        precision=query.precision, threads=query.team, devices=1, fidelity=query.fidelity.name,
-        graph=query.graph, streams=query.streams,
-        clock_hz=float(mean_clock(query, result)[0]), latency_s=latency,
+        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
+        batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
+        precision=request.precision, threads=request.team, devices=1, fidelity=request.fidelity.name,
+        graph=request.graph, streams=request.streams,
+        clock_hz=float(mean_clock(request, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
-        interval_level=query.calibration.level, interval_class=kind, held_out=spread,
-        throughput_per_s=query.batch / latency, power_w=power, power_interval_w=power_interval(query, power),
-        energy_j=power * latency, energy_interval_j=energy_interval(query, power * latency),
-        throughput_per_w=query.batch / latency / power, energy_breakdown_j=split,
-        power_limit_w=float(np.ravel(device.power.tdp if query.limit is None else query.limit)[0]),
-        power_boundary=device.power.boundary, memory=lambda: footprint_of(query, result),
-        memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(query, result),
-        flop=lambda: float(query.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
-        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(query, result),
-        references=(lambda: _references(query)) if references else (), warnings=lambda: _warnings(query, result),
-        assumptions=lambda: (*query.notes, assumptions(query.stack)),
-        assumed_values=lambda: tuple(entry.key for entry in query.spec.assumed), provenance=lambda: _provenance(query),
+        interval_level=request.calibration.level, interval_class=kind, held_out=spread,
+        throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),
+        energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency),
+        throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
+        power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),
+        power_boundary=device.power.boundary, memory=lambda: footprint_of(request, result),
+        memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
+        flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
+        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
+        references=(lambda: _references(request)) if references else (), warnings=lambda: _warnings(request, result),
+        assumptions=lambda: (*request.notes, assumptions(request.stack)),
+        assumed_values=lambda: tuple(entry.key for entry in request.spec.assumed), provenance=lambda: _provenance(request),
     )  # fmt: skip
 
 
-def _provenance(query: Query) -> dict[str, str]:
+def _provenance(request: Request) -> dict[str, str]:
     return {
-        "version": __version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
-        "stack_hash": query.stack.digest, "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+        "version": __version__, "spec_hash": request.spec.digest, "trace_hash": request.trace_digest,
+        "stack_hash": request.stack.digest, "calibration": f"{request.calibration.version}+{request.calibration.digest}",
     }  # fmt: skip
 
 
-def _ops(query: Query, result: Run) -> tuple[OpEstimate, ...]:
+def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:
     times, waits = result.timeline.op_time_s[0], result.timeline.wait_s[0]
     bounds = {name: values[0] for name, values in result.cost.bound_s.items()}
     rows = []
@@ -242,89 +243,90 @@ def _shares(result: Run) -> Array:
     return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))
 
 
-def class_of(query: Query) -> tuple[str, Spread]:
+def class_of(request: Request) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
-    modelled = query.fidelity.overheads and not query.graph and query.streams == 1
-    what = "inference" if query.task == "inference" else "training"
-    return query.calibration.spread_of(query.spec.kind, what, query.stack.id, modelled)
+    modelled = request.fidelity.overheads and not request.graph and request.streams == 1
+    what = "inference" if request.task == "inference" else "training"
+    return request.calibration.spread_of(request.spec.kind, what, request.stack.id, modelled)
 
 
-def trust(query: Query) -> str:
-    """How far a time of this query may be off, in words."""
-    kind, spread = class_of(query)
+def trust(request: Request) -> str:
+    """How far a time of this request may be off, in words."""
+    kind, spread = class_of(request)
     low, high = (100 * (math.exp(-end) - 1) for end in (spread.high, spread.low))
-    share = f"{100 * query.calibration.level:.0f} %"
+    share = f"{100 * request.calibration.level:.0f} %"
     return f"times are estimates ({kind}): in {share} of such cells the measured one lies from {low:+.0f} % to {high:+.0f} %"
 
 
-def power_interval(query: Query, power: float) -> tuple[float, float]:
+def power_interval(request: Request, power: float) -> tuple[float, float]:
     """Where the mean power lies [W] at the calibration's level, never below idle or above the limit."""
-    device, spread = query.spec.device, _power_spread(query)
-    idle, limit = (float(np.ravel(p)[0]) for p in (device.power.idle, device.power.tdp if query.limit is None else query.limit))
+    device, spread = request.spec.device, _power_spread(request)
+    most = device.power.tdp if request.limit is None else request.limit
+    idle, limit = (float(np.ravel(power)[0]) for power in (device.power.idle, most))
     return max(min(idle, power), power * math.exp(-spread.high)), min(max(limit, power), power * math.exp(-spread.low))
 
 
-def energy_interval(query: Query, energy: float) -> tuple[float, float]:
+def energy_interval(request: Request, energy: float) -> tuple[float, float]:
     """Where the energy lies [J]: errors of power and of time are taken to be independent, so their logs add in quadrature."""
-    (_, time), power = class_of(query), _power_spread(query)
+    (_, time), power = class_of(request), _power_spread(request)
     return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
 
 
-def _power_spread(query: Query) -> Spread:
-    modelled = query.fidelity.overheads and query.streams == 1
-    return query.calibration.spread_of(query.spec.kind, "power", query.stack.id, modelled)[1]
+def _power_spread(request: Request) -> Spread:
+    modelled = request.fidelity.overheads and request.streams == 1
+    return request.calibration.spread_of(request.spec.kind, "power", request.stack.id, modelled)[1]
 
 
-def _warnings(query: Query, result: Run) -> tuple[str, ...]:
+def _warnings(request: Request, result: Run) -> tuple[str, ...]:
     found = []
-    device, memory = query.spec.device, footprint_of(query, result)
+    device, memory = request.spec.device, footprint_of(request, result)
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
     found += [f"{key} changes no output of this estimate" + (f": it is {value} already" if value else "")
-              for key, value in unmoved(query).items()]  # fmt: skip
-    found += _throttled(query, result)
-    if class_of(query)[0].endswith(EXTRAPOLATED):
+              for key, value in without_effect(request).items()]  # fmt: skip
+    found += _throttled(request, result)
+    if class_of(request)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
-    if query.fidelity.name == "roofline":
+    if request.fidelity.name == "roofline":
         found.append("roofline is a lower bound of the time, not a prediction")
-    clock = float(np.ravel(query.clock)[0])
+    clock = float(np.ravel(request.clock)[0])
     if clock > 1.25 * float(device.clock.boost):
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
     return tuple(found)
 
 
-def _throttled(query: Query, result: Run) -> list[str]:
+def _throttled(request: Request, result: Run) -> list[str]:
     """What a changed machine would lose to its own power limit, where the clock that it runs at here is no longer kept."""
-    changed = any(query.asked.get(name) for name in ("settings", "scales", "clock"))
-    if not changed or query.limit is not None or not query.fidelity.overheads:
+    changed = any(request.asked.get(name) for name in ("settings", "scales", "clock"))
+    if not changed or request.limit is not None or not request.fidelity.overheads:
         return []
-    tdp = float(np.ravel(query.spec.device.power.tdp)[0])
-    slower = float(run(replace(query, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
+    tdp = float(np.ravel(request.spec.device.power.tdp)[0])
+    slower = float(run(replace(request, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
     if slower < 1.0 + NOTABLE:
         return []
     more = f"at this clock kernels would draw more than {tdp:g} W"
     return [f"{more}; --power-limit {tdp:g}W lowers it for them: latency x {slower:.2f}"]
 
 
-def _references(query: Query) -> tuple[Reference, ...]:
+def _references(request: Request) -> tuple[Reference, ...]:
     """Published rows of the same network, device, task, batch and precision, each predicted with its own settings."""
     found: list[Reference] = []
-    for row in rows_of(query.network, query.spec.identity.id):
-        same = (row.task, row.batch, row.precision, row.devices) == (query.task, query.batch, query.precision, 1)
-        if not same or (row.threads is not None and row.threads != query.threads):
+    for row in rows_of(request.network, request.spec.identity.id):
+        same = (row.task, row.batch, row.precision, row.devices) == (request.task, request.batch, request.precision, 1)
+        if not same or (row.threads is not None and row.threads != request.threads):
             continue
         try:
-            predicted = _predict(row, query.calibration)
+            predicted = _predict(row, request.calibration)
         except ArchsimError:
             continue  # a stack that is not described yet
         found.append(predicted)
-    return tuple(sorted(found, key=lambda reference: reference.stack != query.stack.id))
+    return tuple(sorted(found, key=lambda reference: reference.stack != request.stack.id))
 
 
 def _predict(row: Measurement, calibration: Calibration) -> Reference:
     script, framework = protocol(row.source), row.stack.partition("-")[0]
-    query = ask(
+    request = make_request(
         script.graph(row.network, framework, row.network), row.hardware,
         batch=script.samples(row.batch, row.network, framework), precision=row.precision,
         task=script.task(row.task, row.network, framework),
@@ -332,15 +334,15 @@ def _predict(row: Measurement, calibration: Calibration) -> Reference:
         threads=row.threads, clock=row.clock_hz, calibration=calibration,
         input_gradient=script.of_inputs(row.network, framework),
     )  # fmt: skip
-    timed = replace(query.stack, inputs=script.inputs or query.stack.inputs, waits=script.waits_for(framework),
-                    input_copies=script.copies(framework, query.stack.input_copies))  # fmt: skip
-    result = run(replace(query, stack=timed))
+    timed = replace(request.stack, inputs=script.inputs or request.stack.inputs, waits=script.waits_for(framework),
+                    input_copies=script.copies(framework, request.stack.input_copies))  # fmt: skip
+    result = run(replace(request, stack=timed))
     latency = float(result.latency_s[0])
     energy = math.fsum(result.energy_j[0].tolist())
     values = {"latency_s": latency, "throughput_per_s": row.batch / latency, "power_w": energy / latency, "energy_j": energy}
     predicted = values[row.metric]
     return Reference(
         metric=row.metric, measured=row.value, predicted=predicted, error=predicted / row.value - 1,
-        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(mean_clock(query, result)[0]),
+        source=citations().get(row.source, row.source), stack=row.stack, clock_hz=float(mean_clock(request, result)[0]),
         boundary=script.boundary if row.metric in ("power_w", "energy_j") else "",
     )  # fmt: skip

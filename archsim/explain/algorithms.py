@@ -11,7 +11,7 @@ from typing import Any
 from archsim.base.errors import Unsupported
 from archsim.device.device import PRECISION_BYTES
 from archsim.estimation.pipeline import Run, on_tensor_cores, run
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.lower.context import Context
 from archsim.lower.layer import untransposed
 from archsim.trace.trace import BoundOp
@@ -37,7 +37,7 @@ class Candidate:
     reason: str
 
 
-def candidates(query: Query, result: Run, index: int) -> tuple[Candidate, ...]:
+def candidates(query: Request, result: Run, index: int) -> tuple[Candidate, ...]:
     """What the stack could run the op with, the fastest first, then what it could not."""
     plan = int(result.lowered.plan_of[index])
     if plan < 0:
@@ -51,7 +51,7 @@ def candidates(query: Query, result: Run, index: int) -> tuple[Candidate, ...]:
     return (*found, *large, *[_impossible(query, op, name) for name in rest])
 
 
-def _options(query: Query, result: Run, plan: int, over: bool = False) -> list[Candidate]:
+def _options(query: Request, result: Run, plan: int, over: bool = False) -> list[Candidate]:
     """The options of a plan; those `over` the workspace limit are none that could be chosen."""
     kernels, choice = result.lowered.kernels, result.cost.choice
     assert choice is not None
@@ -70,7 +70,7 @@ def _options(query: Query, result: Run, plan: int, over: bool = False) -> list[C
     return sorted(rows, key=lambda row: (row.verdict != "chosen", row.time_s))
 
 
-def _listed(query: Query, op: BoundOp) -> list[str]:
+def _listed(query: Request, op: BoundOp) -> list[str]:
     """The algorithms that the stack has for a convolution."""
     plain = untransposed(op)
     if plain.kind.op != "conv2d":
@@ -82,7 +82,7 @@ def _listed(query: Query, op: BoundOp) -> list[str]:
     return list(context.algorithms(plain.phase))
 
 
-def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:
+def _unlimited(query: Request, op: BoundOp) -> list[Candidate]:
     """All options of the op if the workspace had no limit."""
     conv = replace(query.stack.conv, workspace_limit=math.inf)
     stack = replace(query.stack, conv=conv, digest=f"{query.stack.digest} unlimited")
@@ -93,7 +93,7 @@ def _unlimited(query: Query, op: BoundOp) -> list[Candidate]:
         return []
 
 
-def _impossible(query: Query, op: BoundOp, algorithm: str) -> Candidate:
+def _impossible(query: Request, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
     plain, reason = untransposed(op), "it cannot run this layer"
     for wish in [wish for size in (1, 2, 3) for wish in combinations(CHANGES, size)]:

@@ -22,7 +22,7 @@ from archsim.cache.trace_file import read
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 
 SCHEMA = "archsim-cache/1"
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
@@ -91,7 +91,7 @@ def of_trace(
 
 
 def of_layer(
-    query: Query, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
+    query: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> CacheAnswer:  # fmt: skip
     """The longest matrix product of a layer's forward pass, as the chosen algorithm and tile address it.

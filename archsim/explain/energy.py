@@ -8,7 +8,7 @@ from archsim.cost.cost import Array
 from archsim.cost.power import TENSOR_WIDTH, highest_clock, memory_family, node_energy, voltage, voltage_line
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import arithmetic
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Quantities
 
 SAVED = Equation(name="saved", unit="W",
@@ -30,7 +30,7 @@ LEAKING = {"gpu": "sm.count * rate.fp32", "cpu": "core.count * energy.core_clock
 ISSUE = {"gpu": "node * (1 - energy.clock) * volt ** 2", "cpu": "node * energy.core_mac * volt ** 2"}
 
 
-def equations(query: Query, capped: bool) -> tuple[Equation, ...]:
+def equations(query: Request, capped: bool) -> tuple[Equation, ...]:
     """All of a kernel on this device; `capped` where its power at this clock is above the limit."""
     kind = query.spec.kind
     device, precision = query.spec.device, arithmetic(query.stack, query.spec.device, query.precision)
@@ -62,7 +62,7 @@ def equations(query: Query, capped: bool) -> tuple[Equation, ...]:
     )  # fmt: skip
 
 
-def quantities(query: Query, speed: float, busy: float, overhead: float, work: dict[str, float]) -> Quantities:
+def quantities(query: Request, speed: float, busy: float, overhead: float, work: dict[str, float]) -> Quantities:
     """What the equations name that is no spec value, constant or equation of the time."""
     device, constants = query.spec.device, query.calibration
     top = max(float(device.clock.boost), float(device.clock.sustained)) if isinstance(device, Gpu) else float(device.clock.boost)

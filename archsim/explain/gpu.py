@@ -7,7 +7,7 @@ from archsim.cost.occupancy import REGISTER, WARP
 from archsim.cost.traffic import PAGE
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import arithmetic
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Quantities
 from archsim.lower.kernel import Kernels
 
@@ -83,7 +83,7 @@ LATENCY = Equation(
 )  # fmt: skip
 
 
-def traits(query: Query, kernels: Kernels, v: int) -> frozenset[str]:
+def traits(query: Request, kernels: Kernels, v: int) -> frozenset[str]:
     """What decides which equations hold for variant `v`."""
     device = query.spec.device
     assert isinstance(device, Gpu)
@@ -156,7 +156,7 @@ def _loaded(of: frozenset[str]) -> tuple[Equation, ...]:
     )  # fmt: skip
 
 
-def quantities(query: Query, of: frozenset[str]) -> tuple[Quantities, dict[str, str]]:
+def quantities(query: Request, of: frozenset[str]) -> tuple[Quantities, dict[str, str]]:
     """What the equations name beside kernel, spec and constants; and which spec key or constant stands behind a name."""
     device = query.spec.device
     # Streams and plain products compute in fp32, whatever they store.

@@ -13,7 +13,7 @@ from archsim.cost.plan import PlanCost
 from archsim.device.device import PARTS
 from archsim.device.part import declared
 from archsim.estimation.pipeline import Run, arithmetic
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.explain import cpu, energy, gpu
 from archsim.explain.equation import Equation, Quantities, Step, solve
 from archsim.lower.kernel import Kernels
@@ -64,7 +64,7 @@ class KernelStory:
 class Teller:
     """What the stories of all kernels of one run share."""
 
-    query: Query
+    query: Request
     result: Run
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import SEQUENCE, Query
+from archsim.estimation.request import SEQUENCE, Request
 from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.equation import Equation, Step, solve
 from archsim.explain.kernel import KernelStory, Teller, story, unit_of
@@ -81,7 +81,7 @@ class Slow:
     share: float
 
 
-def slowest(query: Query, count: int = 10) -> tuple[Slow, ...]:
+def slowest(query: Request, count: int = 10) -> tuple[Slow, ...]:
     """The ops that add most to the latency."""
     result = run(query)
     times = result.timeline.op_time_s[0]
@@ -92,7 +92,7 @@ def slowest(query: Query, count: int = 10) -> tuple[Slow, ...]:
     ])  # fmt: skip
 
 
-def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
+def explain(query: Request, layer: str, phase: str | None = None) -> Explanation:
     """The explanation of `layer` in `phase` (the forward pass, or the only one that it has).
 
     Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a query of another
@@ -128,14 +128,14 @@ def explain(query: Query, layer: str, phase: str | None = None) -> Explanation:
     )  # fmt: skip
 
 
-def _clock(query: Query, result: Run, plan: int) -> float:
+def _clock(query: Request, result: Run, plan: int) -> float:
     """The clock of the op's kernels [Hz]: under a power limit the mean over their time."""
     if plan < 0 or query.limit is None:
         return float(np.ravel(query.clock)[0])
     return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 
-def _position(query: Query, layer: str, phase: str | None) -> int:
+def _position(query: Request, layer: str, phase: str | None) -> int:
     """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
     ops = query.trace.ops
     if phase is not None and phase not in PHASES:
@@ -195,7 +195,7 @@ def _behind(stories: Iterable[KernelStory], host: Iterable[Step], of_host: Mappi
     return list(dict.fromkeys(names))
 
 
-def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
+def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
     entries = query.spec.entries
     units = {name: unit for story in stories for step in (*story.steps, *story.energy)
              for name, (_, unit) in step.names.items()}  # fmt: skip
@@ -207,7 +207,7 @@ def _spec(query: Query, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
     ])  # fmt: skip
 
 
-def _constants(query: Query, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
+def _constants(query: Request, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
     constants = query.calibration.constants
     return tuple([
         Origin(name=name, value=constants[name].value, unit=unit_of(name),

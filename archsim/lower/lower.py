@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.identity import Same
+from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
@@ -64,13 +64,14 @@ def lower(
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
-    return _lowered(Same(tuple(ops)), Same(stack), device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture)
+    network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
+    return _lowered(network, library, device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture)
 
 
 @lru_cache(maxsize=128)
 def _lowered(
-    network: Same[tuple[BoundOp, ...]], library: Same[Stack], device_kind: str, element: int, training: bool, tensor: bool,
-    architecture: str,
+    network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
+    tensor: bool, architecture: str,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.base.units import UNITS, show
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import TableCell, text, words
@@ -27,10 +27,10 @@ SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
 ESTIMATE = "area and cost are estimates: see `archsim show silicon` for what they are made of and how far they are off"
 
 
-def heading(query: Query) -> str:
+def heading(request: Request) -> str:
     """What was asked, on one line."""
-    return (f"{clean(query.network)} on what-ifs of {query.spec.identity.id}: {query.task}, batch {query.batch}, "
-            f"{query.precision}, stack {query.stack.id}, {query.fidelity.name} model")  # fmt: skip
+    return (f"{clean(request.network)} on what-ifs of {request.spec.identity.id}: {request.task}, batch {request.batch}, "
+            f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
 def wanted(f: Finding) -> str:
@@ -41,20 +41,20 @@ def wanted(f: Finding) -> str:
     return f"{aims}{f' where {limits}' if limits else ''}{memory}"
 
 
-def search_text(query: Query, f: Finding) -> str:
+def search_text(request: Request, f: Finding) -> str:
     """The best points and the front, each beside the base."""
     broken = f"; {f.broken:,} are no machine ({f.why})" if f.broken else ""
-    parts = [heading(query), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
+    parts = [heading(request), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
              f"the limits{broken}"]  # fmt: skip
     if not f.best:
         parts.append("Nothing meets the conditions: loosen one, or vary further.")
         return "\n\n".join(parts)
     columns = columns_of(f)
-    parts.append("Best:\n" + _rows(query, f, columns, f.best, base=True))
+    parts.append("Best:\n" + _rows(request, f, columns, f.best, base=True))
     axes = " and ".join(OUTPUTS[o.output][0] for o in f.wish.front)
     thinned = thin(f.front, MOST_ROWS)
     more = f"\n({len(f.front) - MOST_ROWS} between them not listed; --csv and --html list all)" if thinned != f.front else ""
-    parts.append(f"Pareto front of {axes}, {len(f.front)} points:\n" + _rows(query, f, columns, thinned, base=False) + more)
+    parts.append(f"Pareto front of {axes}, {len(f.front)} points:\n" + _rows(request, f, columns, thinned, base=False) + more)
     if "area_mm2" in f.base:
         parts.append(ESTIMATE)
     return "\n\n".join(parts)
@@ -71,32 +71,32 @@ def columns_of(f: Finding) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*named, *(name for name in SHOWN if name in f.base)]))
 
 
-def _rows(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
+def _rows(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
     head = ("", *f.knobs, *(OUTPUTS[name][0] for name in columns))
-    body = [(str(i + 1), *(knob_text(query, k, row[k]) for k in f.knobs), *(output_text(n, row[n]) for n in columns))
+    body = [(str(i + 1), *(knob_text(request, k, row[k]) for k in f.knobs), *(output_text(n, row[n]) for n in columns))
             for i, row in enumerate(rows)]  # fmt: skip
     if base:
-        own = ("base", *(knob_text(query, k, base_value(query, k)) for k in f.knobs))
+        own = ("base", *(knob_text(request, k, base_value(request, k)) for k in f.knobs))
         body.append((*own, *(output_text(n, f.base[n]) for n in columns)))
     return table(head, body)
 
 
-def base_value(query: Query, knob: str) -> Any:
+def base_value(request: Request, knob: str) -> Any:
     """The value of a knob at the base."""
     from archsim.study.coupling import at_base
 
     if knob in WORDS:
-        return {"precision": query.precision, "stack": query.stack.id, "task": query.task}.get(knob, "")
-    return query.trace.symbols.get("T", math.nan) if knob == "seq_len" else at_base(query, knob)
+        return {"precision": request.precision, "stack": request.stack.id, "task": request.task}.get(knob, "")
+    return request.trace.symbols.get("T", math.nan) if knob == "seq_len" else at_base(request, knob)
 
 
-def knob_text(query: Query, knob: str, value: Any) -> str:
+def knob_text(request: Request, knob: str, value: Any) -> str:
     """The value of a knob as people read it."""
     if isinstance(value, str):
         return value
     if math.isnan(value):
         return "-"
-    return show(float(value), meaning(query.spec.kind, knob).unit, 4)
+    return show(float(value), meaning(request.spec.kind, knob).unit, 4)
 
 
 def output_text(name: str, value: float) -> str:
@@ -107,11 +107,11 @@ def output_text(name: str, value: float) -> str:
     return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}"
 
 
-def record(query: Query, f: Finding) -> dict[str, Any]:
+def record(request: Request, f: Finding) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id,
-        "task": query.task, "batch": query.batch, "precision": query.precision, "wanted": wanted(f), "how": f.how,
+        "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
+        "task": request.task, "batch": request.batch, "precision": request.precision, "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
         "front_of": [o.output for o in f.wish.front], "estimated": [name for name in SILICON if name in f.base],
@@ -122,9 +122,9 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def search_json(query: Query, f: Finding) -> str:
+def search_json(request: Request, f: Finding) -> str:
     """One JSON object."""
-    return json.dumps(record(query, f), indent=2, allow_nan=False)
+    return json.dumps(record(request, f), indent=2, allow_nan=False)
 
 
 def search_csv(f: Finding) -> str:
@@ -134,10 +134,10 @@ def search_csv(f: Finding) -> str:
     return rows_as_csv(("which", *names), rows)
 
 
-def search_page(query: Query, f: Finding) -> str:
+def search_page(request: Request, f: Finding) -> str:
     """The front as a picture, and tables."""
     sections = [
-        f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(query))}</p>',
+        f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request))}</p>',
         f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits.</p>",
     ]
     if not f.best:
@@ -146,37 +146,40 @@ def search_page(query: Query, f: Finding) -> str:
     across, up = (PlotAxis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
     cloud = Series(name="within the limits", x=[r[a] for r in f.cloud], y=[r[b] for r in f.cloud], mode="markers", faint=True)
     edge = sorted(f.front, key=lambda r: float(r[a]))
-    front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=[_story(query, f, r) for r in edge],
+    notes = [_story(request, f, r) for r in edge]
+    front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=notes,
                    mode="lines+markers" if len(f.wish.front) == 2 else "markers")  # fmt: skip
     base = Series(name="base", x=[f.base[a]], y=[f.base[b]], mode="markers", hollow=[True])
     series = [s for s in (cloud, front, base) if s.x]
     chart = figures.embed(lines(series, across, up), "front")
     columns = columns_of(f)
     note = f'<p class="quiet">{text(ESTIMATE)}.</p>' if "area_mm2" in f.base else ""
-    sections += [f"<h2>Pareto front</h2>\n{chart}\n{note}", _html(query, f, columns, f.best, "Best"),
-                 _html(query, f, columns, f.front, "All points of the front")]  # fmt: skip
+    sections += [f"<h2>Pareto front</h2>\n{chart}\n{note}", _html(request, f, columns, f.best, "Best"),
+                 _html(request, f, columns, f.front, "All points of the front")]  # fmt: skip
     return document("Search", sections, figures.library())
 
 
-def _story(query: Query, f: Finding, row: Mapping[str, Any]) -> str:
-    knobs = "<br>".join(f"{text(k)} = {text(knob_text(query, k, row[k]))}" for k in f.knobs)
+def _story(request: Request, f: Finding, row: Mapping[str, Any]) -> str:
+    knobs = "<br>".join(f"{text(k)} = {text(knob_text(request, k, row[k]))}" for k in f.knobs)
     return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row[n])}' for n in columns_of(f))}"
 
 
-def _html(query: Query, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
+def _html(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
     def number(value: Any, written: str) -> TableCell:
         return words(written) if isinstance(value, str) else TableCell(body=text(written), value=float(value), style="num")
 
-    cells = [[*(number(r[k], knob_text(query, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r[n])) for n in columns)]
-             for r in rows]  # fmt: skip
+    cells = [
+        [*(number(r[k], knob_text(request, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r[n])) for n in columns)]
+        for r in rows
+    ]
     body = html_table((*f.knobs, *(OUTPUTS[n][0] for n in columns)), cells)
     return f'<h2>{title}</h2>\n<div class="scroll">\n{body}\n</div>'
 
 
-def target_text(query: Query, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+def target_text(request: Request, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
     """What each way to a target would take."""
     now = base[target.name]
-    rows = [(_knobs(way), *_way(query, target, way)) for way in found]
+    rows = [(_knobs(way), *_way(request, target, way)) for way in found]
     names = [name for name in ("latency_s", "power_w", "energy_j", "area_mm2") if name in base and name != target.name]
     head = ("change", "times", "to", OUTPUTS[target.name][0], *(OUTPUTS[name][0] for name in names))
     body = [(*row, *(output_text(n, way.values[n]) if way.factor else "" for n in names), _limit(way))
@@ -186,7 +189,7 @@ def target_text(query: Query, target: Condition, found: Sequence[Way], base: Map
         head, body = head[:-1], [row[:-1] for row in body]
     note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
     return (
-        f"{heading(query)}\n\ntarget      {target.written}; the device as it is has {output_text(target.name, now)}\n\n"
+        f"{heading(request)}\n\ntarget      {target.written}; the device as it is has {output_text(target.name, now)}\n\n"
         + table(head, body) + note
     )  # fmt: skip
 
@@ -205,20 +208,20 @@ def _knobs(way: Way) -> str:
     return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all of the machine"
 
 
-def _way(query: Query, target: Condition, way: Way) -> tuple[str, str, str]:
+def _way(request: Request, target: Condition, way: Way) -> tuple[str, str, str]:
     reached = output_text(target.name, way.reached)
     if way.factor is None:
         return "never", f"at x {FARTHEST:g}", f"at best {reached}"
     if math.isclose(way.factor, 1.0):
         return "x 1", "as it is", reached
-    to = knob_text(query, way.knobs[0], way.settings[way.knobs[0]]) if len(way.knobs) < 3 else ""
+    to = knob_text(request, way.knobs[0], way.settings[way.knobs[0]]) if len(way.knobs) < 3 else ""
     return f"x {way.factor:.3g}", to, reached
 
 
-def target_json(query: Query, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+def target_json(request: Request, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
     """One JSON object."""
     return json.dumps({
-        "schema": "archsim-target/1", "network": query.network, "hardware": query.spec.identity.id, "output": target.name,
+        "schema": "archsim-target/1", "network": request.network, "hardware": request.spec.identity.id, "output": target.name,
         "limit": target.limit, "base": _plain(base),
         "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": w.reached,
                   "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import TableCell, text, words
@@ -24,13 +24,13 @@ TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
 UNTOUCHED = 0.0005  # log ratio that is printed as nothing
 
 
-def heading(query: Query) -> str:
+def heading(request: Request) -> str:
     """What was asked, on one line."""
-    return (f"{clean(query.network)} on {query.spec.identity.id}: {query.task}, batch {query.batch}, {query.precision}, "
-            f"stack {query.stack.id}, {query.fidelity.name} model")  # fmt: skip
+    return (f"{clean(request.network)} on {request.spec.identity.id}: {request.task}, batch {request.batch}, "
+            f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
-def sensitivity_text(query: Query, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
+def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
     """A table of what matters with a tornado of `output`, and what does not matter."""
     live = ranked(found, output)
     widest = max((abs(v) for e in live for v in e.swing[output] if v is not None), default=0.0) or 1.0
@@ -43,7 +43,7 @@ def sensitivity_text(query: Query, found: Sequence[Elasticity], output: str, ste
     head = ("key", "value", *(TITLES[name] for name in OUTPUTS), f"{TITLES[output]} at -{100 * span:g} % | +{100 * span:g} %", "",
             "")  # fmt: skip
     parts = [
-        heading(query),
+        heading(request),
         f"Elasticities: what one per cent more of a value does, in per cent; from {percent} either way, whole numbers from one.",
         _lines(head, rows),
         _legend(found),
@@ -94,11 +94,11 @@ def _legend(found: Sequence[Elasticity]) -> str:
     return "\n".join(lines)
 
 
-def record(query: Query, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
+def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id,
-        "task": query.task, "batch": query.batch, "precision": query.precision, "step": step, "span": span,
+        "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
+        "task": request.task, "batch": request.batch, "precision": request.precision, "step": step, "span": span,
         "values": [
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
@@ -109,9 +109,9 @@ def record(query: Query, found: Sequence[Elasticity], step: float, span: float) 
     }  # fmt: skip
 
 
-def sensitivity_json(query: Query, found: Sequence[Elasticity], step: float, span: float) -> str:
+def sensitivity_json(request: Request, found: Sequence[Elasticity], step: float, span: float) -> str:
     """One JSON object."""
-    return json.dumps(record(query, found, step, span), indent=2, allow_nan=False)
+    return json.dumps(record(request, found, step, span), indent=2, allow_nan=False)
 
 
 def sensitivity_csv(found: Sequence[Elasticity]) -> str:
@@ -120,9 +120,9 @@ def sensitivity_csv(found: Sequence[Elasticity]) -> str:
     return rows_as_csv(("key", "unit", "value", *(f"elasticity_{name}" for name in OUTPUTS), "note"), rows)
 
 
-def sensitivity_page(query: Query, found: Sequence[Elasticity], span: float) -> str:
+def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float) -> str:
     """Tornados of time and energy, and all elasticities."""
-    sections = [f'<h1>What one per cent buys</h1>\n<p class="asked">{text(heading(query))}</p>']
+    sections = [f'<h1>What one per cent buys</h1>\n<p class="asked">{text(heading(request))}</p>']
     for name in ("latency_s", "energy_j"):
         live = ranked(found, name)[:20]
         rows = [_span(e, name) for e in live]
@@ -139,7 +139,7 @@ def sensitivity_page(query: Query, found: Sequence[Elasticity], span: float) -> 
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)
     legend = "".join(f"<p>{text(line)}</p>" for line in _legend(found).splitlines()[1:])
     sections.append(f'<h2>Elasticities</h2>\n<div class="scroll">\n{body}\n</div>\n{legend}')
-    return document(f"Sensitivity of {query.network} on {query.spec.identity.id}", sections, figures.library())
+    return document(f"Sensitivity of {request.network} on {request.spec.identity.id}", sections, figures.library())
 
 
 def _span(e: Elasticity, name: str) -> Span:

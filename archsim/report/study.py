@@ -44,11 +44,11 @@ def _report(study: Study, sections: Sequence[Section]) -> str:
 
 
 def _provenance(sections: Sequence[Section]) -> list[str]:
-    queries = [query for section in sections for query in section.queries]
+    requests = [request for section in sections for request in section.requests]
     kinds = {
-        "network": {q.network: q.trace_digest for q in queries}, "device": {q.spec.identity.id: "" for q in queries},
-        "stack": {q.stack.id: q.stack.digest for q in queries},
-        "calibration": {q.calibration.version: q.calibration.digest for q in queries},
+        "network": {q.network: q.trace_digest for q in requests}, "device": {q.spec.identity.id: "" for q in requests},
+        "stack": {q.stack.id: q.stack.digest for q in requests},
+        "calibration": {q.calibration.version: q.calibration.digest for q in requests},
     }  # fmt: skip
     kinds["device"] = {name: find(name).digest for name in kinds["device"]}
     return [f"- {kind} `{name}`: {digest}" for kind, named in kinds.items() for name, digest in sorted(named.items())]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
-from archsim.estimation.result import OpEstimate, answer
+from archsim.estimation.result import OpEstimate, estimate_of
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
 from archsim.report.study_figures import PlotAxis, Series
-from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, queries, section
+from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import BatchCurve, batches_of, curve
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
@@ -23,13 +23,14 @@ from archsim.study.whatif import TOTALS, Change, change
 def elasticities(part: PartForm) -> Section:
     """What one per cent of each value buys."""
     assert isinstance(part, SensitivityForm)
-    asked = queries(part)
+    asked = requests(part)
     made = section(part, asked)
-    for query in asked:
-        found = sensitivity(query)
-        name = f"{part.name}_{query.network}_{query.spec.identity.id}.csv"
+    for request in asked:
+        found = sensitivity(request)
+        name = f"{part.name}_{request.network}_{request.spec.identity.id}.csv"
         made.files[name] = "".join(f"{line}\n" for line in map(_rounded, sensitivity_csv(found).splitlines()))
-        made.body += ["", f"{query.network} on {query.spec.identity.id}: what one per cent more of a value does, in per cent."]
+        cell = f"{request.network} on {request.spec.identity.id}"
+        made.body += ["", f"{cell}: what one per cent more of a value does, in per cent."]
         made.body += code(sensitivity_table(found, "latency_s", part.top))
     return made
 
@@ -53,12 +54,12 @@ def before_after(part: PartForm) -> Section:
     target = part.to.get("hw")
     other = part.model_copy(update={"hw": [str(target)]}) if target else part
     changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in part.to.items() if k != "hw"}}
-    before, after = queries(part), queries(other, **changed)
+    before, after = requests(part), requests(other, **changed)
     made = section(part, [*before, *after])
     words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])
     rows: list[list[Any]] = []
     for b, a in zip(before, after, strict=True):
-        found = change(answer(b, references=False), answer(a, references=False), words)
+        found = change(estimate_of(b, references=False), estimate_of(a, references=False), words)
         made.body += ["", f"{b.network} on {b.spec.identity.id}, what if {', '.join(words)}:"]
         made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in moves_text(found).splitlines())]
         rows += [[b.network, b.spec.identity.id, op.name, op.kind, *_op(op.before), *_op(op.after), op.ratio] for op in found.ops]
@@ -112,9 +113,9 @@ def over_batches(part: PartForm) -> Section:
 
 def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, sizes: Sequence[int]) -> BatchCurve:
     one = part.model_copy(update={"net": [net], "hw": [hw]})
-    asked = [queries(one, precision=precision, batch=batch)[0] for batch in sizes]
-    made.queries.append(asked[0])
-    return curve([contender(query, copies=False, references=False) for query in asked])
+    asked = [requests(one, precision=precision, batch=batch)[0] for batch in sizes]
+    made.requests.append(asked[0])
+    return curve([contender(request, copies=False, references=False) for request in asked])
 
 
 def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.report.lines_svg import lines_svg
 from archsim.report.search import columns_of, knob_text, output_text, thin
 from archsim.report.study_figures import PlotAxis, Series
-from archsim.report.study_section import Section, csv_text, markdown, queries, section
+from archsim.report.study_section import Section, csv_text, markdown, requests, section
 from archsim.report.whatif import ratio_text
 from archsim.study.axis import Axis as Knob
 from archsim.study.axis import axis_of
@@ -39,7 +39,7 @@ def _axis_of(knob: str, kind: str) -> PlotAxis:
 def grid(part: PartForm) -> Section:
     """All values of some knobs: a picture for each network and device, what doubling each knob does, and a table."""
     assert isinstance(part, GridForm)
-    asked = queries(part)
+    asked = requests(part)
     output = output_of(part.y)
     if output not in GRID_OUTPUTS:
         raise ArchsimError(f"y: {part.y} is no output of a grid; one of {', '.join(GRID_OUTPUTS)}")
@@ -50,32 +50,32 @@ def grid(part: PartForm) -> Section:
         if named not in [axis.knob for axis in axes]:
             raise ArchsimError(f"{named}: is drawn and not varied")
     rows, doubled = [], []
-    for query in asked:
-        base = {"net": query.network, "hw": query.spec.identity.id}
+    for request in asked:
+        base = {"net": request.network, "hw": request.spec.identity.id}
         space = Space(bases=(base,), axes=axes)
         if space.count > MOST_POINTS:
             raise ArchsimError(f"{space.count:,} points are more than {MOST_POINTS:,}, the most of one part")
-        columns = space.columns(space.part(0), query) if space.parts == 1 else _all(space, query)
-        values = evaluate(query, columns)
+        columns = space.columns(space.part(0), request) if space.parts == 1 else _all(space, request)
+        values = evaluate(request, columns)
         names = [axis.knob for axis in axes]
         rows += [[*base.values(), *(columns[n][i] for n in names), *(float(values[o][i]) for o in GRID_OUTPUTS)]
                  for i in range(space.count)]  # fmt: skip
-        picture = f"{part.name}_{query.network}_{query.spec.identity.id}.svg"
-        fixed = {"batch": f"batch {query.batch}", "precision": query.precision}
+        picture = f"{part.name}_{request.network}_{request.spec.identity.id}.svg"
+        fixed = {"batch": f"batch {request.batch}", "precision": request.precision}
         said = [text for knob, text in fixed.items() if knob not in [axis.knob for axis in axes]]
-        title = ", ".join([f"{query.network} on {query.spec.identity.id}", *said])
+        title = ", ".join([f"{request.network} on {request.spec.identity.id}", *said])
         across, up = _axis_of(part.x, kind), PlotAxis(title=OUTPUTS[output][0], unit=OUTPUTS[output][1])
         found.files[picture] = lines_svg(title, _lines(part, axes, columns, values[output], kind), across, up)
         found.body += ["", f"![{title}]({picture})"]
-        doubled += [_doubled(query, axis) for axis in axes if part.double and axis.knob not in WORDS]
+        doubled += [_doubled(request, axis) for axis in axes if part.double and axis.knob not in WORDS]
     if doubled:
         found.body += markdown(("twice", "of", "latency", "energy", "throughput per watt"), doubled, left=2)
     found.files[f"{part.name}.csv"] = csv_text(("network", "hardware", *(a.knob for a in axes), *GRID_OUTPUTS), rows)
     return found
 
 
-def _all(space: Space, query: Query) -> dict[str, Any]:
-    pieces = [space.columns(space.part(i), query) for i in range(space.parts)]
+def _all(space: Space, request: Request) -> dict[str, Any]:
+    pieces = [space.columns(space.part(i), request) for i in range(space.parts)]
     return {knob: np.concatenate([piece[knob] for piece in pieces]) for knob in pieces[0]}
 
 
@@ -96,19 +96,19 @@ def _lines(part: GridForm, axes: Sequence[Knob], columns: dict[str, Any], y: Any
     return found
 
 
-def _doubled(query: Query, axis: Knob) -> tuple[str, ...]:
+def _doubled(request: Request, axis: Knob) -> tuple[str, ...]:
     """What twice the value at the base does, everything else as it is."""
-    base = at_base(query, axis.knob)
-    values = evaluate(query, {axis.knob: np.array([base, DOUBLE * base])})
+    base = at_base(request, axis.knob)
+    values = evaluate(request, {axis.knob: np.array([base, DOUBLE * base])})
     ratios = [float(values[n][1] / values[n][0]) for n in ("latency_s", "energy_j", "throughput_per_w")]
-    where = f"{query.network} on {query.spec.identity.id}"
+    where = f"{request.network} on {request.spec.identity.id}"
     return (axis.knob, where, *(ratio_text(r) for r in ratios))
 
 
 def searched(part: PartForm) -> Section:
     """The best of a space beside the device as it is, and the front."""
     assert isinstance(part, SearchForm)
-    asked = queries(part)
+    asked = requests(part)
     kind = asked[0].spec.kind
     axes = tuple(axis_of(text, kind) for text in part.vary)
     made, rows = section(part, asked, [axis.knob for axis in axes]), []
@@ -117,24 +117,24 @@ def searched(part: PartForm) -> Section:
     if not aims:
         raise ArchsimError("minimise: name what is wanted, like minimise = [\"latency\"]")
     head: tuple[str, ...] = ()
-    for query in asked:
-        space = Space(bases=({"net": query.network, "hw": query.spec.identity.id},), axes=axes)
-        wish = with_front(Wish(objectives=aims, conditions=limited), space.knobs, Evaluator(query).silicon)
-        found = search(query, space, wish, top=part.top)
+    for request in asked:
+        space = Space(bases=({"net": request.network, "hw": request.spec.identity.id},), axes=axes)
+        wish = with_front(Wish(objectives=aims, conditions=limited), space.knobs, Evaluator(request).silicon)
+        found = search(request, space, wish, top=part.top)
         columns = columns_of(found)
         head = (*found.knobs, *columns)
         wants = ", ".join(o.written for o in aims) + (f" where {part.where}" if part.where else "")
-        made.body += ["", f"{query.network} on what-ifs of {query.spec.identity.id}: {wants}; {found.points:,} points, "
+        made.body += ["", f"{request.network} on what-ifs of {request.spec.identity.id}: {wants}; {found.points:,} points, "
                          f"{found.feasible:,} within the limits."]  # fmt: skip
-        base = ("as it is", *(knob_text(query, k, at_base(query, k)) for k in found.knobs),
+        base = ("as it is", *(knob_text(request, k, at_base(request, k)) for k in found.knobs),
                 *(output_text(n, found.base[n]) for n in columns))  # fmt: skip
-        body = [(str(i + 1), *(knob_text(query, k, r[k]) for k in found.knobs), *(output_text(n, r[n]) for n in columns))
+        body = [(str(i + 1), *(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(n, r[n]) for n in columns))
                 for i, r in enumerate(found.best)]  # fmt: skip
         made.body += markdown(("", *found.knobs, *(OUTPUTS[n][0] for n in columns)), [base, *body])
-        edge = [(*(knob_text(query, k, r[k]) for k in found.knobs), *(output_text(o.output, r[o.output]) for o in wish.front))
+        edge = [(*(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(o.output, r[o.output]) for o in wish.front))
                 for r in thin(found.front, FRONT_ROWS)]  # fmt: skip
         made.body += ["The front, from end to end:"]
         made.body += markdown((*found.knobs, *(OUTPUTS[o.output][0] for o in wish.front)), edge, left=0)
-        rows += [[query.network, query.spec.identity.id, *(r[n] for n in head)] for r in found.front]
+        rows += [[request.network, request.spec.identity.id, *(r[n] for n in head)] for r in found.front]
     made.files[f"{part.name}_front.csv"] = csv_text(("network", "hardware", *head), rows)
     return made

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 from archsim.report.data import rows_as_csv
 from archsim.study.file import PartForm
 
@@ -20,17 +20,17 @@ class Section:
     title: str
     body: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
-    queries: list[Query] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
 
 
-def queries(part: PartForm, **more: Any) -> list[Query]:
+def requests(part: PartForm, **more: Any) -> list[Request]:
     """The questions of a part: each network on each device, with `more` arguments of an estimate."""
     settings = {"settings": part.set, "scales": part.scale} if part.set or part.scale else {}
     given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack, **settings, **more}
-    return [ask(net, hw, **given) for net in part.net for hw in part.hw]
+    return [make_request(net, hw, **given) for net in part.net for hw in part.hw]
 
 
-def section(part: PartForm, queries: list[Query], varied: Collection[str] = ()) -> Section:
+def section(part: PartForm, requests: list[Request], varied: Collection[str] = ()) -> Section:
     """A section that says what was asked, but for the knobs that are `varied` in it."""
     fixed = {"task": part.task, "batch": f"batch {part.batch}", "precision": part.precision}
     said = ", ".join([text for knob, text in fixed.items() if knob not in varied])
@@ -38,7 +38,7 @@ def section(part: PartForm, queries: list[Query], varied: Collection[str] = ()) 
     changed = [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
     body = [asked + "".join(f", {text}" for text in changed) + "."]
     body += ["", part.note.strip()] if part.note.strip() else []
-    return Section(title=part.title, body=body, queries=queries)
+    return Section(title=part.title, body=body, requests=requests)
 
 
 def _number(value: Any) -> Any:

@@ -27,7 +27,7 @@ def validation_text(v: Validation, provenance: dict[str, str]) -> str:
 
 
 def _heading(v: Validation) -> str:
-    r = v.request
+    r = v.settings
     text = f"{len(v.cases)} measured values beside the {r.fidelity} model"
     text += f" without {', '.join(sorted(r.without))}" if r.without else ""
     return text + (f", each predicted without its {r.fold}" if r.fold else "")
@@ -38,15 +38,15 @@ def _scores(v: Validation) -> str:
         return "nothing could be predicted"
     names = list(v.baselines)
     head = [
-        *v.request.by, "rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "covered", *names
+        *v.settings.by, "rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "covered", *names
     ]  # fmt: skip
     rows = [_line(group, list(group.by.values()), names) for group in v.groups]
-    left = len(v.request.by)
+    left = len(v.settings.by)
     rows += [_line(group, [f"all {group.by['quantity']}", *[""] * (left - 1)], names) for group in v.overall]
     notes = (
         "MAPE, median and p90 of |predicted / measured - 1|; bias: the median of it, signed; order: Kendall's tau of the\n"
         "devices inside each network, mean (least); covered: share of measured values inside the stated interval, "
-        f"{100 * v.request.calibration.level:.0f} % meant"
+        f"{100 * v.settings.calibration.level:.0f} % meant"
     )
     notes += f";\n{' and '.join(names)}: the median error of that baseline" if names else ""
     return f"{table(head, rows, left=left)}\n\n{notes}"
@@ -94,13 +94,13 @@ def _provenance(provenance: dict[str, str]) -> str:
 
 def provenance_of(v: Validation, data: str) -> dict[str, str]:
     """What a validation was made from; `data` stands for the measurement files."""
-    c = v.request.calibration
+    c = v.settings.calibration
     return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
 
 
 def record(v: Validation, provenance: dict[str, str]) -> dict[str, Any]:
     """The validation as plain values, keys in the documented order."""
-    r = v.request
+    r = v.settings
     return {
         "schema": SCHEMA,
         "fidelity": r.fidelity,

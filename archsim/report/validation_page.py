@@ -45,7 +45,7 @@ def _asset(name: str) -> str:
 
 
 def _heading(v: Validation) -> str:
-    r = v.request
+    r = v.settings
     line = [f"{len(v.cases)} measured values", f"{r.fidelity} model"]
     line += [f"without {', '.join(sorted(r.without))}"] if r.without else []
     line += [f"each predicted without its {r.fold}"] if r.fold else []
@@ -58,7 +58,7 @@ def _cards(v: Validation) -> str:
         return "<p>Nothing could be predicted.</p>"
     parts = []
     for group in v.overall:
-        s, level = group.score, v.request.calibration.level
+        s, level = group.score, v.settings.calibration.level
         covered = ("-", "no interval is stated")
         if s.coverage is not None:
             covered = (f"{100 * s.coverage:.0f} %", f"by the interval, {100 * level:.0f} % meant")
@@ -109,7 +109,7 @@ def _groups(v: Validation) -> str:
     if not v.cases:
         return ""
     baselines = list(v.baselines)
-    head = [*v.request.by, *SCORES, *(f"{name}, median" for name in baselines)]
+    head = [*v.settings.by, *SCORES, *(f"{name}, median" for name in baselines)]
     rows = [_group(group, baselines) for group in v.groups]
     note = "A click on a head sorts. Baselines stand at the right: the median error of each on the same rows."
     return f'<h2>Groups</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'

@@ -13,7 +13,7 @@ from archsim.base.errors import ArgumentError
 from archsim.base.version import __version__
 from archsim.estimation.memory import largest_batch
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import BATCH, Query, with_batch
+from archsim.estimation.request import BATCH, Request, with_batch
 from archsim.estimation.result import trust
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, ServingRun, in_turn, serve
@@ -103,7 +103,7 @@ class Batches:
         return self.energy_j(size) / self.of(size)[0] if size else self.idle_w
 
 
-def batches_of(query: Query) -> Batches:
+def batches_of(query: Request) -> Batches:
     """The batches of a query. Inputs lie in host memory, where requests arrive, and cross the link."""
     asked = replace(query, stack=replace(query.stack, inputs="host"))
 
@@ -116,7 +116,7 @@ def batches_of(query: Query) -> Batches:
 
 
 def simulate_serving(
-    query: Query, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
+    query: Request, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Serving:  # fmt: skip
     """Simulate a load on `devices` alike. Raises ArgumentError for a load or batching that cannot be."""
@@ -170,7 +170,7 @@ def _mean_rate(times: NDArray[np.float64]) -> float:
 
 
 def _answer(
-    query: Query, load: Load, batching: Batching, devices: int, batches: Batches, rate: float | None, capacity: float,
+    query: Request, load: Load, batching: Batching, devices: int, batches: Batches, rate: float | None, capacity: float,
     highest: float | None, served: ServingRun | None, stable: bool,
 ) -> Serving:  # fmt: skip
     figures: dict[str, object] = dict.fromkeys(FIGURES)
@@ -215,7 +215,7 @@ def _figures(scenario: str, served: ServingRun, devices: int, batches: Batches) 
     return use | {"latency_s": latency, "distribution": curve, "wait_s": batch_means(served.wait_s, mean)}
 
 
-def _check(query: Query, load: Load, batching: Batching, devices: int) -> None:
+def _check(query: Request, load: Load, batching: Batching, devices: int) -> None:
     if load.scenario not in SCENARIOS:
         raise ArgumentError(f"scenario {load.scenario!r} is not one of {', '.join(SCENARIOS)}")
     if load.rate is not None and not 0 < load.rate < 1e12:
@@ -245,7 +245,7 @@ def _check(query: Query, load: Load, batching: Batching, devices: int) -> None:
     _check_size(query, MULTI_STREAM if load.scenario == "MultiStream" else batching.most)
 
 
-def _check_size(query: Query, most: int) -> None:
+def _check_size(query: Request, most: int) -> None:
     if most > 1 and BATCH not in query.template.free_symbols:
         raise ArgumentError(f"network {query.network} fixes its batch, so that it takes one request at a time: batching max=1")
     fitting = largest_batch(query, run(query))

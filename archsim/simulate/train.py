@@ -13,7 +13,7 @@ from archsim.base.version import __version__
 from archsim.device.device import Gpu
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.pipeline import Run, input_bytes, run
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.estimation.result import trust
 from archsim.evidence.measurement import citations, rows_of
 from archsim.node.spec import MachineSpec
@@ -94,17 +94,17 @@ class Training:
 
 
 def simulate_training(
-    query: Query, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
+    request: Request, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
     overlap: bool = True, bucket_bytes: float = BUCKET, steps: int = 16, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Training:  # fmt: skip
-    """Simulate training steps of a query whose task is `training_step`, its batch on each device.
+    """Simulate training steps of a request whose task is `training_step`, its batch on each device.
 
     Observers see the largest number of devices. Raises ArgumentError, or Unsupported for what is no GPU.
     """
     given = given or Input()
-    _check(query, spec, devices, given, sync, bucket_bytes, steps)
-    machine, asked = spec.machine, replace(query, stack=replace(query.stack, inputs="device"))
+    _check(request, spec, devices, given, sync, bucket_bytes, steps)
+    machine, asked = spec.machine, replace(request, stack=replace(request.stack, inputs="device"))
     result = run(asked)
     step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = pipeline_of(asked, spec, given)
@@ -117,67 +117,68 @@ def simulate_training(
     energy = float(result.energy_j[0].sum())
     points = tuple(_point(asked, count, found[count], found[1], energy, step) for count in devices)
     return Training(
-        network=query.network, hardware=query.spec.identity.id, host=machine.id, stack=query.stack.id, precision=query.precision,
-        batch=query.batch, sync=sync, overlap=overlap, input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets),
+        network=request.network, hardware=request.spec.identity.id, host=machine.id, stack=request.stack.id,
+        precision=request.precision, batch=request.batch, sync=sync, overlap=overlap, input=given,
+        bucket_bytes=bucket_bytes, buckets=len(step.buckets),
         gradient_bytes=sum(size for _, size in step.buckets), points=points,
-        references=_references(query, points), warnings=_warnings(asked, result),
-        assumptions=_notes(query, spec, given),
-        assumed_values=tuple(entry.key for entry in (*query.spec.assumed, *spec.assumed)),
-        provenance={"version": __version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
-                    "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
+        references=_references(request, points), warnings=_warnings(asked, result),
+        assumptions=_notes(request, spec, given),
+        assumed_values=tuple(entry.key for entry in (*request.spec.assumed, *spec.assumed)),
+        provenance={"version": __version__, "spec_hash": request.spec.digest, "trace_hash": request.trace_digest,
+                    "calibration": f"{request.calibration.version}+{request.calibration.digest}"},
     )  # fmt: skip
 
 
-def pipeline_of(query: Query, spec: MachineSpec, given: Input) -> Pipeline:
+def pipeline_of(request: Request, spec: MachineSpec, given: Input) -> Pipeline:
     """What the inputs of a batch pass. More workers than cores share the cores."""
-    machine, device = spec.machine, query.spec.device
+    machine, device = spec.machine, request.spec.device
     workers = None if given.decode is None else min(float(given.decode), machine.cores)
     rate = float("inf")
     if isinstance(device, Gpu) and device.link is not None:
         rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
-    size = input_bytes([op for op in query.trace.ops if op.phase == FORWARD])
+    size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
     return Pipeline(
-        samples=query.batch, disk_bytes=query.batch * machine.sample_bytes if given.disk else None,
+        samples=request.batch, disk_bytes=request.batch * machine.sample_bytes if given.disk else None,
         decode_rate=None if workers is None else workers * machine.decode_rate, copy_bytes=size if given.pcie else None,
         copy_rate=rate,
     )  # fmt: skip
 
 
-def _point(query: Query, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
+def _point(request: Request, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
     """The energy of a step is that of its kernels, and idle power for as long as the device waits."""
-    idle = float(np.ravel(query.spec.device.power.idle)[0])
+    idle = float(np.ravel(request.spec.device.power.idle)[0])
     waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
     links = {name: share for name, share in t.busy.items() if " > " in name}
-    throughput = count * query.batch / t.step_s
+    throughput = count * request.batch / t.step_s
     return ScalingPoint(
         devices=count, step_s=t.step_s, throughput_per_s=throughput, speedup=count * alone.step_s / t.step_s,
         efficiency=alone.step_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s, exchange_s=t.exchange_s,
-        update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / query.batch, busy=t.busy,
+        update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / request.batch, busy=t.busy,
         busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
     )  # fmt: skip
 
 
-def _references(query: Query, points: Sequence[ScalingPoint]) -> tuple[TrainingReference, ...]:
-    rows = [row for row in rows_of(query.network, query.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
-            (row.task, row.precision, row.stack) == (query.task, query.precision, query.stack.id)]  # fmt: skip
+def _references(request: Request, points: Sequence[ScalingPoint]) -> tuple[TrainingReference, ...]:
+    rows = [row for row in rows_of(request.network, request.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
+            (row.task, row.precision, row.stack) == (request.task, request.precision, request.stack.id)]  # fmt: skip
     return tuple(
         TrainingReference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
                   source=citations().get(row.source, row.source))
-        for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * query.batch)
+        for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * request.batch)
     )  # fmt: skip
 
 
-def _warnings(query: Query, result: Run) -> tuple[str, ...]:
-    memory, capacity = footprint_of(query, result), float(np.ravel(query.spec.device.memory.capacity)[0])
+def _warnings(request: Request, result: Run) -> tuple[str, ...]:
+    memory, capacity = footprint_of(request, result), float(np.ravel(request.spec.device.memory.capacity)[0])
     if fits(memory, capacity):
         return ()
     return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
 
 
-def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
-    machine, notes = spec.machine, list(query.notes)
-    if machine.holds and machine.holds != query.spec.identity.id:
-        notes.append(f"host {machine.id}: sold with {machine.holds}; here with {query.spec.identity.id}")
+def _notes(request: Request, spec: MachineSpec, given: Input) -> tuple[str, ...]:
+    machine, notes = spec.machine, list(request.notes)
+    if machine.holds and machine.holds != request.spec.identity.id:
+        notes.append(f"host {machine.id}: sold with {machine.holds}; here with {request.spec.identity.id}")
     if given.decode is not None and given.decode > machine.cores:
         notes.append(f"decode={given.decode}: the host has {machine.cores:g} cores, which they share")
     if given == Input():
@@ -186,18 +187,18 @@ def _notes(query: Query, spec: MachineSpec, given: Input) -> tuple[str, ...]:
         size = show(machine.sample_bytes, "B", 3)
         notes.append(f"input: a sample is {size} on the disk, and a core makes {machine.decode_rate:g} of them ready in a second,"
                      " as the host's file says of photographs")  # fmt: skip
-    notes.append(trust(query))
+    notes.append(trust(request))
     notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
     return tuple(notes)
 
 
 def _check(
-    query: Query, spec: MachineSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
+    request: Request, spec: MachineSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
 ) -> None:
-    if not isinstance(query.spec.device, Gpu):
-        raise Unsupported(f"{query.spec.identity.id}: data-parallel training is modelled on GPUs")
-    if query.task != "training_step":
-        raise ArgumentError(f"task {query.task}: what is trained takes training steps")
+    if not isinstance(request.spec.device, Gpu):
+        raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
+    if request.task != "training_step":
+        raise ArgumentError(f"task {request.task}: what is trained takes training steps")
     for count in devices:
         if not 1 <= count <= spec.machine.devices:
             most = spec.machine.devices

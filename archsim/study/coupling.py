@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.study.axis import BadAxis
 from archsim.study.knob import CHOICES, WORDS, meaning
 
@@ -28,28 +28,28 @@ class Coupling:
         """As a user writes it."""
         return f"{self.knob}={self.follows}" + (f"^{self.exponent:g}" if self.exponent != 1 else "")
 
-    def values(self, query: Query, column: Array) -> Array:
+    def values(self, request: Request, column: Array) -> Array:
         """What the knob is where the other has these values [D]; whole numbers are rounded."""
-        own, other = at_base(query, self.knob), at_base(query, self.follows)
+        own, other = at_base(request, self.knob), at_base(request, self.follows)
         value = own * (np.asarray(column, dtype=float) / other) ** self.exponent
-        return np.maximum(1.0, np.round(value)) if meaning(query.spec.kind, self.knob).whole else value
+        return np.maximum(1.0, np.round(value)) if meaning(request.spec.kind, self.knob).whole else value
 
-    def check(self, query: Query) -> None:
+    def check(self, request: Request) -> None:
         """Raises BadAxis or UnknownName for a link that a device cannot have."""
         for knob in (self.knob, self.follows):
-            meaning(query.spec.kind, knob)
-            if not at_base(query, knob) > 0:
-                raise BadAxis(f"{self.written}: {query.spec.identity.id} has no {knob} that is more than 0 to start from")
+            meaning(request.spec.kind, knob)
+            if not at_base(request, knob) > 0:
+                raise BadAxis(f"{self.written}: {request.spec.identity.id} has no {knob} that is more than 0 to start from")
 
 
-def at_base(query: Query, knob: str) -> float:
+def at_base(request: Request, knob: str) -> float:
     """The value of a knob at the base; NaN where it has none."""
     if knob in ("clock", "batch", "threads"):
-        value = getattr(query, knob)
+        value = getattr(request, knob)
     elif knob == "power_limit":
-        value = query.limit
+        value = request.limit
     else:
-        value = query.spec.entries[knob].number if knob in query.spec.entries else None
+        value = request.spec.entries[knob].number if knob in request.spec.entries else None
     return float("nan") if value is None else float(np.ravel(value)[0])
 
 

@@ -16,7 +16,7 @@ from archsim.base.errors import ArchsimError, ArgumentError, InputError
 from archsim.cost.cost import Array
 from archsim.estimation.memory import USABLE, needed_bytes
 from archsim.estimation.pipeline import Run, lowered_of, mean_clock, run
-from archsim.estimation.request import Query, ask, with_spec
+from archsim.estimation.request import Request, make_request, with_spec
 from archsim.lower.kernel import Index
 from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, refusals
 
@@ -36,31 +36,31 @@ class Outcomes:
     problems: list[str]
 
 
-def evaluate(query: Query, columns: Columns) -> Mapping[str, Array]:
+def evaluate(request: Request, columns: Columns) -> Mapping[str, Array]:
     """The outputs of all points, by name (`OUTPUTS`), each [D].
 
-    `query` is the question at the base; `columns` are arrays [D] of what differs from it: spec keys, `clock`, `power_limit`,
+    `request` is the question at the base; `columns` are arrays [D] of what differs from it: spec keys, `clock`, `power_limit`,
     `threads`, `batch`, `seq_len` in base units, and words for `net`, `hw`, `stack`, `task`, `precision`. Equal to single
     estimates to the last bits.
 
     Raises UnknownName for a knob that does not exist, and InputError naming the first points that are no machine or that no
     model covers.
     """
-    found = outcomes(query, columns)
+    found = outcomes(request, columns)
     wrong = [f"point {i}: {problem}" for i, problem in enumerate(found.problems) if problem]
     if wrong:
         raise InputError("points", wrong)
     return found.values
 
 
-def outcomes(query: Query, columns: Columns) -> Outcomes:
+def outcomes(request: Request, columns: Columns) -> Outcomes:
     """As `evaluate`, with a problem for each point that has no outcome, instead of an error."""
     count = max((len(column) for column in columns.values()), default=1)
     values = {name: np.full(count, np.nan) for name in OUTPUTS}
     problems = [""] * count
     for choices, rows in groups(columns, count):
         numbers = {knob: np.asarray(column, dtype=float)[rows] for knob, column in columns.items() if knob not in CHOICES}
-        said, sound, found = _group(query, choices, numbers, rows.size)
+        said, sound, found = _group(request, choices, numbers, rows.size)
         for name, column in found.items():
             values[name][rows[sound]] = column
         for i, text in zip(rows.tolist(), said, strict=True):
@@ -82,15 +82,15 @@ def groups(columns: Columns, count: int) -> Iterator[tuple[dict[str, Any], Index
         yield {knob: value if knob in SIZES else str(value) for knob, value in picked.items()}, rows
 
 
-def chosen(query: Query, choices: Mapping[str, Any]) -> Query:
+def chosen(request: Request, choices: Mapping[str, Any]) -> Request:
     """The question with other choices; what nobody asked for follows them as in a single estimate.
 
-    Raises what `ask` raises.
+    Raises what `make_request` raises.
     """
     if not choices:
-        return query
+        return request
     sizes = {knob: _size(knob, choices[knob]) for knob in SIZES if knob in choices}
-    return ask(**{**query.asked, **choices, **sizes})
+    return make_request(**{**request.asked, **choices, **sizes})
 
 
 def _size(knob: str, value: Any) -> int:
@@ -101,11 +101,11 @@ def _size(knob: str, value: Any) -> int:
 
 
 def _group(
-    query: Query, choices: Mapping[str, Any], numbers: Mapping[str, Array], count: int
+    request: Request, choices: Mapping[str, Any], numbers: Mapping[str, Array], count: int
 ) -> tuple[list[str], Index, dict[str, Array]]:
     """For points that share their choices: what is wrong with each, which are sound, and the outputs of these, by name."""
     try:
-        base = chosen(query, choices)
+        base = chosen(request, choices)
     except ArchsimError as error:
         return [str(error)] * count, np.arange(0), {}
     said = refusals(base.spec, numbers) or [""] * count
@@ -119,16 +119,16 @@ def _group(
     return said, sound, {name: np.concatenate([part[name] for part in parts]) for name in OUTPUTS}
 
 
-def _in_chunks(base: Query, numbers: Mapping[str, Array], count: int) -> Iterator[dict[str, Array]]:
+def _in_chunks(base: Request, numbers: Mapping[str, Array], count: int) -> Iterator[dict[str, Array]]:
     """The outputs of points that share their kernels, some rows at a time."""
     rows = max(LEAST_ROWS, VALUES // lowered_of(base).kernels.m.size)
     for start in range(0, count, rows):
         size = min(rows, count - start)
-        query = varied(base, {knob: column[start : start + size] for knob, column in numbers.items()})
-        yield {name: np.broadcast_to(column, (size,)) for name, column in totals(query, run(query)).items()}
+        request = varied(base, {knob: column[start : start + size] for knob, column in numbers.items()})
+        yield {name: np.broadcast_to(column, (size,)) for name, column in totals(request, run(request)).items()}
 
 
-def varied(base: Query, numbers: Mapping[str, Array]) -> Query:
+def varied(base: Request, numbers: Mapping[str, Array]) -> Request:
     """The question of D devices: `numbers` are columns [D] of spec keys and of `clock`, `power_limit` and `threads`.
 
     A column of equal values is one number, so that what depends on it is computed once.
@@ -142,19 +142,19 @@ def _column(column: Array) -> Array | float:
     return float(column[0]) if column.size == 1 or (column == column[0]).all() else column[:, None]
 
 
-def totals(query: Query, result: Run) -> dict[str, Array]:
+def totals(request: Request, result: Run) -> dict[str, Array]:
     """The outputs of a run, each [D], or [1] where no variant differs."""
     latency, energy = result.latency_s, result.total_energy_j
-    memory = needed_bytes(query, result)
-    capacity = np.ravel(np.asarray(query.spec.device.memory.capacity))
+    memory = needed_bytes(request, result)
+    capacity = np.ravel(np.asarray(request.spec.device.memory.capacity))
     return {
         "latency_s": latency,
-        "throughput_per_s": query.batch / latency,
+        "throughput_per_s": request.batch / latency,
         "power_w": energy / latency,
         "energy_j": energy,
-        "throughput_per_w": query.batch / energy,
+        "throughput_per_w": request.batch / energy,
         "dram_bytes": result.total_dram_bytes,
         "memory_bytes": memory,
         "fits": np.asarray(memory <= USABLE * capacity, dtype=float),
-        "clock_hz": mean_clock(query, result),
+        "clock_hz": mean_clock(request, result),
     }

@@ -10,8 +10,8 @@ from math import log, prod
 import numpy as np
 
 from archsim.device.device import Gpu
-from archsim.estimation.request import Query
-from archsim.estimation.result import Estimate, answer
+from archsim.estimation.request import Request
+from archsim.estimation.result import Estimate, estimate_of
 from archsim.study.certainty import in_order, least, less, log_normal
 from archsim.trace.kind import FORWARD
 
@@ -104,29 +104,30 @@ class Ranking:
     unranked: tuple[str, ...]
 
 
-def contender(query: Query, copies: bool, references: bool = True) -> Contender:
-    """The estimate of a query with its price. With `copies` a GPU fetches its input from the host and brings the result back."""
-    device, entry = query.spec.device, query.spec.entries.get("market.price")
-    shown = with_host_inputs(query) if copies else query
-    back = result_time(query) if copies else 0.0
+def contender(request: Request, copies: bool, references: bool = True) -> Contender:
+    """The estimate of a request with its price. With `copies` a GPU fetches its input from the host and the result goes back."""
+    device, entry = request.spec.device, request.spec.entries.get("market.price")
+    shown = with_host_inputs(request) if copies else request
+    back = result_time(request) if copies else 0.0
     return Contender(
-        estimate=answer(shown, references=references and not copies), price_usd=None if entry is None else float(entry.value),
+        estimate=estimate_of(shown, references=references and not copies),
+        price_usd=None if entry is None else float(entry.value),
         price_kind="" if entry is None else entry.kind, copies=copies, back_s=back, idle_w=float(np.ravel(device.power.idle)[0]),
     )  # fmt: skip
 
 
-def with_host_inputs(query: Query) -> Query:
+def with_host_inputs(request: Request) -> Request:
     """The same run, fed from host memory; nothing changes on a CPU, or on a chip without a link of its own."""
-    return replace(query, stack=replace(query.stack, inputs="host"))
+    return replace(request, stack=replace(request.stack, inputs="host"))
 
 
-def result_time(query: Query) -> float:
+def result_time(request: Request) -> float:
     """Time to bring what an inference ends with to the host [s]: outputs that nobody reads, over the link."""
-    device = query.spec.device
-    if not isinstance(device, Gpu) or device.link is None or query.task != "inference":
+    device = request.spec.device
+    if not isinstance(device, Gpu) or device.link is None or request.task != "inference":
         return 0.0
-    read = {name for op in query.trace.ops for name in op.inputs}
-    values = sum(prod(op.shape) for op in query.trace.ops if op.phase == FORWARD and op.name not in read)
+    read = {name for op in request.trace.ops for name in op.inputs}
+    values = sum(prod(op.shape) for op in request.trace.ops if op.phase == FORWARD and op.name not in read)
     return float(HOST_ELEMENT * values / (device.link.bandwidth * device.link.achievable))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from archsim.base.errors import MissingExtra, Unsupported
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
 from archsim.study.objective import SILICON, Condition, Objective
@@ -68,24 +68,24 @@ class Finding:
 class Evaluator:
     """Outputs of points, die area and cost among them where they are modelled."""
 
-    def __init__(self, query: Query) -> None:
-        self.query = query
-        self.silicon = isinstance(query.spec.device, Gpu)
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.silicon = isinstance(request.spec.device, Gpu)
         self._scale = 1.0
         if self.silicon:
             try:
-                self._scale = scale_of(query.spec)
+                self._scale = scale_of(request.spec)
             except Unsupported:
                 self.silicon = False
 
     def __call__(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
         """The outputs [D] of points whose knobs are columns [D], and the problem of each that is no machine."""
-        found = outcomes(self.query, columns)
+        found = outcomes(self.request, columns)
         values = dict(found.values)
         if self.silicon:
             numbers = {knob: np.asarray(column, dtype=float)[:, None] for knob, column in columns.items()
                        if knob not in CHOICES and "." in knob}  # fmt: skip
-            device = self.query.spec.with_values(numbers).device if numbers else self.query.spec.device
+            device = self.request.spec.with_values(numbers).device if numbers else self.request.spec.device
             assert isinstance(device, Gpu)
             area, cost = area_and_cost(device, self._scale)
             shape = values["latency_s"].shape
@@ -99,7 +99,7 @@ class Evaluator:
 
     @property
     def _bandwidth(self) -> float:
-        return float(np.ravel(self.query.spec.device.memory.bandwidth)[0])
+        return float(np.ravel(self.request.spec.device.memory.bandwidth)[0])
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    query: Query, space: Space, wish: Wish, *, top: int = 10, trials: int = 0, seed: int = 0,
+    request: Request, space: Space, wish: Wish, *, top: int = 10, trials: int = 0, seed: int = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Finding:  # fmt: skip
     """Look at all points of a space, or at as many `trials` as optuna chooses with `seed`.
@@ -157,7 +157,7 @@ def search(
     Raises BadAxis and the like for a space that makes no sense, Unsupported for one that is too large, MissingExtra where trials
     are asked for and optuna is absent.
     """
-    evaluator = Evaluator(query)
+    evaluator = Evaluator(request)
     _check(evaluator, wish)
     collector = Collector(wish=wish, knobs=space.knobs, top=top, best=[], rows=[])
     cloud: list[dict[str, Any]] = []
@@ -178,7 +178,8 @@ def _check(evaluator: Evaluator, wish: Wish) -> None:
     named = [o.output for o in (*wish.objectives, *wish.front)] + [c.name for c in wish.conditions]
     wanted = [name for name in named if name in SILICON]
     if wanted and not evaluator.silicon:
-        raise Unsupported(f"{wanted[0]}: the die of {evaluator.query.spec.identity.id} is not modelled; GPUs of known nodes are")
+        hardware = evaluator.request.spec.identity.id
+        raise Unsupported(f"{wanted[0]}: the die of {hardware} is not modelled; GPUs of known nodes are")
 
 
 CLOUD = 2000  # points of a picture
@@ -193,7 +194,7 @@ def _every(
     thin = -(-space.count // CLOUD)
     for number in range(space.parts):
         part = space.part(number)
-        columns = space.columns(part, evaluator.query)
+        columns = space.columns(part, evaluator.request)
         values, problems = evaluator(columns)
         _cloud(cloud, collector, columns, values, range(-part.start % thin, part.stop - part.start, thin))
         collector.take(columns, values, problems)
@@ -228,7 +229,7 @@ def _tried(
             if axis.values:
                 columns[axis.knob] = axis.picked(columns[axis.knob].astype(float))
         for link in space.links:
-            columns[link.knob] = link.values(evaluator.query, columns[link.follows])
+            columns[link.knob] = link.values(evaluator.request, columns[link.follows])
         values, problems = evaluator(columns)
         both: dict[str, Any] = {**columns, **values}
         for i, trial in enumerate(asked):

@@ -19,7 +19,7 @@ from archsim.base.units import TEXT
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.device.spec import keys
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 
 STEP = 0.01  # of the value, either way
@@ -67,20 +67,20 @@ class Elasticity:
         return "less costs, more buys little" if abs(less) > abs(more) else "more jumps, less changes little"
 
 
-def sensitivity(query: Query, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN) -> list[Elasticity]:
+def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN) -> list[Elasticity]:
     """The elasticities with respect to every numeric value of the spec, or to those `wanted`, in the order of the spec.
 
     Raises UnknownName for a key that the device does not have.
     """
-    known = {key: unit for key, unit, _ in keys(query.spec.kind) if unit.unit != TEXT and key in query.spec.entries}
+    known = {key: unit for key, unit, _ in keys(request.spec.kind) if unit.unit != TEXT and key in request.spec.entries}
     for key in wanted:
         if key not in known:
-            raise UnknownName(f"number of {query.spec.identity.id}", key, list(known), hint="`archsim show hw NAME` prints all")
-    return [_of(query, key, unit, step, span) for key, unit in known.items() if not wanted or key in wanted]
+            raise UnknownName(f"number of {request.spec.identity.id}", key, list(known), hint="`archsim show hw NAME` prints all")
+    return [_of(request, key, unit, step, span) for key, unit in known.items() if not wanted or key in wanted]
 
 
-def _of(query: Query, key: str, unit: Unit, step: float, span: float) -> Elasticity:
-    value = float(np.ravel(query.spec.entries[key].number)[0])
+def _of(request: Request, key: str, unit: Unit, step: float, span: float) -> Elasticity:
+    value = float(np.ravel(request.spec.entries[key].number)[0])
     if key in NAMES_A_ROW:
         return _none(key, unit, value, "chooses constants of the model; there is nothing between two of them")
     if value == 0:
@@ -89,7 +89,7 @@ def _of(query: Query, key: str, unit: Unit, step: float, span: float) -> Elastic
     points = np.array([near[0], value, near[1], wide[0], wide[1]])
     try:
         # A base that is written down as such may follow other rules than one that nobody has set, so it is a point as well.
-        found = outcomes(query, {key: points})
+        found = outcomes(request, {key: points})
     except ArchsimError as error:
         return _none(key, unit, value, str(error))
     logs = {name: np.log(found.values[name]) for name in OUTPUTS}

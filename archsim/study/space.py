@@ -17,14 +17,14 @@ from archsim.base.version import __version__
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
 from archsim.estimation.pipeline import lowered_of
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 from archsim.study.axis import Axis, BadAxis
 from archsim.study.coupling import Coupling
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 from archsim.study.sample import MOST, shares
 
 CHUNK = 4096  # points that are computed and stored together
-USUAL = {"batch": 1, "precision": "fp32", "task": "inference"}  # what `ask` takes where nobody says otherwise
+USUAL = {"batch": 1, "precision": "fp32", "task": "inference"}  # what `make_request` takes where nobody says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,9 @@ class Part:
 class Space:
     """What a sweep goes through: for each base (network and device) the grid of its axes, or a `sample` of so many points.
 
-    `bases` are the arguments of `archsim.estimation.request.ask` that differ, `asked` those that all share. Axes that choose
-    kernels (batch, precision, ...) turn slowest, whatever their place, so that points with the same kernels are neighbours.
+    `bases` are the arguments of `archsim.estimation.request.make_request` that differ, `asked` those that all share. Axes that
+    choose kernels (batch, precision, ...) turn slowest, whatever their place, so that points with the same kernels are
+    neighbours.
     """
 
     bases: tuple[Mapping[str, Any], ...]
@@ -92,19 +93,19 @@ class Space:
         base, inside = divmod(position, self.each)
         return base * -(-self.each // CHUNK) + inside // CHUNK
 
-    def query(self, base: int, other: Mapping[str, Any] | None = None) -> Query:
-        """The question at a base, or at the base with `other` arguments. Raises what `ask` raises."""
-        return ask(**{**self.asked, **self.bases[base], **(other or {})})
+    def request(self, base: int, other: Mapping[str, Any] | None = None) -> Request:
+        """The question at a base, or at the base with `other` arguments. Raises what `make_request` raises."""
+        return make_request(**{**self.asked, **self.bases[base], **(other or {})})
 
-    def columns(self, part: Part, query: Query) -> dict[str, Array]:
-        """The knobs of the points of a part, each [D]; `query` is the question at its base."""
+    def columns(self, part: Part, request: Request) -> dict[str, Array]:
+        """The knobs of the points of a part, each [D]; `request` is the question at its base."""
         start, stop = (position - part.base * self.each for position in (part.start, part.stop))
         if self.sample:
             found = {axis.knob: axis.drawn(shares(start, stop, self.sample, self.seed, axis.knob)) for axis in self.axes}
         else:
             found = self._grid(start, stop)
         for link in self.links:
-            found[link.knob] = link.values(query, found[link.follows])
+            found[link.knob] = link.values(request, found[link.follows])
         return found
 
     def _grid(self, start: int, stop: int) -> dict[str, Array]:
@@ -114,34 +115,34 @@ class Space:
             found[axis.knob] = axis.picked(index)
         return {axis.knob: found[axis.knob] for axis in self.axes}
 
-    def checked(self) -> list[Query]:
+    def checked(self) -> list[Request]:
         """The questions at all bases, if the space makes sense for them and, where no words are varied, they can run.
 
-        Raises BadAxis, UnknownName, or what `ask` raises.
+        Raises BadAxis, UnknownName, or what `make_request` raises.
         """
         _check_shape(self)
-        queries = [self.query(base) for base in range(len(self.bases))]
-        for query in queries:
+        requests = [self.request(base) for base in range(len(self.bases))]
+        for request in requests:
             if not any(axis.words for axis in self.axes):
-                lowered_of(query)
+                lowered_of(request)
             for knob in self.knobs:
                 if knob not in CHOICES:
-                    meaning(query.spec.kind, knob)
+                    meaning(request.spec.kind, knob)
             for link in self.links:
-                link.check(query)
+                link.check(request)
         for axis in self.axes:
             for value in axis.values if axis.words else ():
                 with suppress(Unsupported):  # a combination that no model covers is a point with a problem
-                    self.query(0, {axis.knob: value})
-        return queries
+                    self.request(0, {axis.knob: value})
+        return requests
 
-    def record(self, queries: list[Query]) -> dict[str, Any]:
+    def record(self, requests: list[Request]) -> dict[str, Any]:
         """What decides the results, as JSON: the definition, and the hashes of devices, networks, stacks and constants."""
         shared = {key: value for key, value in self.asked.items() if key != "calibration" and value not in (None, {})}
         return {
             "version": __version__,
             "asked": shared,
-            "bases": [_base_record(query) for query in queries],
+            "bases": [_base_record(request) for request in requests],
             "vary": [f"{axis.knob}={axis.written}" for axis in self.axes],
             "link": [link.written for link in self.links],
             "sample": self.sample,
@@ -173,11 +174,11 @@ def _check_shape(space: Space) -> None:
         raise BadAxis(f"{space.sample} points are more than {MOST}, the most that a sample can have")
 
 
-def _base_record(query: Query) -> dict[str, Any]:
+def _base_record(request: Request) -> dict[str, Any]:
     return {
-        "network": query.network, "hardware": query.spec.identity.id, "stack": query.stack.id, "trace_hash": query.trace_digest,
-        "spec_hash": query.spec.digest, "stack_hash": query.stack.digest,
-        "calibration": f"{query.calibration.version}+{query.calibration.digest}",
+        "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
+        "trace_hash": request.trace_digest, "spec_hash": request.spec.digest, "stack_hash": request.stack.digest,
+        "calibration": f"{request.calibration.version}+{request.calibration.digest}",
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.estimation.request import Query
+from archsim.estimation.request import Request
 from archsim.study.grid import OUTPUTS, Outcomes, outcomes
 from archsim.study.knob import CHOICES, WORDS, meaning
 from archsim.study.space import Part, Space
@@ -32,10 +32,10 @@ class Chunk:
 def compute(space: Space, number: int) -> Chunk:
     """Part `number` of a space. The same numbers to the last bit wherever it runs: parts do not depend on who computes them."""
     part = space.part(number)
-    query = space.query(part.base)
-    columns = space.columns(part, query)
-    found = outcomes(query, columns)
-    return Chunk(part=part, network=query.network, hardware=query.spec.identity.id, columns=columns, outcomes=found)
+    request = space.request(part.base)
+    columns = space.columns(part, request)
+    found = outcomes(request, columns)
+    return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, columns=columns, outcomes=found)
 
 
 def here(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
@@ -79,41 +79,41 @@ UNITS = {
 }  # fmt: skip
 
 
-def pace(space: Space, query: Query) -> float:
+def pace(space: Space, request: Request) -> float:
     """Points per second of the first base in this process, from a few of them."""
     from time import perf_counter
 
     part = Part(base=0, start=0, stop=min(space.each, TIMED))
-    columns = space.columns(part, query)
-    outcomes(query, columns)
+    columns = space.columns(part, request)
+    outcomes(request, columns)
     began = perf_counter()
-    outcomes(query, columns)
+    outcomes(request, columns)
     return part.stop / (perf_counter() - began)
 
 
-def idle_knobs(space: Space, queries: list[Query]) -> dict[str, list[str]]:
+def idle_knobs(space: Space, requests: list[Request]) -> dict[str, list[str]]:
     """The knobs that change no output in any of some tries, each with the devices on which it is so.
 
     Tries are points of the sweep, with this knob at its other values.
     """
     found: dict[str, list[str]] = {}
-    for base, query in enumerate(queries):
+    for base, request in enumerate(requests):
         part = Part(base=base, start=base * space.each, stop=base * space.each + min(space.each, PROBES))
-        near = space.columns(part, query)
+        near = space.columns(part, request)
         for axis in space.axes:
             if axis.knob in CHOICES:
                 continue
             shares = (np.arange(len(near[axis.knob])) + 0.5) / len(near[axis.knob])
-            if not _moves(query, near, axis.knob, axis.drawn(shares)):
-                found.setdefault(axis.knob, []).append(query.spec.identity.id)
+            if not _moves(request, near, axis.knob, axis.drawn(shares)):
+                found.setdefault(axis.knob, []).append(request.spec.identity.id)
     return found
 
 
-def _moves(query: Query, near: Mapping[str, Array], knob: str, values: Array) -> bool:
+def _moves(request: Request, near: Mapping[str, Array], knob: str, values: Array) -> bool:
     """Whether another value of a knob changes an output at one of the points `near`, what else they have staying as it is."""
     for i in range(min(3, len(values))):
         others = {name: np.repeat(column[i : i + 1], len(values)) for name, column in near.items() if name != knob}
-        found = outcomes(query, {**others, knob: values})
+        found = outcomes(request, {**others, knob: values})
         if any(found.problems) or any(np.ptp(column) > 0 for column in found.values.values()):
             return True
     return len(values) < 2

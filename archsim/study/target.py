@@ -10,8 +10,8 @@ import numpy as np
 from archsim.base.errors import ArchsimError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
-from archsim.estimation.request import Query
-from archsim.estimation.result import answer
+from archsim.estimation.request import Request
+from archsim.estimation.result import estimate_of
 from archsim.study.coupling import at_base
 from archsim.study.grid import chosen, varied
 from archsim.study.knob import CHOICES, meaning
@@ -43,62 +43,62 @@ class Way:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
-def ways(query: Query, target: Condition, knobs: Sequence[str] = ()) -> list[Way]:
+def ways(request: Request, target: Condition, knobs: Sequence[str] = ()) -> list[Way]:
     """The least factor of each knob that meets the target, alone and then of all hardware knobs together; last of these and the
     batch, where neither is enough for an output that more is better of.
 
     Raises UnknownName for a knob that the device does not have.
     """
-    usual = [group for group in KNOBS[query.spec.kind] if not np.isnan(at_base(query, group[0]))]
+    usual = [group for group in KNOBS[request.spec.kind] if not np.isnan(at_base(request, group[0]))]
     groups = [(knob,) for knob in knobs] or usual
     for group in groups:
         for knob in group:
-            meaning(query.spec.kind, knob)
-    evaluator = Evaluator(query)
-    found = [_way(evaluator, query, target, group) for group in groups]
+            meaning(request.spec.kind, knob)
+    evaluator = Evaluator(request)
+    found = [_way(evaluator, request, target, group) for group in groups]
     machine = tuple(knob for group in groups for knob in group if knob != "batch")
     if len(groups) > 1 and machine:
-        found.append(_way(evaluator, query, target, machine))
+        found.append(_way(evaluator, request, target, machine))
     if ("batch",) in groups and machine and target.sign == ">=" and all(way.factor is None for way in found):
-        found.append(_way(evaluator, query, target, (*machine, "batch")))
+        found.append(_way(evaluator, request, target, (*machine, "batch")))
     return found
 
 
-def _way(evaluator: Evaluator, query: Query, target: Condition, knobs: tuple[str, ...]) -> Way:
+def _way(evaluator: Evaluator, request: Request, target: Condition, knobs: tuple[str, ...]) -> Way:
     coarse = FARTHEST ** np.linspace(0.0, 1.0, POINTS)
-    columns, values = _at(evaluator, query, knobs, coarse)
+    columns, values = _at(evaluator, request, knobs, coarse)
     met = np.flatnonzero(target.holds(values))
     output = values[target.name]
     if not met.size:
         best = int(np.nanargmax(output) if target.sign == ">=" else np.nanargmin(output)) if not np.isnan(output).all() else 0
         there = _row(columns, best)
         return Way(knobs=knobs, factor=None, settings=there, reached=float(output[best]), values=_row(values, best),
-                   limits=_limits(query, there))  # fmt: skip
+                   limits=_limits(request, there))  # fmt: skip
     if met[0] > 0:
         coarse = np.geomspace(coarse[met[0] - 1], coarse[met[0]], FINER)
-        columns, values = _at(evaluator, query, knobs, coarse)
+        columns, values = _at(evaluator, request, knobs, coarse)
         met = np.flatnonzero(target.holds(values))
     at = int(met[0])
     return Way(knobs=knobs, factor=float(coarse[at]), settings=_row(columns, at), reached=float(values[target.name][at]),
                values=_row(values, at))  # fmt: skip
 
 
-def _limits(query: Query, settings: Mapping[str, float]) -> dict[str, float]:
+def _limits(request: Request, settings: Mapping[str, float]) -> dict[str, float]:
     """What the latency is made of with these values of knobs; nothing where no model covers them."""
     try:
-        base = chosen(query, {knob: value for knob, value in settings.items() if knob in CHOICES})
+        base = chosen(request, {knob: value for knob, value in settings.items() if knob in CHOICES})
         there = varied(base, {knob: np.array([value]) for knob, value in settings.items() if knob not in CHOICES})
-        found = answer(there, references=False)
+        found = estimate_of(there, references=False)
     except ArchsimError:
         return {}
     return {name: time / found.latency_s for name, time in found.breakdown_s.items()}
 
 
 def _at(
-    evaluator: Evaluator, query: Query, knobs: tuple[str, ...], factors: Array
+    evaluator: Evaluator, request: Request, knobs: tuple[str, ...], factors: Array
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Settings and outputs where all knobs are such factors of the base."""
-    columns = {knob: _scaled(at_base(query, knob), factors, knob, meaning(query.spec.kind, knob)) for knob in knobs}
+    columns = {knob: _scaled(at_base(request, knob), factors, knob, meaning(request.spec.kind, knob)) for knob in knobs}
     values, _ = evaluator(columns)
     return columns, values
 

@@ -24,7 +24,7 @@ Predictor = Callable[[Sequence[Case]], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ValidationSettings:
     """What a validation compares.
 
     `held_out`, where given, predicts each case with constants that have not seen its `fold`; otherwise `calibration` does.
@@ -53,7 +53,7 @@ class GroupScore:
 class Validation:
     """The whole comparison. Arrays run along `cases`; `low` and `high` are NaN where a case has no interval."""
 
-    request: Request
+    settings: ValidationSettings
     cases: tuple[Case, ...]
     skips: tuple[Skip, ...]
     predicted: Array
@@ -66,9 +66,11 @@ class Validation:
     overall: tuple[GroupScore, ...]
 
 
-def validate(cases: Sequence[Case], skips: Sequence[Skip], request: Request, tell: Tell = lambda text: None) -> Validation:
+def validate(
+    cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings, tell: Tell = lambda text: None
+) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    answers = _Answers.of(cases, request, tell)
+    answers = _Answers.of(cases, settings, tell)
     keep = np.isfinite(answers.predicted) & (answers.predicted > 0)
     failed = [
         Skip(
@@ -80,7 +82,7 @@ def validate(cases: Sequence[Case], skips: Sequence[Skip], request: Request, tel
     left = tuple(case for case, kept in zip(cases, keep, strict=True) if kept)
     predicted = answers.predicted[keep]
     baselines = {name: values[keep] for name, values in answers.baselines.items()}
-    low, high = intervals(left, predicted, request.calibration, trusted=_is_calibrated(request))
+    low, high = intervals(left, predicted, settings.calibration, trusted=_is_calibrated(settings))
     measured, is_rate = _measured(left)
     error = errors(measured, predicted, is_rate)
     off = {name: errors(measured, values, is_rate) for name, values in baselines.items()}
@@ -89,8 +91,8 @@ def validate(cases: Sequence[Case], skips: Sequence[Skip], request: Request, tel
         return _scored(left, by, error, off, predicted, low, high)
 
     return Validation(
-        request=request, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
-        baselines=baselines, constants=answers.constants, groups=scored(request.by), overall=scored(("quantity",)),
+        settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
+        baselines=baselines, constants=answers.constants, groups=scored(settings.by), overall=scored(("quantity",)),
     )  # fmt: skip
 
 
@@ -104,7 +106,7 @@ class _Answers:
     reasons: Mapping[int, str]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], request: Request, tell: Tell) -> _Answers:
+    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> _Answers:
         """Predict by partitions, so that one that fails does not take the others along."""
         predicted, roofline = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
         reasons: dict[int, str] = {}
@@ -115,23 +117,23 @@ class _Answers:
             tell(f"{len(cases) - np.isnan(predicted).sum()} of {len(cases)} rows")
             rows = [cases[i] for i in part]
             try:
-                groups = prepare(rows, request.without)
-                values = evaluate(groups, request.calibration, request.fidelity, request.without)
+                groups = prepare(rows, settings.without)
+                values = evaluate(groups, settings.calibration, settings.fidelity, settings.without)
             except (ArchsimError, ValueError) as error:
                 finer = _halves(part, cases)
                 waiting += finer
                 reasons |= {} if finer else dict.fromkeys(part, str(error).splitlines()[0])
                 continue
             predicted[part] = values
-            if "roofline" in request.baselines:
-                roofline[part] = evaluate(groups, request.calibration, "roofline")
+            if "roofline" in settings.baselines:
+                roofline[part] = evaluate(groups, settings.calibration, "roofline")
             prepared += [replace(group, positions=np.array(part)[group.positions]) for group in groups]
         sound = sorted(int(i) for group in prepared for i in group.positions)
-        if request.held_out is not None:
-            predicted[sound] = request.held_out([cases[i] for i in sound])
-        baselines = {"roofline": roofline} if "roofline" in request.baselines else {}
+        if settings.held_out is not None:
+            predicted[sound] = settings.held_out([cases[i] for i in sound])
+        baselines = {"roofline": roofline} if "roofline" in settings.baselines else {}
         constants = None
-        if "constants" in request.baselines and prepared:
+        if "constants" in settings.baselines and prepared:
             tell("fitting the baseline")
             baselines["constants"], constants = constants_of(cases, prepared)
         return cls(predicted=predicted, baselines=baselines, constants=constants, reasons=reasons)
@@ -159,8 +161,8 @@ def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
     return np.array([case.measured for case in cases]), is_rate
 
 
-def _is_calibrated(request: Request) -> bool:
-    return find(request.fidelity).overheads and not request.without
+def _is_calibrated(settings: ValidationSettings) -> bool:
+    return find(settings.fidelity).overheads and not settings.without
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from archsim.cost.cost import Array
 from archsim.evidence.case import Case, Skip, with_power
 from archsim.evidence.columns import quantity
 from archsim.validate.crossvalidate import cross_validate, thinned, with_times
-from archsim.validate.evaluation import Request, Tell, Validation, intervals, validate
+from archsim.validate.evaluation import Tell, Validation, ValidationSettings, intervals, validate
 from archsim.validate.fit import model_hash, rows_hash
 from archsim.validate.interval import class_of
 from archsim.validate.predict import PARTS
@@ -116,7 +116,7 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
     return {
         "schema": SCHEMA,
         "provenance": dict(provenance),
-        "level": v.request.calibration.level,
+        "level": v.settings.calibration.level,
         "overall": every.by_quantity(lambda case: "all").get("all", {}),
         "networks": {**networks.by(lambda case: "all"), **networks.by(lambda case: case.spec.kind)},
         "by_source": every.by_quantity(lambda case: case.source),
@@ -135,8 +135,8 @@ def ablation(cases: Sequence[Case], calibration: Calibration, tell: Tell = lambd
     found: dict[str, Record] = {}
     for part in PARTS if networks else ():
         tell(f"without {part}")
-        request = Request(calibration=calibration, without=frozenset([part]), baselines=())
-        off = np.abs(validate(networks, [], request).error)
+        settings = ValidationSettings(calibration=calibration, without=frozenset([part]), baselines=())
+        off = np.abs(validate(networks, [], settings).error)
         found[part] = {"n": off.size, "mape": float(off.mean()), "median": float(np.median(off))}
     return found
 
@@ -175,7 +175,7 @@ def freeze(
     provenance = {
         "version": version, "calibration": calibration.digest, "data": data, "model": model_digest(cases, calibration)
     }  # fmt: skip
-    result = validate(cases, skips, Request(calibration=calibration), tell)
+    result = validate(cases, skips, ValidationSettings(calibration=calibration), tell)
     tell("scoring")
     found = summary(result, provenance)
     found["ablation"] = ablation(result.cases, calibration, tell)

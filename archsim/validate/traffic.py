@@ -11,7 +11,7 @@ from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import moved, product_of
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 
 DEVICES = ("gtx_1080", "titan_x_maxwell")
 NETWORKS = ("alexnet", "vgg_16")
@@ -65,17 +65,17 @@ def compare(
 def _network(
     hardware: str, network: str, layers: Sequence[str], batch: int, fast: bool | None, tell: Callable[[str], None] | None
 ) -> list[Row]:
-    query = ask(network, hardware, batch=batch)
-    result, device = run(query), query.spec.device
+    request = make_request(network, hardware, batch=batch)
+    result, device = run(request), request.spec.device
     assert isinstance(device, Gpu)
     kernels, cost, choice = result.lowered.kernels, result.cost.variants, result.cost.choice
     assert cost is not None
     assert choice is not None
-    hierarchy, element = hierarchy_of(device, int(device.sm.count)), PRECISION_BYTES[query.precision]
+    hierarchy, element = hierarchy_of(device, int(device.sm.count)), PRECISION_BYTES[request.precision]
     columns = {"dram": cost.dram_bytes, "l2": cost.cache_bytes, "resident": cost.terms["resident"]}
     model = {name: np.broadcast_to(array, (1, len(kernels.m)))[0] for name, array in columns.items()}
     rows = []
-    for i, op in enumerate(query.trace.ops):
+    for i, op in enumerate(request.trace.ops):
         if op.kind.op != "conv2d" or (layers and op.name not in layers):
             continue
         if tell is not None:

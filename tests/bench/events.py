@@ -15,7 +15,7 @@ from statistics import median
 from simpy import Environment
 
 from archsim.estimation.pipeline import host_time, run, spread
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.schedule.serving import Batching, serve
 from archsim.schedule.simulated import launches_of
 from archsim.schedule.streams import play
@@ -65,15 +65,15 @@ def line(what: str, events: int, work: Callable[[], object], rounds: int) -> str
 def main() -> None:
     """One line for each case."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    query = ask("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0")
-    result, device = run(query), query.spec.device
-    host = host_time(result.lowered.kernels, result.cost, query.stack, device, query.calibration)
+    request = make_request("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0")
+    result, device = run(request), request.spec.device
+    host = host_time(result.lowered.kernels, result.cost, request.stack, device, request.calibration)
     issue_s, stall_s = (spread(part, result.lowered.plan_of) for part in (host.issue_s, host.stall_s))
     for streams in (1, 2, 4, 8):
         launches = launches_of(result.lowered, result.cost, device, issue_s, stall_s, streams=streams)
         work = partial(play, launches, CAPACITY)
         print(line(f"training step of ResNet-152, {streams} streams", work().events, work, rounds))
-        asked = ask("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0", fidelity="event",
+        asked = make_request("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0", fidelity="event",
                     streams=streams)  # fmt: skip
         whole = min(seconds(partial(run, asked)) for _ in range(3))
         print(f"  with the kernels, their times and their phases: {1e3 * whole:.0f} ms")

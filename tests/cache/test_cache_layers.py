@@ -17,7 +17,7 @@ from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import moved, product_of
 from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves
 from archsim.device import catalog
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of
 from archsim.validate.traffic import compare, median_error
@@ -53,8 +53,8 @@ def test_every_tile_loads_its_operands_and_writes_its_part_once() -> None:
 
 
 def test_the_gather_touches_what_the_window_covers() -> None:
-    query = ask("alexnet", "gtx_1080")
-    op = next(op for op in query.trace.ops if op.name == "conv2")
+    request = make_request("alexnet", "gtx_1080")
+    op = next(op for op in request.trace.ops if op.name == "conv2")
     layer = layer_of(op, 4)
     begin, size = gathered(0, layer, (2, 2), 128)(0, 0, 0, layer.ci * layer.taps)
     values = np.unique(np.concatenate([np.arange(b, b + s, 4) for b, s in zip(begin, size, strict=True)])) // 4
@@ -79,14 +79,14 @@ def test_what_fits_the_cache_is_moved_once() -> None:
 
 
 def test_gradients_are_not_modelled() -> None:
-    query = ask("alexnet", "gtx_1080", task="forward_backward")
-    op = next(op for op in query.trace.ops if op.phase == "backward_data")
+    request = make_request("alexnet", "gtx_1080", task="forward_backward")
+    op = next(op for op in request.trace.ops if op.phase == "backward_data")
     with pytest.raises(Unsupported, match="not modelled"):
         product_of(op, Kernel(name="gemm", efficiency="one"), (32, 32), 4)
 
 
 def test_a_transposed_convolution_is_a_gradient_too() -> None:
-    op = next(op for op in ask("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
+    op = next(op for op in make_request("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
     with pytest.raises(Unsupported, match="not modelled"):
         product_of(op, Kernel(name="implicit_gemm", efficiency="one"), (32, 32), 4)
 

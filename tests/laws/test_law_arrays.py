@@ -14,7 +14,7 @@ from archsim.device import catalog as devices
 from archsim.device.part import Unit
 from archsim.device.spec import Spec, keys
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 
 FACTORS = np.array([[1.0], [0.6], [1.0], [1.3], [3.0]])
 CELLS = [
@@ -49,8 +49,8 @@ def with_columns(spec: Spec, columns: dict[str, Any]) -> Spec:
     return replace(spec, entries=entries)
 
 
-def with_spec(query: Query, spec: Spec, own_clock: bool) -> Query:
-    return replace(query, spec=spec, clock=spec.device.default_clock if own_clock else query.clock)
+def with_spec(request: Request, spec: Spec, own_clock: bool) -> Request:
+    return replace(request, spec=spec, clock=spec.device.default_clock if own_clock else request.clock)
 
 
 def same(together: Run, apart: list[Run], rtol: float = 1e-12) -> None:
@@ -72,37 +72,37 @@ def same(together: Run, apart: list[Run], rtol: float = 1e-12) -> None:
         compare(name, getattr(together.cost, name), [getattr(one.cost, name) for one in apart])
 
 
-def check(query: Query, columns: dict[str, Any], own_clock: bool = True) -> None:
+def check(request: Request, columns: dict[str, Any], own_clock: bool = True) -> None:
     count = len(FACTORS)
-    together = run(with_spec(query, with_columns(query.spec, columns), own_clock))
+    together = run(with_spec(request, with_columns(request.spec, columns), own_clock))
     apart = []
     for i in range(count):
         single = {key: float(column[i, 0]) for key, column in columns.items()}
-        apart.append(run(with_spec(query, with_columns(query.spec, single), own_clock)))
+        apart.append(run(with_spec(request, with_columns(request.spec, single), own_clock)))
     same(together, apart)
 
 
-def query_of(cell: tuple[str, str, str, int, str], fidelity: str) -> Query:
+def request_of(cell: tuple[str, str, str, int, str], fidelity: str) -> Request:
     net, hw, stack, batch, task = cell
-    return ask(net, hw, stack=stack, batch=batch, task=task, fidelity=fidelity)
+    return make_request(net, hw, stack=stack, batch=batch, task=task, fidelity=fidelity)
 
 
 @pytest.mark.parametrize("fidelity", ["analytical", "roofline"])
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
 def test_one_key_as_an_array_equals_single_runs(cell: tuple[str, str, str, int, str], fidelity: str) -> None:
-    query = query_of(cell, fidelity)
-    for key, unit in numeric(query.spec.kind):
-        if key in query.spec.entries:
-            check(query, {key: values(query.spec, key, unit)})
+    request = request_of(cell, fidelity)
+    for key, unit in numeric(request.spec.kind):
+        if key in request.spec.entries:
+            check(request, {key: values(request.spec, key, unit)})
 
 
 @pytest.mark.parametrize("fidelity", ["analytical", "roofline"])
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
 def test_all_keys_as_arrays_equal_single_runs(cell: tuple[str, str, str, int, str], fidelity: str) -> None:
-    query = query_of(cell, fidelity)
-    present = [(key, unit) for key, unit in numeric(query.spec.kind) if key in query.spec.entries]
-    rolled = {key: np.roll(values(query.spec, key, unit), i, axis=0) for i, (key, unit) in enumerate(present)}
-    check(query, rolled)
+    request = request_of(cell, fidelity)
+    present = [(key, unit) for key, unit in numeric(request.spec.kind) if key in request.spec.entries]
+    rolled = {key: np.roll(values(request.spec, key, unit), i, axis=0) for i, (key, unit) in enumerate(present)}
+    check(request, rolled)
 
 
 @given(
@@ -111,24 +111,24 @@ def test_all_keys_as_arrays_equal_single_runs(cell: tuple[str, str, str, int, st
     choice=st.sets(st.integers(0, 40), max_size=6),
 )
 def test_some_keys_as_arrays_equal_single_runs(cell: tuple[str, str, str, int, str], fidelity: str, choice: set[int]) -> None:
-    query = query_of(cell, fidelity)
-    present = [(key, unit) for key, unit in numeric(query.spec.kind) if key in query.spec.entries]
-    check(query, {key: values(query.spec, key, unit) for i, (key, unit) in enumerate(present) if i in choice} or
-          {"memory.bandwidth": values(query.spec, "memory.bandwidth", dict(present)["memory.bandwidth"])})  # fmt: skip
+    request = request_of(cell, fidelity)
+    present = [(key, unit) for key, unit in numeric(request.spec.kind) if key in request.spec.entries]
+    check(request, {key: values(request.spec, key, unit) for i, (key, unit) in enumerate(present) if i in choice} or
+          {"memory.bandwidth": values(request.spec, "memory.bandwidth", dict(present)["memory.bandwidth"])})  # fmt: skip
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
 def test_clocks_as_an_array_equal_single_runs(cell: tuple[str, str, str, int, str]) -> None:
-    query = query_of(cell, "analytical")
-    clocks = float(query.spec.device.default_clock) * FACTORS
-    same(run(replace(query, clock=clocks)), [run(replace(query, clock=float(clock))) for clock in clocks[:, 0]])
+    request = request_of(cell, "analytical")
+    clocks = float(request.spec.device.default_clock) * FACTORS
+    same(run(replace(request, clock=clocks)), [run(replace(request, clock=float(clock))) for clock in clocks[:, 0]])
 
 
 def test_the_comparison_notices_a_difference() -> None:
-    query = query_of(CELLS[0], "analytical")
-    other = run(replace(query, clock=float(query.spec.device.default_clock) * (1 + 1e-9)))
+    request = request_of(CELLS[0], "analytical")
+    other = run(replace(request, clock=float(request.spec.device.default_clock) * (1 + 1e-9)))
     with pytest.raises(AssertionError):
-        same(run(query), [other])
+        same(run(request), [other])
 
 
 def test_peaks_of_an_array_device_are_arrays() -> None:

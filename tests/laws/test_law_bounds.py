@@ -13,8 +13,8 @@ from archsim.calibration.constants import default
 from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask
-from archsim.estimation.result import Estimate, answer
+from archsim.estimation.request import make_request
+from archsim.estimation.result import Estimate, estimate_of
 from archsim.stack import catalog as stacks
 
 NETWORKS = (
@@ -53,31 +53,31 @@ def limit_of(hw: str, share: float) -> float:
 
 
 def predicted(cell: dict[str, Any]) -> Estimate:
-    return answer(ask(**cell), references=False)
+    return estimate_of(make_request(**cell), references=False)
 
 
 @given(cells())
 def test_roofline_is_never_slower_than_analytical(cell: dict[str, Any]) -> None:
-    bound, model = run(ask(**cell | {"fidelity": "roofline"})), run(ask(**cell | {"fidelity": "analytical"}))
+    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
     assert 0 < bound.latency_s[0] <= model.latency_s[0] * (1 + LAST_BITS)
 
 
 @given(cells("gpu"))
 def test_roofline_holds_for_every_op_on_a_gpu(cell: dict[str, Any]) -> None:
-    bound, model = run(ask(**cell | {"fidelity": "roofline"})), run(ask(**cell | {"fidelity": "analytical"}))
+    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
     assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
 
 
 @given(cells())
 def test_no_model_beats_the_useful_arithmetic_at_peak(cell: dict[str, Any]) -> None:
     """Independent of the roofline's own code, for what no algorithm can shorten: fully connected layers and LSTMs."""
-    query = ask(**cell)
+    request = make_request(**cell)
     if cell["net"] not in ("fcn_5", "lstm_32", "lstm_ptb"):
         return
-    device = query.spec.device
-    peak = float(device.peak_flops(cell["precision"], query.clock))
-    macs = sum(op.macs for op in query.trace.ops)
-    assert run(query).latency_s[0] >= 2 * macs / peak * (1 - LAST_BITS)
+    device = request.spec.device
+    peak = float(device.peak_flops(cell["precision"], request.clock))
+    macs = sum(op.macs for op in request.trace.ops)
+    assert run(request).latency_s[0] >= 2 * macs / peak * (1 - LAST_BITS)
 
 
 @given(cells())
@@ -85,7 +85,7 @@ def test_times_of_ops_add_up_to_the_latency(cell: dict[str, Any]) -> None:
     estimate = predicted(cell)
     assert all(op.time_s >= 0 and math.isfinite(op.time_s) for op in estimate.ops)
     assert math.isclose(math.fsum(op.time_s for op in estimate.ops), estimate.latency_s, rel_tol=1e-9)
-    assert math.isclose(run(ask(**cell)).latency_s[0], estimate.latency_s, rel_tol=1e-9)
+    assert math.isclose(run(make_request(**cell)).latency_s[0], estimate.latency_s, rel_tol=1e-9)
 
 
 @given(cells())
@@ -120,7 +120,7 @@ def test_energy_is_power_times_time(cell: dict[str, Any]) -> None:
 
 @given(cells())
 def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
-    estimate, device = predicted(cell), ask(**cell).spec.device
+    estimate, device = predicted(cell), make_request(**cell).spec.device
     limit = cell["power_limit"] or device.power.tdp
     assert estimate.power_limit_w == limit
     assert device.power.idle * (1 - LAST_BITS) <= estimate.power_w <= limit * (1 + LAST_BITS)
@@ -130,7 +130,7 @@ def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
 
 @given(cells())
 def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
-    device = ask(**cell).spec.device
+    device = make_request(**cell).spec.device
     limit = cell["power_limit"] or device.power.tdp
     for op in predicted(cell).ops:
         assert op.energy_j <= limit * op.time_s * (1 + LAST_BITS) + 1e-15
@@ -151,7 +151,7 @@ def test_components_of_the_energy_add_up(cell: dict[str, Any]) -> None:
 
 @given(cells(), st.tuples(st.floats(0.01, 1.0), st.floats(0.01, 1.0)))
 def test_a_lower_power_limit_is_never_faster(cell: dict[str, Any], shares: tuple[float, float]) -> None:
-    low, high = (run(ask(**cell | {"power_limit": limit_of(cell["hw"], share)})) for share in sorted(shares))
+    low, high = (run(make_request(**cell | {"power_limit": limit_of(cell["hw"], share)})) for share in sorted(shares))
     assert np.all(low.cost.time_s >= high.cost.time_s * (1 - LAST_BITS))
     assert low.latency_s[0] >= high.latency_s[0] * (1 - LAST_BITS) or np.any(low.cost.launches != high.cost.launches)
 

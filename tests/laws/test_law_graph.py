@@ -11,7 +11,7 @@ import archsim
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import graph_launch, machine, run
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog as stacks
 
 GPUS = ["gtx_1080", "tesla_v100_sxm2", "a100_sxm4_80gb", "h100_sxm5_80gb", "tegra_x1"]
@@ -20,8 +20,8 @@ TASKS = [
 ]  # fmt: skip
 
 
-def cell(net: str, hw: str, task: str, batch: int, graph: bool) -> Query:
-    return ask(net, hw, task=task, batch=batch, stack="pytorch-2", graph=graph)
+def cell(net: str, hw: str, task: str, batch: int, graph: bool) -> Request:
+    return make_request(net, hw, task=task, batch=batch, stack="pytorch-2", graph=graph)
 
 
 @pytest.mark.parametrize("hw", GPUS)
@@ -34,8 +34,8 @@ def test_a_graph_is_never_slower(net: str, hw: str, task: str, batch: int) -> No
 
 def test_a_graph_helps_most_where_the_host_is_the_limit() -> None:
     def gain(batch: int) -> float:
-        queries = [cell("resnet_50", "tesla_v100_sxm2", "inference", batch, graph) for graph in (False, True)]
-        issued, replayed = (float(run(query).latency_s[0]) for query in queries)
+        requests = [cell("resnet_50", "tesla_v100_sxm2", "inference", batch, graph) for graph in (False, True)]
+        issued, replayed = (float(run(request).latency_s[0]) for request in requests)
         return issued / replayed
 
     assert gain(1) > 1.5
@@ -43,22 +43,22 @@ def test_a_graph_helps_most_where_the_host_is_the_limit() -> None:
 
 
 def test_a_graph_waits_for_the_host_once() -> None:
-    query = cell("resnet_50", "tesla_v100_sxm2", "inference", 1, True)
-    result = run(query)
-    assert result.timeline.wait_s.sum() == pytest.approx(query.calibration["graph.launch_s"], rel=1e-6)
+    request = cell("resnet_50", "tesla_v100_sxm2", "inference", 1, True)
+    result = run(request)
+    assert result.timeline.wait_s.sum() == pytest.approx(request.calibration["graph.launch_s"], rel=1e-6)
     assert result.host_s.sum() == 0
 
 
 def test_a_graph_never_widens_a_gap_that_is_short_already() -> None:
-    query = cell("alexnet", "tesla_v100_sxm2", "inference", 1, True)
-    short = query.spec.with_settings({"launch.latency": "1 us"})
-    assert machine(replace(query, spec=short)).launch.latency == 1e-6
-    assert machine(query).launch.latency == query.calibration["graph.gap_s"]
-    assert machine(replace(query, graph=False)) is query.spec.device
+    request = cell("alexnet", "tesla_v100_sxm2", "inference", 1, True)
+    short = request.spec.with_settings({"launch.latency": "1 us"})
+    assert machine(replace(request, spec=short)).launch.latency == 1e-6
+    assert machine(request).launch.latency == request.calibration["graph.gap_s"]
+    assert machine(replace(request, graph=False)) is request.spec.device
 
 
 def test_a_graph_is_issued_no_later_than_its_first_op_would_be() -> None:
-    constants = ask("alexnet", "gtx_1080").calibration
+    constants = make_request("alexnet", "gtx_1080").calibration
     host = np.array([[3e-6, 1e-3], [9e-6, 1e-3]])
     assert graph_launch(host, np.array([-1, 0, 1]), constants).tolist() == [[3e-6], [constants["graph.launch_s"]]]
 
@@ -75,9 +75,9 @@ def test_the_work_stays_and_the_interval_widens() -> None:
 def test_only_what_can_replay_a_graph_does() -> None:
     assert [name for name in stacks.names() if stacks.find(name).graphs]
     with pytest.raises(Unsupported, match="does not replay CUDA graphs"):
-        ask("alexnet", "gtx_1080", graph=True)
+        make_request("alexnet", "gtx_1080", graph=True)
     cpu = next(name for name in devices.names() if devices.find(name).kind == "cpu")
     with pytest.raises(ArgumentError, match="CPU has none"):
-        ask("alexnet", cpu, graph=True)
+        make_request("alexnet", cpu, graph=True)
     with pytest.raises(ArgumentError, match="no launches"):
-        ask("alexnet", "gtx_1080", stack="pytorch-2", graph=True, fidelity="roofline")
+        make_request("alexnet", "gtx_1080", stack="pytorch-2", graph=True, fidelity="roofline")

@@ -12,9 +12,9 @@ from archsim.base.errors import ArchsimError
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.device import catalog as devices
 from archsim.device.spec import Entry, Spec, keys
-from archsim.estimation.no_effect import unmoved
+from archsim.estimation.no_effect import without_effect
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask, with_spec
+from archsim.estimation.request import make_request, with_spec
 
 Cell = tuple[str, str, str, int, str]
 CELLS: dict[str, list[Cell]] = {
@@ -41,8 +41,8 @@ LEVELS = ("l1", "l2", "l3")
 def outcome(cell: Cell, spec: Spec) -> tuple[float, ...]:
     net, hw, stack, batch, precision = cell
     task = "inference" if net == "gpt2_small" else "training_step"
-    query = ask(net, hw, stack=stack, batch=batch, precision=precision, task=task)
-    result = run(with_spec(query, spec))
+    request = make_request(net, hw, stack=stack, batch=batch, precision=precision, task=task)
+    result = run(with_spec(request, spec))
     return (float(result.latency_s[0]), float(result.energy_j.sum()))
 
 
@@ -115,7 +115,7 @@ def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
 def test_a_power_mode_decides_the_clock() -> None:
     for mode in ("maxn", "Max-P", "max_q"):
         key = "mode." + mode.lower().replace("-", "").replace("_", "")
-        assert ask("alexnet", "tegra_x2", power_mode=mode).clock == devices.find("tegra_x2").entries[key].value
+        assert make_request("alexnet", "tegra_x2", power_mode=mode).clock == devices.find("tegra_x2").entries[key].value
 
 
 def test_capacity_decides_whether_a_network_fits() -> None:
@@ -125,8 +125,8 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 
 
 def test_a_setting_that_changes_nothing_is_named() -> None:
-    found = ask("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
-    assert unmoved(found) == {"sm.schedulers": "", "market.price": ""}
+    found = make_request("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
+    assert without_effect(found) == {"sm.schedulers": "", "market.price": ""}
     warnings = archsim.estimate("alexnet", "gtx_1080", scales={"sm.schedulers": 2.0}).warnings
     assert "sm.schedulers changes no output of this estimate" in warnings
 

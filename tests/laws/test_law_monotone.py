@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from archsim.calibration.constants import default
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog as stacks
 
 WAVES = 1.03
@@ -60,11 +60,11 @@ def improved(cell: dict[str, Any], key: str, factor: float) -> tuple[Run, Run]:
     Under a power limit larger units may cost a lower clock, and so more time.
     """
     cell = {"clock": float(np.ravel(devices.find(cell["hw"]).device.default_clock)[0]), **cell}
-    query = ask(**cell)
-    entry = query.spec.entries[key]
+    request = make_request(**cell)
+    entry = request.spec.entries[key]
     number, _, unit = entry.written.strip().partition(" ")
     written = f"{float(number) * factor:.12g} {unit}".strip()
-    return run(query), run(ask(**cell, settings={key: written}))
+    return run(request), run(make_request(**cell, settings={key: written}))
 
 
 def kernel_time(result: Run) -> np.ndarray[Any, Any]:
@@ -109,8 +109,8 @@ def test_more_multiprocessors_are_not_slower(cell: dict[str, Any], more: int) ->
 
 @given(cell=cells(GPUS + CPUS), factor=FACTORS)
 def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
-    query = ask(**cell)
-    before, after = run(query), run(ask(**cell, clock=float(np.ravel(query.clock)[0]) * factor))
+    request = make_request(**cell)
+    before, after = run(request), run(make_request(**cell, clock=float(np.ravel(request.clock)[0]) * factor))
     assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
     assert after.latency_s[0] <= before.latency_s[0] * EXACT + extra_launches(before, after)
 
@@ -132,37 +132,37 @@ def test_wider_registers_are_not_slower(cell: dict[str, Any]) -> None:
 @given(cell=cells(CPUS))
 def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
     """A library with a grain gives a narrow product to one thread where there are more of them: there they stay as they are."""
-    query = ask(**cell)
-    core = query.spec.device.core
+    request = make_request(**cell)
+    core = request.spec.device.core
     more = {"core.count": str(int(core.count) + 1), "core.threads": str(int(core.threads) + 2)}
-    threads = query.threads if query.stack.grain else None
-    assert run(ask(**cell, settings=more, threads=threads)).latency_s[0] <= run(query).latency_s[0] * BARRIER
+    threads = request.threads if request.stack.grain else None
+    assert run(make_request(**cell, settings=more, threads=threads)).latency_s[0] <= run(request).latency_s[0] * BARRIER
 
 
 @given(cell=cells(GPUS + CPUS))
 def test_twice_the_batch_does_not_take_less_time(cell: dict[str, Any]) -> None:
-    single, double = run(ask(**cell)), run(ask(**cell | {"batch": 2 * cell["batch"]}))
+    single, double = run(make_request(**cell)), run(make_request(**cell | {"batch": 2 * cell["batch"]}))
     assert double.latency_s[0] >= single.latency_s[0] / BATCH
 
 
 @given(cell=cells(GPUS + CPUS))
 def test_twice_the_batch_is_twice_the_useful_arithmetic(cell: dict[str, Any]) -> None:
-    def macs(query: Query) -> int:
-        return sum(op.macs for op in query.trace.ops if op.phase != "update")
+    def macs(request: Request) -> int:
+        return sum(op.macs for op in request.trace.ops if op.phase != "update")
 
-    assert macs(ask(**cell | {"batch": 2 * cell["batch"]})) == 2 * macs(ask(**cell))
+    assert macs(make_request(**cell | {"batch": 2 * cell["batch"]})) == 2 * macs(make_request(**cell))
 
 
 @given(cell=cells(GPUS))
 def test_a_device_twice_as_fast_in_everything_takes_half_the_kernel_time(cell: dict[str, Any]) -> None:
     """All rates times two and all latencies over two: time scales exactly."""
-    query = ask(**{"clock": float(np.ravel(devices.find(cell["hw"]).device.default_clock)[0]), **cell})
+    request = make_request(**{"clock": float(np.ravel(devices.find(cell["hw"]).device.default_clock)[0]), **cell})
     twice = {}
     clocks = dict.fromkeys(("clock.base", "clock.boost", "clock.sustained"), 2)
     for key, factor in {"memory.bandwidth": 2, "memory.latency": 0.5, "launch.latency": 0.5, **clocks}.items():
-        number, _, unit = query.spec.entries[key].written.strip().partition(" ")
+        number, _, unit = request.spec.entries[key].written.strip().partition(" ")
         twice[key] = f"{float(number) * factor!r} {unit}"
-    fast = ask(**cell, settings=twice, clock=2 * float(np.ravel(query.clock)[0]))
-    between = {"conv.between_s": query.calibration["conv.between_s"] / 2}
-    fast = run(replace(fast, calibration=query.calibration.with_values(between)))
-    np.testing.assert_allclose(2 * kernel_time(fast), kernel_time(run(query)), rtol=1e-9)
+    fast = make_request(**cell, settings=twice, clock=2 * float(np.ravel(request.clock)[0]))
+    between = {"conv.between_s": request.calibration["conv.between_s"] / 2}
+    fast = run(replace(fast, calibration=request.calibration.with_values(between)))
+    np.testing.assert_allclose(2 * kernel_time(fast), kernel_time(run(request)), rtol=1e-9)

@@ -110,7 +110,7 @@ def test_perfetto_takes_the_file(recorded: tuple[Recording, archsim.Estimate], t
     except Exception as error:  # the package fetches its program when it is first used
         pytest.skip(f"the trace processor does not run here: {error}")
     with opened as trace:
-        [row] = trace.query("select count(*) as n from slice")
-        [bad] = trace.query("select count(*) as n from stats where severity = 'error' and value > 0")
+        [row] = trace.request("select count(*) as n from slice")
+        [bad] = trace.request("select count(*) as n from stats where severity = 'error' and value > 0")
     assert row.n == sum(event["ph"] == "X" for event in json.loads(place.read_text("utf-8"))["traceEvents"])
     assert bad.n == 0

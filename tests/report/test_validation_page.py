@@ -16,7 +16,7 @@ from archsim.evidence.readers import read
 from archsim.report.figures import library
 from archsim.report.validation_figures import MOST_POINTS, distribution, scatter, share, sources, thin
 from archsim.report.validation_page import summary_page, validation_page
-from archsim.validate.evaluation import Request, Validation, validate
+from archsim.validate.evaluation import Validation, ValidationSettings, validate
 from archsim.validate.frozen import freeze
 
 from .conftest import NASTY
@@ -69,7 +69,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
 @pytest.fixture(scope="module")
 def result(cases: list[Case]) -> Validation:
     skips = [Skip(line=9, reason="no such thing"), Skip(line=10, reason="no such thing")]
-    return validate(cases, skips, Request(calibration=default()))
+    return validate(cases, skips, ValidationSettings(calibration=default()))
 
 
 def many(result: Validation, sizes: dict[str, int]) -> Validation:
@@ -105,7 +105,7 @@ def test_the_page_loads_nothing(result: Validation) -> None:
 def test_words_of_a_file_stay_words(cases: list[Case]) -> None:
     nasty = [replace(case, source=NASTY, label=NASTY, hardware=NASTY, stack_id=NASTY) for case in cases]
     skips = [Skip(line=1, reason=NASTY)]
-    request = Request(calibration=default(), by=("source", "label"))
+    request = ValidationSettings(calibration=default(), by=("source", "label"))
     for body in (
         validation_page(validate(nasty, skips, request), {NASTY: NASTY}),
         summary_page(freeze(nasty, skips, default(), data=NASTY, version=NASTY)),
@@ -147,7 +147,7 @@ def test_a_share_is_the_largest_that_fits(sizes: list[int], most: int) -> None:
 
 
 def test_a_page_of_nothing_says_so() -> None:
-    body = validation_page(validate([], [], Request(calibration=default())), PROVENANCE)
+    body = validation_page(validate([], [], ValidationSettings(calibration=default())), PROVENANCE)
     assert "Nothing could be predicted" in body
     assert "No row was skipped" in body
 

@@ -13,7 +13,7 @@ import archsim
 from archsim.base.errors import ArchsimError
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.schedule.observer import Recording
 from archsim.schedule.simulated import dependencies
 from archsim.schedule.waves import CAPACITY, phases_of
@@ -33,12 +33,12 @@ BRANCHES: dict[str, Any] = {"net": "googlenet", "hw": "tesla_v100_sxm2", "stack"
 
 
 def events(net: str, hw: str, streams: int = 1, **choices: Any) -> Run:
-    return run(ask(net, hw, fidelity="event", streams=streams, **choices))
+    return run(make_request(net, hw, fidelity="event", streams=streams, **choices))
 
 
 @pytest.mark.parametrize(("net", "hw", "choices"), CELLS, ids=[f"{net} on {hw}" for net, hw, _ in CELLS])
 def test_one_stream_is_the_serial_schedule(net: str, hw: str, choices: dict[str, Any]) -> None:
-    serial, played = run(ask(net, hw, **choices)), events(net, hw, **choices)
+    serial, played = run(make_request(net, hw, **choices)), events(net, hw, **choices)
     scale = serial.latency_s[0]
     for name in ("start_s", "end_s", "wait_s"):
         apart = np.abs(getattr(serial.timeline, name) - getattr(played.timeline, name)) / scale
@@ -63,7 +63,7 @@ def bounds(result: Run) -> list[float]:
     for i, before in enumerate(dependencies(result.lowered.ops)):
         graph.add_edge(("start", i), ("end", i), weight=own[i])
         graph.add_edges_from((("end", j), ("start", i), {"weight": 0.0}) for j in before)
-    device = ask("googlenet", "tesla_v100_sxm2").spec.device
+    device = make_request("googlenet", "tesla_v100_sxm2").spec.device
     plans = phases_of(result.lowered.kernels, result.cost, device)
     phases = [phase for plan in result.lowered.plan_of if plan >= 0 for phase in plans[plan]]
     work = {name: sum(p.work * weight for p in phases for resource, weight in p.demand if resource == name) for name in CAPACITY}
@@ -106,8 +106,8 @@ def test_a_recording_says_the_same_times_and_changes_none() -> None:
 
 
 def test_phases_of_a_kernel_add_up_to_its_time_and_bytes() -> None:
-    query = ask("resnet_50", "gtx_1080", batch=16, task="training_step")
-    result, device = run(query), query.spec.device
+    request = make_request("resnet_50", "gtx_1080", batch=16, task="training_step")
+    result, device = run(request), request.spec.device
     assert isinstance(device, Gpu)
     reach = float(device.memory.bandwidth * device.memory.achievable)
     for plan, phases in enumerate(phases_of(result.lowered.kernels, result.cost, device)):
@@ -137,7 +137,7 @@ def test_many_machines_at_once_are_as_they_are_alone() -> None:
     """A sweep asks for columns of machines; each is simulated on its own."""
     written = ["100GB/s", "320GB/s", "900GB/s"]
     choices: dict[str, Any] = {"batch": 16, "fidelity": "event", "streams": 4}
-    together = evaluate(ask("googlenet", "gtx_1080", **choices), {"memory.bandwidth": np.array([100e9, 320e9, 900e9])})
+    together = evaluate(make_request("googlenet", "gtx_1080", **choices), {"memory.bandwidth": np.array([100e9, 320e9, 900e9])})
     for row, bandwidth in enumerate(written):
         alone = archsim.estimate("googlenet", "gtx_1080", settings={"memory.bandwidth": bandwidth}, **choices)
         assert together["latency_s"][row] == pytest.approx(alone.latency_s, rel=1e-9)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.node.node import LinkKind, Machine
 from archsim.node.rings import ring_demand, rings
 from archsim.node.spec import find
@@ -149,7 +149,7 @@ def test_the_same_training_gives_the_same_bytes_and_observers_change_nothing() -
 
 def test_gradients_fill_buckets_in_the_order_in_which_they_are_computed() -> None:
     """FCN-5 at four bytes a value: its last layer comes first, with the one before it, as 9 MB are not full before."""
-    result = run(ask("fcn_5", "tesla_k40", batch=64, task="training_step"))
+    result = run(make_request("fcn_5", "tesla_k40", batch=64, task="training_step"))
     step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=9e6)
     last, hidden, first = 4 * 2049 * 1000, 4 * 2049 * 2048, 4 * 513 * 2048
     assert [size for _, size in step.buckets] == [last + hidden, hidden, first]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.base.errors import ArchsimError, UnknownName
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.study.axis import BadAxis, axis_of
 from archsim.study.coupling import link_of
 from archsim.study.sample import permuted, shares
@@ -90,11 +90,11 @@ def test_drawn_values_stay_in_their_range_and_reach_its_ends() -> None:
 
 
 def test_a_link_keeps_ratios_and_powers() -> None:
-    query = ask("alexnet", "gtx_1080")
-    clock = float(query.spec.device.clock.sustained)
+    request = make_request("alexnet", "gtx_1080")
+    clock = float(request.spec.device.clock.sustained)
     double = np.array([clock, 2 * clock])
-    assert link_of("power.tdp=clock^3", ("clock",)).values(query, double) == pytest.approx([180.0, 1440.0])
-    counts = link_of("sm.count=clock", ("clock",)).values(query, 1.02 * double)
+    assert link_of("power.tdp=clock^3", ("clock",)).values(request, double) == pytest.approx([180.0, 1440.0])
+    counts = link_of("sm.count=clock", ("clock",)).values(request, 1.02 * double)
     assert counts.tolist() == [20.0, 41.0]
 
 
@@ -106,4 +106,4 @@ def test_what_is_no_link_is_refused(text: str) -> None:
 
 def test_a_link_needs_a_value_to_start_from() -> None:
     with pytest.raises(BadAxis, match=r"has no rate\.tensor_fp16"):
-        link_of("rate.tensor_fp16=clock", ("clock",)).check(ask("alexnet", "gtx_1080"))
+        link_of("rate.tensor_fp16=clock", ("clock",)).check(make_request("alexnet", "gtx_1080"))

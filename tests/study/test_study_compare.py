@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.study.batches import BadRange, batches_of, curve
 from archsim.study.crossover import crossings, payoffs
 from archsim.study.ranking import CRITERIA, Contender, contender, rank, result_time
@@ -16,7 +16,7 @@ SPEED, WATT, DOLLAR = CRITERIA
 
 
 def on(hw: str, batch: int = 1, copies: bool = False, **choices: Any) -> Contender:
-    return contender(ask("alexnet", hw, batch=batch, **choices), copies, references=False)
+    return contender(make_request("alexnet", hw, batch=batch, **choices), copies, references=False)
 
 
 def timed(c: Contender, batch: int, latency: float) -> Contender:
@@ -66,7 +66,7 @@ def test_power_makes_an_order_by_watt_less_sure() -> None:
 def test_copies_cost_a_gpu_time_and_a_cpu_nothing() -> None:
     assert on("gtx_1080", 16, True).latency_s > on("gtx_1080", 16).latency_s
     assert on("i7_6700k", 16, True).latency_s == on("i7_6700k", 16).latency_s
-    moved, placed = on("gtx_1080", 16, True), ask("alexnet", "gtx_1080", batch=16)
+    moved, placed = on("gtx_1080", 16, True), make_request("alexnet", "gtx_1080", batch=16)
     assert placed.stack.inputs == "device"
     crossing = 16 * 3 * 227 * 227 * 4 / (placed.spec.device.link.bandwidth * placed.spec.device.link.achievable)
     assert moved.estimate.latency_s > on("gtx_1080", 16).latency_s + 0.5 * crossing
@@ -75,11 +75,11 @@ def test_copies_cost_a_gpu_time_and_a_cpu_nothing() -> None:
 
 
 def test_only_the_results_of_an_inference_go_back() -> None:
-    query = ask("alexnet", "gtx_1080", batch=2)
-    link = query.spec.device.link
-    assert result_time(query) == pytest.approx(2 * 1000 * 4 / (link.bandwidth * link.achievable))
-    assert result_time(ask("alexnet", "gtx_1080", batch=2, task="forward_backward")) == 0.0
-    assert result_time(ask("alexnet", "tegra_x1", batch=2)) == 0.0  # no link: one memory
+    request = make_request("alexnet", "gtx_1080", batch=2)
+    link = request.spec.device.link
+    assert result_time(request) == pytest.approx(2 * 1000 * 4 / (link.bandwidth * link.achievable))
+    assert result_time(make_request("alexnet", "gtx_1080", batch=2, task="forward_backward")) == 0.0
+    assert result_time(make_request("alexnet", "tegra_x1", batch=2)) == 0.0  # no link: one memory
 
 
 @pytest.mark.parametrize(
@@ -129,25 +129,25 @@ def test_a_crossing_is_found_between_the_batches() -> None:
 
 def test_ops_that_pay() -> None:
     batches = (1, 64)
-    queries = {hw: [ask("alexnet", hw, batch=b) for b in batches] for hw in ("i7_6700k", "gtx_1080")}
-    from archsim.estimation.result import answer
+    requests = {hw: [make_request("alexnet", hw, batch=b) for b in batches] for hw in ("i7_6700k", "gtx_1080")}
+    from archsim.estimation.result import estimate_of
 
-    home, guest = ([answer(q, references=False) for q in row] for row in queries.values())
-    device = queries["gtx_1080"][0].spec.device
-    rows = payoffs(home, guest, [q.trace.ops for q in queries["gtx_1080"]], device)
+    home, guest = ([estimate_of(q, references=False) for q in row] for row in requests.values())
+    device = requests["gtx_1080"][0].spec.device
+    rows = payoffs(home, guest, [q.trace.ops for q in requests["gtx_1080"]], device)
     by_name = {row.op: row for row in rows}
     assert by_name["conv2"].alone is not None
     assert by_name["relu1"].resident is not None
     assert by_name["relu1"].alone is None  # 1.2 MB in and out for one comparison a value
     slower = [replace(e, ops=tuple(replace(op, time_s=1e3) for op in e.ops)) for e in guest]
-    assert all(row.resident is None for row in payoffs(home, slower, [q.trace.ops for q in queries["gtx_1080"]], device))
+    assert all(row.resident is None for row in payoffs(home, slower, [q.trace.ops for q in requests["gtx_1080"]], device))
 
 
 def test_a_device_without_a_link_copies_nothing() -> None:
-    query = ask("alexnet", "tegra_x1")
-    from archsim.estimation.result import answer
+    request = make_request("alexnet", "tegra_x1")
+    from archsim.estimation.result import estimate_of
 
-    e = answer(query, references=False)
+    e = estimate_of(request, references=False)
     slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))
-    rows = payoffs([slower], [e], [query.trace.ops], query.spec.device)
+    rows = payoffs([slower], [e], [request.trace.ops], request.spec.device)
     assert all(row.alone == row.resident == 1 for row in rows)

@@ -11,7 +11,7 @@ from archsim.base.errors import ArchsimError, InputError, UnknownName
 from archsim.base.units import COUNT, TEXT
 from archsim.device.part import Unit
 from archsim.device.spec import keys
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate, estimate
 from archsim.study.grid import OUTPUTS, evaluate, groups, outcomes
 from archsim.study.knob import known, outside
@@ -35,8 +35,8 @@ SEED = 20240607
 
 def random_columns(cell: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     """A handful of knobs, each with random values that make machines."""
-    query = ask(**cell)
-    spec = query.spec
+    request = make_request(**cell)
+    spec = request.spec
     numeric = [(key, unit) for key, unit, _ in keys(spec.kind) if unit.unit != TEXT and key in spec.entries]
     columns: dict[str, Any] = {}
     for i in rng.permutation(len(numeric))[:6].tolist():
@@ -45,13 +45,13 @@ def random_columns(cell: dict[str, Any], rng: np.random.Generator) -> dict[str, 
         columns[key] = np.clip(np.ceil(value) if unit.whole else value, None, unit.high)
     columns["batch"] = rng.choice([1, 2, 16], POINTS)
     if "clock.sustained" not in columns and rng.random() < 0.5:
-        columns["clock"] = float(np.ravel(query.clock)[0]) * rng.uniform(0.5, 1.5, POINTS)
+        columns["clock"] = float(np.ravel(request.clock)[0]) * rng.uniform(0.5, 1.5, POINTS)
     return columns
 
 
 def single(cell: dict[str, Any], columns: dict[str, Any], i: int) -> Estimate:
     """The estimate of one point, asked as a user would: written values."""
-    kind = ask(**cell).spec.kind
+    kind = make_request(**cell).spec.kind
     units = {key: unit for key, unit, _ in keys(kind)}
     settings = {key: written(float(column[i]), units[key]) for key, column in columns.items() if key in units}
     own = {key: column[i] for key, column in columns.items() if key not in units}
@@ -65,7 +65,7 @@ def written(value: float, unit: Unit) -> str:
 def compared(cell: dict[str, Any], rng: np.random.Generator) -> int:
     """How many of `POINTS` random points were sound: each equals the single estimate; what is refused is refused alone too."""
     columns = random_columns(cell, rng)
-    found = outcomes(ask(**cell), columns)
+    found = outcomes(make_request(**cell), columns)
     for i in range(POINTS):
         if found.problems[i]:
             with pytest.raises(ArchsimError):
@@ -89,18 +89,18 @@ def test_points_equal_single_estimates(cell: dict[str, Any]) -> None:
 
 def test_columns_and_chunks_do_not_depend_on_each_other() -> None:
     """A point alone, among others, and after another choice of chunks: the same to the last bits."""
-    query = ask("alexnet", "gtx_1080")
+    request = make_request("alexnet", "gtx_1080")
     rng = np.random.default_rng(SEED)
     columns = {"memory.bandwidth": rng.uniform(1e11, 1e12, 700), "sm.count": rng.integers(8, 160, 700).astype(float)}
-    together = evaluate(query, columns)
-    few = evaluate(query, {key: column[650:660] for key, column in columns.items()})
+    together = evaluate(request, columns)
+    few = evaluate(request, {key: column[650:660] for key, column in columns.items()})
     for name in OUTPUTS:
         np.testing.assert_allclose(few[name], together[name][650:660], rtol=1e-13, err_msg=name)
 
 
 def test_no_columns_are_the_base_itself() -> None:
-    query = ask("alexnet", "i7_6700k")
-    assert evaluate(query, {})["latency_s"][0] == pytest.approx(estimate("alexnet", "i7_6700k").latency_s, rel=1e-13)
+    request = make_request("alexnet", "i7_6700k")
+    assert evaluate(request, {})["latency_s"][0] == pytest.approx(estimate("alexnet", "i7_6700k").latency_s, rel=1e-13)
 
 
 def test_words_and_sizes_make_groups_in_the_order_of_their_points() -> None:
@@ -111,23 +111,23 @@ def test_words_and_sizes_make_groups_in_the_order_of_their_points() -> None:
 
 def test_networks_and_devices_are_columns_too() -> None:
     columns = {"net": ["alexnet", "resnet_18", "alexnet"], "hw": ["gtx_1080", "tesla_k40", "i7_6700k"], "batch": [1, 2, 4]}
-    found = evaluate(ask("alexnet", "gtx_1080"), columns)
+    found = evaluate(make_request("alexnet", "gtx_1080"), columns)
     for i in range(3):
         alone = estimate(columns["net"][i], columns["hw"][i], batch=columns["batch"][i])
         assert found["latency_s"][i] == pytest.approx(alone.latency_s, rel=1e-12)
 
 
 def test_what_is_no_machine_is_refused_by_point() -> None:
-    query = ask("alexnet", "gtx_1080")
+    request = make_request("alexnet", "gtx_1080")
     columns = {"sm.count": [20, 20.5, 0, 20], "power.idle": [5.0, 5.0, 5.0, 1000.0]}
-    found = outcomes(query, columns)
+    found = outcomes(request, columns)
     assert [bool(problem) for problem in found.problems] == [False, True, True, True]
     assert "whole number" in found.problems[1]
     assert "at least 1" in found.problems[2]
     assert "power.idle: 1 kW is more than power.tdp (180 W)" in found.problems[3]
     assert np.isnan(found.values["latency_s"]).tolist() == [False, True, True, True]
     with pytest.raises(InputError, match=r"point 1: sm\.count"):
-        evaluate(query, columns)
+        evaluate(request, columns)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_what_is_no_machine_is_refused_by_point() -> None:
      ({"memory.bandwidth": [1e30]}, "beyond any machine"), ({"hw": ["gtx_9999"]}, "unknown device")],
 )  # fmt: skip
 def test_refused_points_say_why(columns: dict[str, Any], said: str) -> None:
-    assert said in outcomes(ask("alexnet", "gtx_1080", stack="caffe-cudnn5.1"), columns).problems[0]
+    assert said in outcomes(make_request("alexnet", "gtx_1080", stack="caffe-cudnn5.1"), columns).problems[0]
 
 
 def test_an_unknown_knob_is_named_with_its_neighbours() -> None:
     with pytest.raises(UnknownName, match=r"memory\.bandwidth"):
-        evaluate(ask("alexnet", "gtx_1080"), {"memory.bandwith": [1e11]})
+        evaluate(make_request("alexnet", "gtx_1080"), {"memory.bandwith": [1e11]})
 
 
 def test_the_ranges_are_those_of_the_spec() -> None:
@@ -154,8 +154,8 @@ def test_the_ranges_are_those_of_the_spec() -> None:
 
 
 def test_a_thread_count_that_nobody_named_follows_the_cores() -> None:
-    query = ask("resnet_18", "i7_6700k", stack="caffe-openblas")
-    found = evaluate(query, {"core.count": [2.0, 4.0], "core.threads": [4.0, 8.0]})
+    request = make_request("resnet_18", "i7_6700k", stack="caffe-openblas")
+    found = evaluate(request, {"core.count": [2.0, 4.0], "core.threads": [4.0, 8.0]})
     half = estimate("resnet_18", "i7_6700k", stack="caffe-openblas", settings={"core.count": "2", "core.threads": "4"})
     assert found["latency_s"][0] == pytest.approx(half.latency_s, rel=1e-12)
     assert found["latency_s"][0] > found["latency_s"][1]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import MissingExtra, UnknownName, Unsupported
-from archsim.estimation.request import Query, ask
-from archsim.estimation.result import answer
+from archsim.estimation.request import Request, make_request
+from archsim.estimation.result import estimate_of
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, Finding, Wish, search, with_front
@@ -21,18 +21,18 @@ from archsim.study.target import ways
 VARY = ("memory.bandwidth=100GB/s:500GB/s:5lin", "sm.count=8:40:8")
 
 
-def asked(**choices: Any) -> tuple[Query, Space]:
+def asked(**choices: Any) -> tuple[Request, Space]:
     vary = choices.pop("vary", VARY)
     base = {"net": "alexnet", "hw": "gtx_1080"} | choices
-    query = ask(**base)
-    return query, Space(bases=(base,), axes=tuple(axis_of(text, query.spec.kind) for text in vary))
+    request = make_request(**base)
+    return request, Space(bases=(base,), axes=tuple(axis_of(text, request.spec.kind) for text in vary))
 
 
-def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Query, Finding]:
-    query, space = asked(**choices)
+def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Request, Finding]:
+    request, space = asked(**choices)
     limits = tuple(conditions(where, {"batch": "1"})) if where else ()
     wish = Wish(objectives=tuple(objectives([minimise], [])), conditions=limits)
-    return query, search(query, space, with_front(wish, space.knobs, True), top=3)
+    return request, search(request, space, with_front(wish, space.knobs, True), top=3)
 
 
 def test_the_best_is_the_best_of_single_estimates() -> None:
@@ -40,9 +40,10 @@ def test_the_best_is_the_best_of_single_estimates() -> None:
     rows = []
     for bandwidth in np.linspace(100, 500, 5):
         for count in range(8, 41, 8):
-            q = ask("alexnet", "gtx_1080", settings={"memory.bandwidth": f"{bandwidth:.17g} GB/s", "sm.count": str(count)})
-            area = chip(ask("alexnet", "gtx_1080").spec, q.spec).area
-            rows.append((answer(q, references=False).latency_s, bandwidth * 1e9, float(count), area))
+            settings = {"memory.bandwidth": f"{bandwidth:.17g} GB/s", "sm.count": str(count)}
+            q = make_request("alexnet", "gtx_1080", settings=settings)
+            area = chip(make_request("alexnet", "gtx_1080").spec, q.spec).area
+            rows.append((estimate_of(q, references=False).latency_s, bandwidth * 1e9, float(count), area))
     best = min(row for row in rows if row[3] < 350)
     assert (f.best[0]["memory.bandwidth"], f.best[0]["sm.count"]) == (pytest.approx(best[1]), best[2])
     assert f.best[0]["latency_s"] == pytest.approx(best[0], rel=1e-12)
@@ -60,14 +61,14 @@ def test_the_front_ends_at_the_best() -> None:
 
 
 def test_points_that_come_in_parts_give_the_same_front_and_best() -> None:
-    query, space = asked()
+    request, space = asked()
     wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
-    columns = space.columns(space.part(0), query)
-    values, problems = Evaluator(query)(columns)
+    columns = space.columns(space.part(0), request)
+    values, problems = Evaluator(request)(columns)
     collector = Collector(wish=wish, knobs=space.knobs, top=3, best=[], rows=[])
     for part in (slice(13, None), slice(0, 5), slice(5, 13)):
         collector.take({k: v[part] for k, v in columns.items()}, {k: v[part] for k, v in values.items()}, problems[part])
-    whole = search(query, space, wish, top=3)
+    whole = search(request, space, wish, top=3)
     assert collector.rows == list(whole.front)
     assert [row for _, _, row in collector.best] == list(whole.best)
 
@@ -81,8 +82,8 @@ def test_conditions_hold_and_may_leave_nothing() -> None:
 
 
 def test_the_base_is_the_estimate() -> None:
-    query, f = found()
-    e = answer(query, references=False)
+    request, f = found()
+    e = estimate_of(request, references=False)
     assert f.base["latency_s"] == pytest.approx(e.latency_s, rel=1e-12)
     assert f.base["area_mm2"] == pytest.approx(314.0)
 
@@ -94,12 +95,12 @@ def test_a_batch_can_vary_and_be_bounded() -> None:
 
 
 def test_what_does_not_fit_is_left_out_unless_asked_for() -> None:
-    query, space = asked(net="vgg_16", vary=("batch=64,128,256",))
+    request, space = asked(net="vgg_16", vary=("batch=64,128,256",))
     wish = with_front(Wish(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
-    assert max(r["batch"] for r in search(query, space, wish).best) == 64
+    assert max(r["batch"] for r in search(request, space, wish).best) == 64
     import dataclasses
 
-    assert max(r["batch"] for r in search(query, space, dataclasses.replace(wish, any_memory=True)).best) == 256
+    assert max(r["batch"] for r in search(request, space, dataclasses.replace(wish, any_memory=True)).best) == 256
 
 
 def test_points_that_are_no_machine_are_counted() -> None:
@@ -109,11 +110,11 @@ def test_points_that_are_no_machine_are_counted() -> None:
 
 
 def test_a_cpu_has_no_die_here() -> None:
-    query, space = asked(hw="i7_6700k", vary=("memory.bandwidth=20GB/s:40GB/s:3lin",))
-    f = search(query, space, with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, False))
+    request, space = asked(hw="i7_6700k", vary=("memory.bandwidth=20GB/s:40GB/s:3lin",))
+    f = search(request, space, with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, False))
     assert "area_mm2" not in f.base
     with pytest.raises(Unsupported, match="area_mm2"):
-        search(query, space, Wish(objectives=tuple(objectives(["area"], []))))
+        search(request, space, Wish(objectives=tuple(objectives(["area"], []))))
 
 
 def test_an_endless_grid_is_refused() -> None:
@@ -124,10 +125,10 @@ def test_an_endless_grid_is_refused() -> None:
 
 def test_trials_come_near_the_best_and_repeat(capsys: Any) -> None:
     pytest.importorskip("optuna")
-    query, space = asked()
+    request, space = asked()
     wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
-    whole = search(query, space, wish)
-    a, b = (search(query, space, wish, trials=64, seed=3) for _ in range(2))
+    whole = search(request, space, wish)
+    a, b = (search(request, space, wish, trials=64, seed=3) for _ in range(2))
     assert a.best == b.best
     assert a.points == 64
     assert a.best[0]["latency_s"] <= 1.05 * whole.best[0]["latency_s"]
@@ -135,19 +136,19 @@ def test_trials_come_near_the_best_and_repeat(capsys: Any) -> None:
 
 def test_trials_without_optuna_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    query, space = asked()
+    request, space = asked()
     with pytest.raises(MissingExtra, match=r"archsim\[dse\]"):
-        search(query, space, Wish(objectives=tuple(objectives(["latency"], []))), trials=4)
+        search(request, space, Wish(objectives=tuple(objectives(["latency"], []))), trials=4)
 
 
 # ------------------------------------------------------------------------------------------------ targets
 
 
 def test_a_way_meets_the_target_and_less_does_not() -> None:
-    query, goal = ask("alexnet", "gtx_1080", batch=16), target_of("throughput=3000/s")
-    evaluator = Evaluator(query)
+    request, goal = make_request("alexnet", "gtx_1080", batch=16), target_of("throughput=3000/s")
+    evaluator = Evaluator(request)
     reached = 0
-    for way in ways(query, goal):
+    for way in ways(request, goal):
         if way.factor is None:
             assert way.reached < goal.limit
             continue
@@ -160,26 +161,27 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
 
 
 def test_where_nothing_alone_is_enough_the_machine_and_the_batch_are_tried_together() -> None:
-    found = ways(ask("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
+    found = ways(make_request("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
     *alone, machine, both = found
     assert all(way.factor is None for way in (*alone, machine))
     assert both.knobs == (*machine.knobs, "batch")
     assert both.values["throughput_per_s"] >= 1000
     assert max(machine.limits, key=lambda name: machine.limits[name]) == "host"
     assert sum(machine.limits.values()) == pytest.approx(1.0)
-    assert "batch" not in ways(ask("alexnet", "gtx_1080"), target_of("latency=1us"))[-1].knobs  # which makes a batch slower
+    last = ways(make_request("alexnet", "gtx_1080"), target_of("latency=1us"))[-1]
+    assert "batch" not in last.knobs  # which makes a batch slower
 
 
 def test_what_is_already_there_takes_nothing() -> None:
-    found = ways(ask("alexnet", "gtx_1080"), target_of("latency=1s"))
+    found = ways(make_request("alexnet", "gtx_1080"), target_of("latency=1s"))
     assert all(way.factor == 1.0 for way in found)
 
 
 def test_knobs_can_be_named() -> None:
-    found = ways(ask("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
+    found = ways(make_request("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
     assert [way.knobs for way in found] == [("memory.bandwidth",)]
     with pytest.raises(UnknownName):
-        ways(ask("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])
+        ways(make_request("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])
 
 
 # ------------------------------------------------------------------------------------------------ words

@@ -10,14 +10,14 @@ import pytest
 
 from archsim.base.errors import UnknownName
 from archsim.device.part import Unit
-from archsim.estimation.request import Query, ask
-from archsim.estimation.result import answer
+from archsim.estimation.request import Request, make_request
+from archsim.estimation.result import estimate_of
 from archsim.study.grid import evaluate
 from archsim.study.sensitivity import Elasticity, neighbours, ranked, sensitivity, slope
 
 
 def of(net: str, hw: str, *keys: str, step: float = 0.01, **choices: Any) -> dict[str, Elasticity]:
-    return {e.key: e for e in sensitivity(ask(net, hw, **choices), keys, step)}
+    return {e.key: e for e in sensitivity(make_request(net, hw, **choices), keys, step)}
 
 
 def test_batch_128_vgg_follows_the_arithmetic() -> None:
@@ -38,22 +38,22 @@ def test_achievable_and_bandwidth_are_one_product() -> None:
 
 
 def test_an_elasticity_is_the_slope_of_the_sweep() -> None:
-    query = ask("alexnet", "gtx_1080", batch=4)
-    base = float(query.spec.entries["memory.bandwidth"].number)
+    request = make_request("alexnet", "gtx_1080", batch=4)
+    base = float(request.spec.entries["memory.bandwidth"].number)
     x = base * np.array([0.99, 1.01])
-    y = evaluate(query, {"memory.bandwidth": x})
-    found = sensitivity(query, ["memory.bandwidth"])[0]
+    y = evaluate(request, {"memory.bandwidth": x})
+    found = sensitivity(request, ["memory.bandwidth"])[0]
     for name in ("latency_s", "energy_j", "power_w"):
         assert found.local[name] == pytest.approx(math.log(y[name][1] / y[name][0]) / math.log(x[1] / x[0]), rel=1e-9)
 
 
 def test_the_wide_step_is_two_single_estimates() -> None:
-    query = ask("alexnet", "gtx_1080", batch=4)
-    found = sensitivity(query, ["sm.count"], span=0.25)[0]
+    request = make_request("alexnet", "gtx_1080", batch=4)
+    found = sensitivity(request, ["sm.count"], span=0.25)[0]
     assert (found.low, found.high) == (15.0, 25.0)
 
     def latency(**more: Any) -> float:
-        return answer(ask("alexnet", "gtx_1080", batch=4, **more), references=False).latency_s
+        return estimate_of(make_request("alexnet", "gtx_1080", batch=4, **more), references=False).latency_s
 
     for end, swing in zip((15, 25), found.swing["latency_s"], strict=True):
         assert swing == pytest.approx(math.log(latency(settings={"sm.count": str(end)}) / latency()), rel=1e-9)
@@ -67,9 +67,9 @@ def test_power_is_energy_over_time() -> None:
 
 @pytest.mark.parametrize("hw", ["tegra_x1", "i7_6700k", "tesla_v100_sxm2"])
 def test_every_number_of_the_spec_has_a_row(hw: str) -> None:
-    query = ask("alexnet", hw)
-    found = sensitivity(query)
-    numbers = [key for key, entry in query.spec.entries.items() if not isinstance(entry.value, str)]
+    request = make_request("alexnet", hw)
+    found = sensitivity(request)
+    numbers = [key for key, entry in request.spec.entries.items() if not isinstance(entry.value, str)]
     assert [e.key for e in found] == numbers
     assert all(not e.matters for e in found if e.unit.informational)
     assert {"memory.bandwidth", "power.idle"} <= {e.key for e in ranked(found)}
@@ -77,8 +77,8 @@ def test_every_number_of_the_spec_has_a_row(hw: str) -> None:
 
 
 def test_an_edge_is_taken_from_one_side() -> None:
-    query: Query = ask("alexnet", "gtx_1080", settings={"memory.achievable": "1"})
-    found = sensitivity(query, ["memory.achievable"])[0]
+    request: Request = make_request("alexnet", "gtx_1080", settings={"memory.achievable": "1"})
+    found = sensitivity(request, ["memory.achievable"])[0]
     assert found.sides["latency_s"][1] is None
     assert found.local["latency_s"] < 0
 
@@ -98,4 +98,4 @@ def test_slopes() -> None:
 
 def test_a_key_that_the_device_lacks_is_refused() -> None:
     with pytest.raises(UnknownName, match="bandwidth"):
-        sensitivity(ask("alexnet", "tegra_x1"), ["memory.bandwith"])
+        sensitivity(make_request("alexnet", "tegra_x1"), ["memory.bandwith"])

@@ -65,7 +65,7 @@ def test_parts_cover_every_point_of_every_base_once() -> None:
 
 def test_choices_of_kernels_turn_slowest() -> None:
     space = space_of("sm.count=8,16", "batch=1,2")
-    columns = space.columns(space.part(0), space.query(0))
+    columns = space.columns(space.part(0), space.request(0))
     assert list(columns) == ["sm.count", "batch"]
     assert columns["batch"].tolist() == [1, 1, 2, 2]
     assert columns["sm.count"].tolist() == [8, 16, 8, 16]

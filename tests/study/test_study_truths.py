@@ -8,7 +8,7 @@ import pytest
 import archsim
 from archsim.cost.cost import Array
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import Query, ask
+from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
 from archsim.study.grid import evaluate, varied
 from archsim.study.sample import shares
@@ -25,9 +25,9 @@ VARY = ("memory.bandwidth=50GB/s:2TB/s:log", "sm.count=4:160", "l2.size=256KiB:3
 
 def changed(stack: str | None) -> tuple[float, float]:
     """What VGG at batch 128 takes of its time with twice the bandwidth, and with twice the multiprocessors."""
-    query = ask("vgg_16", "titan_x_maxwell", batch=128, clock=CLOCK, stack=stack)
-    memory, count = float(query.spec.device.memory.bandwidth), float(query.spec.device.sm.count)
-    found = evaluate(query, {"memory.bandwidth": [memory, 2 * memory, memory], "sm.count": [count, count, 2 * count]})
+    request = make_request("vgg_16", "titan_x_maxwell", batch=128, clock=CLOCK, stack=stack)
+    memory, count = float(request.spec.device.memory.bandwidth), float(request.spec.device.sm.count)
+    found = evaluate(request, {"memory.bandwidth": [memory, 2 * memory, memory], "sm.count": [count, count, 2 * count]})
     base, faster, wider = found["latency_s"].tolist()
     return faster / base, wider / base
 
@@ -63,23 +63,23 @@ def machines() -> dict[str, Array]:
     return {axis.knob: axis.drawn(shares(0, POINTS, POINTS, 1, axis.knob)) for axis in axes}
 
 
-def plan_times(query: Query, columns: dict[str, Array]) -> Array:
+def plan_times(request: Request, columns: dict[str, Array]) -> Array:
     """The time of the kernels of each plan, without the host, [D, O]."""
     parts = [{knob: column[start : start + PART] for knob, column in columns.items()} for start in range(0, POINTS, PART)]
-    return np.concatenate([run(varied(query, part)).cost.time_s for part in parts])
+    return np.concatenate([run(varied(request, part)).cost.time_s for part in parts])
 
 
 @pytest.mark.parametrize("batch", [1, pytest.param(16, marks=pytest.mark.slow)])
 def test_a_better_machine_is_not_slower_at_ten_thousand_points(
     machines: dict[str, Array], batch: int
 ) -> None:
-    query = ask("alexnet", "gtx_1080", batch=batch)
-    before = plan_times(query, machines)
+    request = make_request("alexnet", "gtx_1080", batch=batch)
+    before = plan_times(request, machines)
     better = {"memory.bandwidth": 1.3, "l2.bandwidth": 1.3, "memory.latency": 1 / 1.3, "launch.latency": 1 / 1.3,
               "rate.fp32": 1.3, "clock": 1.3}  # fmt: skip
     for knob, factor in better.items():
-        after = plan_times(query, {**machines, knob: machines[knob] * factor})
+        after = plan_times(request, {**machines, knob: machines[knob] * factor})
         assert (after <= before * EXACT).all(), knob
         assert (after < before).any(), knob
-    more = plan_times(query, {**machines, "sm.count": machines["sm.count"] + 4}).sum(axis=-1)
+    more = plan_times(request, {**machines, "sm.count": machines["sm.count"] + 4}).sum(axis=-1)
     assert (more <= before.sum(axis=-1) * WAVES).all()

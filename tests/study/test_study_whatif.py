@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from archsim.estimation.request import ask
-from archsim.estimation.result import Estimate, answer
+from archsim.estimation.request import make_request
+from archsim.estimation.result import Estimate, estimate_of
 from archsim.report.palette import BOUNDS
 from archsim.study.whatif import SIDES, change
 
 
 def of(net: str = "alexnet", hw: str = "tegra_x1", **choices: Any) -> Estimate:
-    return answer(ask(net, hw, **choices), references=False)
+    return estimate_of(make_request(net, hw, **choices), references=False)
 
 
 def test_twice_the_bandwidth_frees_the_fully_connected_layers() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, InputError
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.trace import load, loads, names, task_trace
 from archsim.trace.file import dumps
 from archsim.trace.trace import Trace
@@ -73,7 +73,7 @@ def test_what_cannot_be_taken_apart_is_refused():
 @pytest.mark.parametrize("task", ["inference", "training_step"])
 @pytest.mark.parametrize("name", ["bert_base", "gpt2_small"])
 def test_older_stacks_keep_the_scores_and_newer_ones_do_not(name, task):
-    old, new = (ask(name, "tesla_v100_sxm2", stack=stack, task=task) for stack in ("pytorch-cudnn7.6", "pytorch-2"))
+    old, new = (make_request(name, "tesla_v100_sxm2", stack=stack, task=task) for stack in ("pytorch-cudnn7.6", "pytorch-2"))
     assert old.template == task_trace(unfused(load(name)), task, old.stack.optimiser)
     assert new.template == task_trace(load(name), task, new.stack.optimiser)
 
@@ -90,7 +90,7 @@ def test_scores_in_memory_cost_time_and_memory():
 
 
 def test_a_length_may_be_left_out_or_given():
-    usual, given = ask("bert_base", "a100_sxm4_40gb").trace, ask("bert_base", "a100_sxm4_40gb", seq_len=64).trace
+    usual, given = (make_request("bert_base", "a100_sxm4_40gb", seq_len=length).trace for length in (None, 64))
     assert (usual.inputs["tokens"], given.inputs["tokens"]) == ((1, 128), (1, 64))
     assert given.parameters == usual.parameters
     result = archsim.estimate("bert_base", "a100_sxm4_40gb", seq_len=64, batch=2)
@@ -113,7 +113,7 @@ def test_linear_layers_grow_with_the_length_and_attention_with_its_square():
 ])  # fmt: skip
 def test_a_length_that_a_network_cannot_take_is_refused(net, length, why):
     with pytest.raises(ArgumentError, match=why):
-        ask(net, "a100_sxm4_40gb", seq_len=length)
+        make_request(net, "a100_sxm4_40gb", seq_len=length)
 
 
 RELU = '{"op": "relu", "name": "y", "in": ["x"], "out": ["N", "T"]}'

@@ -218,12 +218,12 @@ def test_scripts_of_mxnet_and_tensorflow_build_their_own_graph() -> None:
 
 
 def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only() -> None:
-    from archsim.estimation.request import ask
+    from archsim.estimation.request import make_request
     from archsim.lower.lower import lower
 
-    query = ask("vgg_a", "tesla_v100_sxm2", stack="mxnet-cudnn7.0", precision="fp16")
+    request = make_request("vgg_a", "tesla_v100_sxm2", stack="mxnet-cudnn7.0", precision="fp16")
     depths = {
-        tensor: set(lower(query.trace.ops, query.stack, "gpu", "fp16", False, tensor=tensor).kernels.tile_k.tolist())
+        tensor: set(lower(request.trace.ops, request.stack, "gpu", "fp16", False, tensor=tensor).kernels.tile_k.tolist())
         for tensor in (True, False)
     }
     assert 32 in depths[True]

@@ -12,8 +12,8 @@ import pytest
 
 from archsim.base.errors import ArgumentError
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import Query, ask
-from archsim.estimation.result import answer
+from archsim.estimation.request import Request, make_request
+from archsim.estimation.result import estimate_of
 from archsim.explain import cpu, gpu
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import Teller, steps_of
@@ -58,11 +58,11 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}")
-def cell(request: pytest.FixtureRequest, trace: str) -> tuple[Query, list[tuple[float, Explanation]]]:
+def cell(request: pytest.FixtureRequest, trace: str) -> tuple[Request, list[tuple[float, Explanation]]]:
     """A query, and the time that `estimate` gives each of its ops beside the explanation of the op."""
     net, hw, choices = request.param
-    query = ask(trace if net == "attention" else net, hw, **choices)
-    times = [op.time_s for op in answer(query, references=False).ops]
+    query = make_request(trace if net == "attention" else net, hw, **choices)
+    times = [op.time_s for op in estimate_of(query, references=False).ops]
     every = range(0, len(times), max(1, len(times) // MOST))
     return query, [(times[i], explain(query, query.trace.ops[i].name)) for i in every]
 
@@ -91,7 +91,7 @@ def test_every_equation_of_energy_gives_the_value_that_the_model_has(cell):
 
 def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
     query, explained = cell
-    spent = {op.name: op for op in answer(query, references=False).ops}
+    spent = {op.name: op for op in estimate_of(query, references=False).ops}
     for time, found in explained:
         op = spent[found.layer]
         waiting = float(query.spec.device.power.idle) * max(0.0, time - found.device_s)
@@ -102,13 +102,13 @@ def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
 
 def test_what_a_limit_cuts_is_said():
     """Nothing binds the clock that a user sets but the limit of the board, which then cuts the energy."""
-    query = ask("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
+    query = make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
     kernel = max(explain(query, "conv3_1").kernels, key=lambda story: story.time_s)
     steps = {step.name: step for step in kernel.energy}
     assert 0 < steps["kept"].value < 1
     assert steps["energy"].right == pytest.approx(steps["energy"].value, rel=1e-9)
     assert kernel.energy_j / kernel.time_s == pytest.approx(100.0)
-    free = explain(ask("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "1000 W"}, clock=1.2e9), "conv3_1")
+    free = explain(make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "1000 W"}, clock=1.2e9), "conv3_1")
     assert all("kept" not in {step.name for step in story.energy} for story in free.kernels)
 
 
@@ -121,7 +121,7 @@ def test_equations_hold_for_kernels_of_every_kind(trace):
              ("alexnet", "gtx_1080", {"stack": "caffe-native8"})]  # fmt: skip
     kinds = set()
     for net, hw, choices in cells:
-        query = ask(net, hw, **choices)
+        query = make_request(net, hw, **choices)
         teller = Teller(query=query, result=run(query))
         runs = np.isfinite(np.ravel(teller.cost.busy_s))
         one_of = {gpu.traits(query, teller.kernels, v): v for v in np.flatnonzero(runs).tolist()}
@@ -145,7 +145,7 @@ def test_equations_hold_for_cpu_kernels_of_every_kind():
              ("alexnet", "tegra_x1_cpu", {"stack": "caffe-openblas"})]  # fmt: skip
     kinds = set()
     for net, hw, choices in cells:
-        query = ask(net, hw, **choices)
+        query = make_request(net, hw, **choices)
         teller = Teller(query=query, result=run(query))
         one_of = {cpu.traits(query, teller.kernels, v): v for v in range(teller.kernels.m.size)}
         for kind, v in one_of.items():
@@ -160,7 +160,7 @@ def test_equations_hold_for_cpu_kernels_of_every_kind():
 
 def test_only_what_applies_on_a_cpu_is_written():
     def written(hw: str, **choices: Any) -> dict[str, set[str]]:
-        stories = explain(ask("alexnet", hw, **choices), "conv2").kernels
+        stories = explain(make_request("alexnet", hw, **choices), "conv2").kernels
         return {story.name: {step.name for step in story.steps} | {name for step in story.steps for name in step.names}
                 for story in stories}  # fmt: skip
 
@@ -206,7 +206,7 @@ PINS = {"memory.bandwidth", "memory.achievable"}
 )
 def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):
     """Every spec value and constant in turn is made larger; where the time moves, the explanation must have named it."""
-    query = ask("alexnet", hw, batch=16, stack=stack)
+    query = make_request("alexnet", hw, batch=16, stack=stack)
     query = replace(query, trace=replace(query.trace, ops=tuple(op for op in query.trace.ops if op.name == layer)))
     before = explain(query, layer)
     named = {row.name for row in (*before.spec, *before.constants)}
@@ -223,42 +223,42 @@ def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):
 
 
 def test_why_an_algorithm_did_not_run():
-    rows = {row.algorithm: row for row in explain(ask("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").algorithms}
+    rows = {row.algorithm: row for row in explain(make_request("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").algorithms}
     assert rows["implicit_gemm"].verdict == "chosen"
     assert rows["fft"].verdict == "workspace"
     assert rows["fft"].workspace > 8 * 2**20
-    rows = {row.algorithm: row for row in explain(ask("alexnet", "gtx_1080"), "conv1").algorithms}
+    rows = {row.algorithm: row for row in explain(make_request("alexnet", "gtx_1080"), "conv1").algorithms}
     assert rows["winograd"].reason == "it needs stride 1 and 3 x 3 filters"
     assert rows["fft"].reason == "it needs stride 1"
-    rows = {row.algorithm: row for row in explain(ask("resnet_50", "gtx_1080"), "layer1.0.conv1").algorithms}
+    rows = {row.algorithm: row for row in explain(make_request("resnet_50", "gtx_1080"), "layer1.0.conv1").algorithms}
     assert rows["fft_tiling"].reason == "it needs filters larger than 1 x 1"
 
 
 def test_a_gradient_is_found_by_its_layer_and_phase():
-    query = ask("alexnet", "gtx_1080", task="training_step")
+    query = make_request("alexnet", "gtx_1080", task="training_step")
     assert explain(query, "conv2").phase == "forward"
     assert explain(query, "conv2", "backward_filter") == explain(query, "conv2.backward_filter")
     assert explain(query, "conv2", "update").kind == "update"
 
 
 def test_an_op_that_launches_nothing_takes_no_time(trace):
-    found = explain(ask(trace, "gtx_1080"), "flat")
+    found = explain(make_request(trace, "gtx_1080"), "flat")
     assert (found.time_s, found.device_s, found.kernels, found.algorithms) == (0.0, 0.0, (), ())
 
 
 def test_another_fidelity_has_no_equations():
     with pytest.raises(ArgumentError, match="roofline"):
-        explain(ask("alexnet", "gtx_1080", fidelity="roofline"), "conv1")
+        explain(make_request("alexnet", "gtx_1080", fidelity="roofline"), "conv1")
 
 
 def test_the_slowest_ops_come_first():
-    rows = slowest(ask("alexnet", "gtx_1080"))
+    rows = slowest(make_request("alexnet", "gtx_1080"))
     assert len(rows) == 10
     assert [row.time_s for row in rows] == sorted((row.time_s for row in rows), reverse=True)
 
 
 def test_the_occupancy_names_its_limit():
-    found = explain(ask("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").kernels[0]
+    found = explain(make_request("alexnet", "gtx_1080", stack="caffe-cudnn4"), "conv2").kernels[0]
     steps = {step.name: step for step in found.steps}
     limit = steps["resident"].meaning.rpartition("limited by ")[2]
     by = {"registers": "by_registers", "shared memory": "by_shared", "warps": "by_warps"}[limit]
@@ -266,7 +266,7 @@ def test_the_occupancy_names_its_limit():
 
 
 def test_the_tiles_are_the_fastest_and_one_is_chosen():
-    found = explain(ask("vgg_16", "gtx_1080", batch=16), "fc6").kernels[0]
+    found = explain(make_request("vgg_16", "gtx_1080", batch=16), "fc6").kernels[0]
     times = [variant.time_s for variant in found.variants]
     assert times == sorted(times)
     assert [variant.chosen for variant in found.variants] == [True] + [False] * (len(times) - 1)
@@ -274,13 +274,13 @@ def test_the_tiles_are_the_fastest_and_one_is_chosen():
 
 
 def test_a_kernel_is_limited_by_whatever_is_longest():
-    stories = {story.name: story for story in explain(ask("lstm_32", "tesla_k80", batch=64), "lstm").kernels}
+    stories = {story.name: story for story in explain(make_request("lstm_32", "tesla_k80", batch=64), "lstm").kernels}
     assert stories["gemm_input"].bound == "compute"
     assert stories["gates"].bound == "launch"  # eight microseconds between kernels of two
 
 
 def test_an_algorithm_that_cannot_run_a_transposed_convolution_says_what_it_would_need():
-    found = {row.algorithm: row for row in explain(ask("unet", "gtx_1080"), "up3.larger").algorithms}
+    found = {row.algorithm: row for row in explain(make_request("unet", "gtx_1080"), "up3.larger").algorithms}
     assert found["scatter_gemm"].verdict == "chosen"
     assert found["winograd"].reason == "it needs stride 1 and 3 x 3 filters"
 

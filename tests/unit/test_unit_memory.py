@@ -14,7 +14,7 @@ import archsim
 from archsim.base.files import data_folder
 from archsim.estimation.memory import Footprint, fits, footprint, footprint_of, largest
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.trace import BoundTrace, loads, task_trace
 
 N = 4
@@ -131,8 +131,8 @@ def test_whatever_was_measured_fits() -> None:
     cells = measured_to_fit()
     assert len(cells) > 10
     for net, hw, stack, task, batch in cells:
-        query = ask(net, hw, stack=stack, task=task, batch=batch)
-        assert fits(footprint_of(query, run(query)), query.spec.device.memory.capacity), (net, hw)
+        request = make_request(net, hw, stack=stack, task=task, batch=batch)
+        assert fits(footprint_of(request, run(request)), request.spec.device.memory.capacity), (net, hw)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a power limit and a power mode mean for a query, and which clocks an estimate then says."""
+"""What a power limit and a power mode mean for a request, and which clocks an estimate then says."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.explain.layer import explain
 
 
 def test_a_card_with_a_measured_clock_runs_at_it_without_a_limit() -> None:
-    query = ask("alexnet", "tesla_t4")
-    assert query.limit is None
-    assert query.clock == query.spec.device.clock.sustained
+    request = make_request("alexnet", "tesla_t4")
+    assert request.limit is None
+    assert request.clock == request.spec.device.clock.sustained
 
 
 def test_a_card_with_an_assumed_clock_keeps_to_its_own_limit() -> None:
-    query = ask("alexnet", "rtx_3090")
-    assert query.spec.entries["clock.sustained"].kind == "assumed"
-    assert query.limit == query.spec.device.power.tdp
-    assert any("nobody has measured" in note for note in query.notes)
-    assert ask("alexnet", "rtx_3090", clock=1.4e9).limit is None
-    assert ask("alexnet", "rtx_3090", settings={"clock.sustained": "1500 MHz"}).limit is None
+    request = make_request("alexnet", "rtx_3090")
+    assert request.spec.entries["clock.sustained"].kind == "assumed"
+    assert request.limit == request.spec.device.power.tdp
+    assert any("nobody has measured" in note for note in request.notes)
+    assert make_request("alexnet", "rtx_3090", clock=1.4e9).limit is None
+    assert make_request("alexnet", "rtx_3090", settings={"clock.sustained": "1500 MHz"}).limit is None
 
 
 def test_a_limit_takes_the_clock_from_the_highest_of_the_card() -> None:
-    query = ask("alexnet", "tesla_t4", power_limit=60.0)
-    assert (query.limit, query.clock) == (60.0, query.spec.device.clock.boost)
-    assert ask("alexnet", "tesla_t4", power_limit=60.0, clock=7e8).clock == 7e8
+    request = make_request("alexnet", "tesla_t4", power_limit=60.0)
+    assert (request.limit, request.clock) == (60.0, request.spec.device.clock.boost)
+    assert make_request("alexnet", "tesla_t4", power_limit=60.0, clock=7e8).clock == 7e8
 
 
 def test_every_kernel_has_its_own_clock() -> None:
@@ -62,7 +62,7 @@ def test_energy_against_the_limit_has_a_knee() -> None:
 )
 def test_what_cannot_be_set_is_refused(hw: str, words: dict[str, float | str], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        ask("alexnet", hw, **words)  # type: ignore[arg-type]
+        make_request("alexnet", hw, **words)  # type: ignore[arg-type]
 
 
 def test_a_processor_under_a_limit_is_predicted_and_not_explained() -> None:
@@ -70,4 +70,4 @@ def test_a_processor_under_a_limit_is_predicted_and_not_explained() -> None:
     assert capped.latency_s > free.latency_s
     assert capped.power_w <= 30.0
     with pytest.raises(ArgumentError, match="not explained"):
-        explain(ask("alexnet", "i7_6700k", power_limit=30.0), "conv1")
+        explain(make_request("alexnet", "i7_6700k", power_limit=30.0), "conv1")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import ask
+from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.lower.processor import THREADED_PRODUCT
@@ -71,8 +71,8 @@ def test_a_library_may_have_winograd_transforms() -> None:
     both = {"direct": "cpu.mkldnn", "winograd_nonfused": "cpu.mkldnn"}
     conv = replace(library.conv, algorithms={**library.conv.algorithms, "forward": both})
     quick = replace(library, digest="winograd", conv=conv)
-    query = ask("vgg_16", "i7_6700k", stack="onnxruntime-cpu", batch=16)
-    direct, transformed = (float(run(replace(query, stack=chosen)).latency_s[0]) for chosen in (library, quick))
+    request = make_request("vgg_16", "i7_6700k", stack="onnxruntime-cpu", batch=16)
+    direct, transformed = (float(run(replace(request, stack=chosen)).latency_s[0]) for chosen in (library, quick))
     assert transformed < 0.8 * direct
 
 

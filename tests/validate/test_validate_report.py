@@ -17,7 +17,7 @@ from archsim.evidence.case import Anchor, Case
 from archsim.evidence.readers import read
 from archsim.report.validation import provenance_of, record, validation_text
 from archsim.validate.baseline import baseline_constants
-from archsim.validate.evaluation import Request, intervals, validate
+from archsim.validate.evaluation import ValidationSettings, intervals, validate
 from archsim.validate.predict import predict
 
 from .conftest import HEAD, ROW
@@ -42,8 +42,8 @@ def measured(write: Write) -> list[Case]:
     return [replace(case, measured=float(value)) for case, value in zip(cases, predict(cases, default()), strict=True)]
 
 
-def request(**more: Any) -> Request:
-    return Request(calibration=default(), **more)
+def request(**more: Any) -> ValidationSettings:
+    return ValidationSettings(calibration=default(), **more)
 
 
 def test_a_perfect_model_has_no_error(measured: list[Case]) -> None:
