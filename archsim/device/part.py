@@ -218,6 +218,7 @@ class Launch:
     """What starting a kernel costs on the device side."""
 
     latency: Number = spec("s", "gap between two dependent kernels of one stream")
+    host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", informational=True)
 
 
 # ---------------------------------------------------------------------------------------------- CPU
@@ -235,6 +236,7 @@ class Core:
     fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
     registers: Number = whole("SIMD registers the instruction set names", informational=True)
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
+    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", informational=True)
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", optional=True)
 
 

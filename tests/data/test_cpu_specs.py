@@ -213,8 +213,38 @@ def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
     assert ours(cpu(name)) == pytest.approx(printed, rel=0.002), what
 
 
-def test_the_module_has_one_memory() -> None:
-    gpu, cpus = catalog.find("tegra_x1").device, cpu("tegra_x1_cpu")
+# Hosts of published measurements: the CPUs that issued the kernels.
+HOSTS = (
+    "i7_5930k", "i7_6700k", "i7_3820", "xeon_e5_2630_v3", "xeon_e5_2630_v4", "xeon_e5_2650_v2", "xeon_e5_2650_v3", "xeon_e5_2670",
+    "xeon_e5_2680_v2", "xeon_e5_2686_v4", "xeon_e5_2690_v4", "xeon_e5_2698_v4", "xeon_gold_6148", "xeon_platinum_8175m",
+    "epyc_7742", "ryzen_9_7950x", "tegra_x1_cpu", "tegra_x2_cpu",
+)  # fmt: skip
+
+
+def test_the_hosts_of_published_measurements_are_shipped() -> None:
+    assert set(HOSTS) <= set(CPUS)
+
+
+def test_one_core_has_one_scalar_speed_per_clock() -> None:
+    found: dict[str, set[float]] = {}
+    for name in CPUS:
+        spec = catalog.find(name)
+        found.setdefault(spec.identity.architecture, set()).add(float(cpu(name).core.scalar_ipc))
+    assert {architecture: values for architecture, values in found.items() if len(values) > 1} == {}
+    assert found["haswell"] == {1.0}
+
+
+def test_later_cores_of_a_maker_do_more_per_clock() -> None:
+    by_architecture = {catalog.find(name).identity.architecture: float(cpu(name).core.scalar_ipc) for name in CPUS}
+    for line in (("sandy_bridge", "ivy_bridge", "haswell", "broadwell", "skylake", "sapphire_rapids"), ("zen2", "zen4")):
+        speeds = [by_architecture[core] for core in line]
+        assert speeds == sorted(speeds)
+        assert len(set(speeds)) == len(speeds)
+
+
+@pytest.mark.parametrize("name", ["tegra_x1", "tegra_x2"])
+def test_the_module_has_one_memory(name: str) -> None:
+    gpu, cpus = catalog.find(name).device, cpu(f"{name}_cpu")
     for name in ("bandwidth", "capacity", "bus", "data_rate"):
         assert getattr(gpu.memory, name) == getattr(cpus.memory, name), name
     assert gpu.power == cpus.power
@@ -235,8 +265,8 @@ def test_names_people_type(typed: str, name: str) -> None:
 
 def test_a_cpu_that_is_not_shipped_offers_the_nearest() -> None:
     with pytest.raises(UnknownName) as caught:
-        catalog.find("xeon_e5_2630_v4")
-    assert "xeon_e5_2630_v3" in str(caught.value)
+        catalog.find("xeon_e5_2630_v5")
+    assert "xeon_e5_2630_v4" in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------------ the table in the README

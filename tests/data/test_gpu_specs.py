@@ -187,3 +187,18 @@ def test_ambiguous_names_list_the_candidates(typed: str, candidates: tuple[str, 
 def test_pipes_that_do_not_exist_are_absent(name: str, absent: tuple[str, ...]) -> None:
     rate = gpu(name).rate
     assert [pipe for pipe in absent if getattr(rate, pipe) is not None] == []
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_the_host_cpu_of_a_gpu_is_a_shipped_cpu_of_about_its_year(name: str) -> None:
+    spec = catalog.find(name)
+    entry = spec.entries["launch.host_cpu"]
+    host = catalog.find(str(entry.value))
+    assert host.identity.id == entry.value
+    assert host.kind == "cpu"
+    assert abs(host.identity.year - spec.identity.year) <= 3
+
+
+def test_a_module_dispatches_from_its_own_cores() -> None:
+    assert {name: catalog.find(name).entries["launch.host_cpu"].value for name in ("tegra_x1", "tegra_x2")} == {
+        "tegra_x1": "tegra_x1_cpu", "tegra_x2": "tegra_x2_cpu"}  # fmt: skip
