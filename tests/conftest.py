@@ -1,4 +1,4 @@
-"""Settings that all tests share: hypothesis draws the same examples in every run.
+"""Settings that all tests share: hypothesis draws the same examples in every run, fewer where slow tests are left out.
 
 ARCHSIM_EXAMPLES=2000 pytest tests/laws   draws more, and others in each run.
 """
@@ -11,12 +11,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.readers import read_files
+
 _MANY = os.environ.get("ARCHSIM_EXAMPLES", "")
-settings.register_profile(
-    "archsim", deadline=None, derandomize=not _MANY, max_examples=int(_MANY or 40), database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
-settings.load_profile("archsim")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw 40 examples of each law, and 15 in the quick tier."""
+    quick = "not slow" in config.option.markexpr
+    settings.register_profile(
+        "archsim", deadline=None, derandomize=not _MANY, max_examples=int(_MANY or (15 if quick else 40)), database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )  # fmt: skip
+    settings.load_profile("archsim")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> tuple[list[Case], list[Skip]]:
+    """What the shipped measurements are read as, and what of them is left out. Read once: it takes a second."""
+    return read_files()
 
 
 class Pretended:

@@ -156,7 +156,7 @@ def test_cores_have_their_own_first_level_and_share_the_last() -> None:
 @pytest.mark.parametrize("holds", ["any", "inclusive", "exclusive"])
 def test_both_speeds_give_equal_states(policy: str, holds: str) -> None:
     draw = np.random.RandomState(5)
-    accesses = Accesses(address=draw.randint(0, 1 << 14, 4000), size=draw.randint(1, 200, 4000), store=draw.randint(0, 2, 4000))
+    accesses = Accesses(address=draw.randint(0, 1 << 13, 600), size=draw.randint(1, 200, 600), store=draw.randint(0, 2, 600))
     for options in KINDS.values():
         if holds == "exclusive" and options.get("write") == "through":
             continue

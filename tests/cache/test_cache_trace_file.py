@@ -131,11 +131,11 @@ def test_a_truncated_gzip_file(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
-    place = write(tmp_path / "a.gz", gzip.compress((" L 00001000,8\n" * 4_000_000).encode()))
+    place = write(tmp_path / "a.gz", gzip.compress((" L 00001000,8\n" * 1_000_000).encode()))
     seen: list[int] = []
     with pytest.raises(InputError, match="inflates to more than"):
         seen.extend(map(len, read(place)))
-    assert sum(seen) < 4_000_000
+    assert sum(seen) < 1_000_000
 
 
 def test_a_name_that_claims_gzip_and_a_broken_one(tmp_path: Path) -> None:

@@ -16,11 +16,16 @@ pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only
 QUICK = ("--rounds", "1", "--seconds", "0", "--threads", "1")
 
 
+@pytest.fixture(autouse=True)
+def probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe takes no time."""
+    monkeypatch.setattr("archsim.detect.detect.measure", lambda *_: Probe(clock_Hz={1: 2e9}))
+
+
 @pytest.fixture
 def ready(monkeypatch: pytest.MonkeyPatch, pretended: type) -> None:
-    """Every network is ready to run, without a runtime, and a probe takes no time."""
+    """Every network is ready to run, without a runtime."""
     monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: pretended)
-    monkeypatch.setattr("archsim.detect.detect.measure", lambda *_: Probe(clock_Hz={1: 2e9}))
 
 
 def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -48,16 +47,15 @@ def test_a_full_disk_is_one_line() -> None:
 def test_an_interrupt_ends_with_130_and_one_line() -> None:
     code = (
         "import sys, signal, threading, os, time; import archsim.estimation.result; "
-        "archsim.estimation.result.estimate = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(5)); "
+        "archsim.estimation.result.estimate = "
+        "lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(5), print('not interrupted')); "
         "sys.argv = ['archsim', 'estimate', '--net', 'alexnet', '--hw', 'tegra_x1']; "
         "from archsim.cli.main import main; main()"
     )
-    start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=heard)
     assert done.returncode == 130
     assert done.stderr.strip() == "archsim: interrupted"
     assert done.stdout == ""
-    assert time.perf_counter() - start < 5
 
 
 def heavy(listing: str) -> list[str]:

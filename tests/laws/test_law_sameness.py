@@ -30,7 +30,6 @@ def test_the_hash_seed_changes_no_byte() -> None:
 
     first = output("0")
     assert first.startswith(b"{")
-    assert output("1") == first
     assert output("4242") == first
 
 

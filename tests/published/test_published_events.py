@@ -7,19 +7,16 @@ from statistics import median
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.evidence.case import Case
-from archsim.evidence.readers import read_files
-from archsim.evidence.shipped import shipped_files
+from archsim.evidence.case import Case, Skip
 from archsim.validate.predict import predict
 
 MOST = 0.25  # the median error that is promised
 
 
 @pytest.fixture(scope="module")
-def errors() -> dict[tuple[str, str, int], float]:
+def errors(corpus: tuple[list[Case], list[Skip]]) -> dict[tuple[str, str, int], float]:
     """(network, framework, devices) -> predicted / measured - 1."""
-    cases, _ = read_files([file for file in shipped_files() if file.name == "networks.csv"])
-    shared = [case for case in cases if case.shared is not None]
+    shared = [case for case in corpus[0] if case.shared is not None]
     found = zip(shared, predict(shared, default()), strict=True)
     return {(case.label, case.stack.framework, devices(case)): float(value / case.measured - 1) for case, value in found}
 
@@ -33,10 +30,9 @@ def test_the_median_error(errors: dict[tuple[str, str, int], float]) -> None:
     assert median(map(abs, errors.values())) < 0.10 < MOST
 
 
-def test_events_are_not_worse_than_the_serial_model_on_googlenet_at_batch_1() -> None:
+def test_events_are_not_worse_than_the_serial_model_on_googlenet_at_batch_1(corpus: tuple[list[Case], list[Skip]]) -> None:
     """No framework of these rows runs branches side by side, so that one stream is theirs."""
-    cases, _ = read_files([file for file in shipped_files() if file.name == "networks.csv"])
-    timed = [case for case in cases if case.metric in ("latency_s", "throughput_per_s")]
+    timed = [case for case in corpus[0] if case.file == "networks" and case.metric in ("latency_s", "throughput_per_s")]
     mine = [case for case in timed if (case.label, case.batch) == ("googlenet", 1)]
     assert len(mine) >= 4
     serial, played = (predict(mine, default(), fidelity) for fidelity in ("analytical", "event"))

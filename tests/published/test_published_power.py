@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,9 +20,14 @@ CLOCK_TOLERANCE = 0.08
 OPEN = {"l4", "tesla_p4"}
 
 
-def errors(name: str, wanted: Callable[[Case], bool]) -> tuple[list[Case], np.ndarray]:
+@cache
+def rows_of(name: str) -> list[Case]:
     (file,) = (file for file in shipped_files() if file.name == name)
-    cases = [case for case in read(file)[0] if wanted(case)]
+    return read(file)[0]
+
+
+def errors(name: str, wanted: Callable[[Case], bool]) -> tuple[list[Case], np.ndarray]:
+    cases = [case for case in rows_of(name) if wanted(case)]
     return cases, predict(cases, default()) / np.array([case.measured for case in cases]) - 1
 
 

@@ -14,7 +14,7 @@ import pytest
 import archsim.evidence.readers
 from archsim.calibration.constants import Constant, FitRecord, default
 from archsim.evidence.case import Case, with_power
-from archsim.evidence.readers import data_hash, read, read_files
+from archsim.evidence.readers import data_hash, read
 from archsim.validate import frozen
 from archsim.validate.crossvalidate import thinned, with_times
 from archsim.validate.fit import model_hash, rows_hash
@@ -179,11 +179,12 @@ def test_a_folder_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -> N
 # --------------------------------------------------------------------------------------------------- the shipped files
 
 
-@pytest.fixture(scope="module")
-def shipped() -> list[Case]:
-    return read_files(())[0]
+@pytest.fixture
+def shipped(corpus: tuple[list[Case], list[Any]]) -> list[Case]:
+    return corpus[0]
 
 
+@pytest.mark.slow
 def test_the_shipped_calibration_was_made_from_the_shipped_data_by_the_shipped_code(shipped: list[Case]) -> None:
     changed = frozen.stale(default(), shipped)
     hint = f"{CALIBRATE}, with the --kind of the fit that is there"
@@ -230,6 +231,7 @@ def test_every_constant_lies_within_what_physics_allows_and_few_are_fitted() -> 
     assert outside({name: replace(c, value=c.high + 1)}) == [name]
 
 
+@pytest.mark.slow
 def test_the_frozen_result_is_of_what_is_shipped(shipped: list[Case]) -> None:
     s = json.loads(FROZEN.read_text("utf-8"))
     made_from = {"calibration": default().digest, "data": data_hash(), "model": frozen.model_digest(shipped, default())}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default, dump, load
-from archsim.evidence.readers import read_files
 from archsim.validate.crossvalidate import NOT_FITTED, cross_validate, thinned
 from archsim.validate.fit import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
 from archsim.validate.interval import class_of, spreads
@@ -16,9 +15,8 @@ from archsim.validate.predict import predict
 
 
 @pytest.fixture(scope="module")
-def rows():
-    cases, _ = read_files()
-    wanted = [c for c in cases if c.source == "jcjohnson" and c.stack_id == "torch7-cudnn5.1" and c.hardware != "gtx_1080"]
+def rows(corpus):
+    wanted = [c for c in corpus[0] if c.source == "jcjohnson" and c.stack_id == "torch7-cudnn5.1" and c.hardware != "gtx_1080"]
     return wanted[::3]
 
 
@@ -106,16 +104,16 @@ def test_a_row_is_predicted_without_the_rows_of_its_fold(rows):
     assert not np.allclose(predicted[~inside], truth[~inside], rtol=0.05)
 
 
-def test_thinning_keeps_every_source_and_no_test_row():
-    cases, _ = read_files()
+def test_thinning_keeps_every_source_and_no_test_row(corpus):
+    cases, _ = corpus
     few = thinned(cases, 5)
     assert {c.source for c in few} == {c.source for c in cases if c.split != "test"}
     assert not [c for c in few if c.split == "test"]
 
 
-def test_kinds_that_are_only_scored_are_not_fitted():
+def test_kinds_that_are_only_scored_are_not_fitted(corpus):
     """Recurrent layers: of all rows that a fit would take those of LSTM are left."""
-    cases, _ = read_files()
+    cases, _ = corpus
     timed = {op.kind.op for case in cases for op in case.ops}
     fitted = {op.kind for case in thinned(cases, len(cases)) if len(case.ops) == 1 for op in case.ops}
     assert {*NOT_FITTED, "lstm"} <= timed

@@ -11,7 +11,7 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.device.device import Gpu
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.readers import data_hash, family_of, read, read_files
+from archsim.evidence.readers import data_hash, family_of, read
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import read_table
@@ -477,8 +477,8 @@ def test_a_clock_is_that_of_the_power_model(write: Write) -> None:
 # all of them
 
 
-def test_the_whole_corpus_reads_and_nothing_is_lost() -> None:
-    cases, skips = read_files()
+def test_the_whole_corpus_reads_and_nothing_is_lost(corpus: tuple[list[Case], list[Skip]]) -> None:
+    cases, skips = corpus
     seen = Counter((case.file, case.line) for case in cases) + Counter((skip.file, skip.line) for skip in skips)
     total = sum(len(read_table(file).rows) for file in shipped_files())
     assert len(seen) == total > 30_000
@@ -488,8 +488,8 @@ def test_the_whole_corpus_reads_and_nothing_is_lost() -> None:
     assert all(skip.reason for skip in skips)
 
 
-def test_every_network_row_can_be_predicted() -> None:
-    cases, skips = read_files()
+def test_every_network_row_can_be_predicted(corpus: tuple[list[Case], list[Skip]]) -> None:
+    cases, skips = corpus
     assert Counter(skip.reason for skip in skips if skip.file == "networks") == {}
     assert Counter(case.shared.devices for case in cases if case.shared is not None) == {2: 8, 4: 8}
 
