@@ -15,22 +15,23 @@ from archsim.base.version import __version__
 
 # command -> (module, one line for the overview); a command's module is imported only when it runs
 COMMANDS = {
-    "estimate": ("archsim.cli.estimate", "Predict one network on one device."),
-    "explain": ("archsim.cli.explain", "Why one layer takes its time: the equations with their numbers."),
-    "compare": ("archsim.cli.compare", "Which of several devices is fastest, per watt, per dollar, and from which batch on."),
-    "whatif": ("archsim.cli.whatif", "Before and after a change, layer by layer."),
-    "sensitivity": ("archsim.cli.sensitivity", "What one per cent of each value of the spec buys."),
-    "simulate": ("archsim.cli.simulate", "What a sum of layers cannot say: requests that queue, devices that train together."),
-    "sweep": ("archsim.cli.sweep", "Machines that do not exist: all values of some knobs, or a sample of them."),
-    "search": ("archsim.cli.search", "The best of many what-ifs, within conditions; what a target would take."),
-    "study": ("archsim.cli.study", "A question in a file, answered by a report with tables and pictures."),
-    "cache": ("archsim.cli.cache", "Hits, misses and traffic of caches on a program's or a layer's addresses."),
-    "validate": ("archsim.cli.validate", "How far predictions are from published measurements."),
-    "list": ("archsim.cli.list", "What is there: devices, networks, stacks, fidelities, op kinds."),
-    "show": ("archsim.cli.show", "One device, network or stack with every number and its source."),
+    "estimate": ("archsim.cli.estimate", "Time, power, energy and memory of one network on one device."),
+    "explain": ("archsim.cli.explain", "The equations behind one layer's time and energy, with their numbers."),
+    "compare": ("archsim.cli.compare", "Rank several devices by speed, speed per watt and speed per dollar."),
+    "whatif": ("archsim.cli.whatif", "Change a device and see each layer before and after."),
+    "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),
+    "sweep": ("archsim.cli.sweep", "Estimate every combination of many device values, or a sample of them."),
+    "search": ("archsim.cli.search", "Find the best device within conditions, or what a target takes."),
+    "simulate": ("archsim.cli.simulate", "Serving, training on several devices, all-reduce: queues and shared links."),
+    "cache": ("archsim.cli.cache", "Simulate a cache hierarchy on the addresses of a program or a layer."),
+    "validate": ("archsim.cli.validate", "Compare predictions with published measurements, or with yours."),
     "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),
-    "detect": ("archsim.cli.detect", "Describe this machine as a spec; --hw host uses it."),
-    "measure": ("archsim.cli.measure", "Run networks on this machine and write what they took."),
+    "detect": ("archsim.cli.detect", "Describe this computer as a device; --hw host uses it."),
+    "measure": ("archsim.cli.measure", "Run networks on this computer and write their times."),
+    "study": ("archsim.cli.study", "Answer a question in a file with a reproducible report."),
+    "list": ("archsim.cli.list", "List devices, hosts, networks, stacks, fidelities or op kinds."),
+    "show": ("archsim.cli.show", "Print one device, host, network or stack with the source of every number."),
+    "manual": ("archsim.cli.manual", "Print a page of the manual, or the list of pages."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),
 }
 
@@ -72,16 +73,17 @@ Examples:
   archsim explain --net alexnet --hw gtx_1080 --layer conv2
   archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
   archsim show hw tegra_x1
+  archsim manual getting-started
 
-Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a stated bound was missed,
+Data goes to standard output, everything else to standard error. Exit codes: 0 ok, 1 a condition was not met,
 2 usage, 65 bad input, 66 missing file, 69 missing optional package, 70 a defect of archsim, 130 interrupted.
-Not modelled yet: sparsity, kernel fusion beyond what the stack's file says, models split over several devices."""
+Not modelled: sparsity, models split over several devices, kernel fusion beyond what the stack's file says."""
 
 
 @click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="archsim")
 def group() -> None:
-    """Predict the time and energy that neural networks take on CPUs and GPUs, beside what others have measured."""
+    """Predict time, power, energy and memory of neural networks on CPUs and GPUs, beside published measurements."""
 
 
 def main() -> None:

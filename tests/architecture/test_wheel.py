@@ -40,9 +40,9 @@ def test_the_wheel_holds_every_data_file(wheel: Path, folder: str) -> None:
     assert held
 
 
-def test_the_wheel_holds_every_module_and_no_tests(wheel: Path) -> None:
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith((".py", "py.typed"))}
-    package = {str(path.relative_to(ROOT)) for path in (ROOT / "archsim").rglob("*.py")}
+def test_the_wheel_holds_every_module_and_page_and_no_tests(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith((".py", ".md", "py.typed"))}
+    package = {str(path.relative_to(ROOT)) for kind in ("*.py", "manual/*.md") for path in (ROOT / "archsim").rglob(kind)}
     assert names >= package
     assert not [name for name in names if not name.startswith("archsim/")]
 

@@ -1,32 +1,40 @@
-"""Put the real output of its commands, and the picture, into the README: `python tests/readme/regenerate.py`."""
+"""Put what the program prints now into the README and the manual: `python tests/readme/regenerate.py`.
+
+Three things are generated: the output behind each shown command, the table of accuracy, and the README's picture.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import tempfile
 from pathlib import Path
 
 from archsim.cli.main import group
-from archsim.device.catalog import find
+from archsim.detect.catalog import find
 from archsim.estimation.result import estimate
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]
+MANUAL = ROOT / "archsim" / "manual"
+PAGES = (ROOT / "README.md", *sorted(MANUAL.glob("*.md")))
 NET, HW = "alexnet", "tegra_x1"
 PICTURE = ROOT / "reports" / "studies" / f"{NET}_{HW}.svg"
-SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)\n```", re.S)  # a command, then what it prints
+SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)```", re.S)  # a command, then what it prints
+ACCURACY = re.compile(r"(<!-- accuracy: begin -->\n).*?(<!-- accuracy: end -->)", re.S)
 
 
-def with_output(readme: str) -> str:
-    """The README with what its commands print now, those whose output it shows."""
-    return SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", readme)
+def up_to_date(page: str) -> str:
+    """A page with the output that its commands have now, and the table of accuracy."""
+    shown = SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", page)
+    return ACCURACY.sub(lambda block: block[1] + accuracy() + block[2], shown)
 
 
 def printed(line: str) -> str:
-    """What the archsim command at the end of a shell line prints, run where the files that it writes are in nobody's way."""
+    """What the archsim command at the end of a shell line prints; files that it writes go to a temporary folder."""
     words = shlex.split(line.replace("\\\n", " ").rpartition("archsim ")[2])
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -38,13 +46,40 @@ def printed(line: str) -> str:
     return out.getvalue().rstrip("\n")
 
 
+def accuracy() -> str:
+    """Errors on whole networks, single kernels and power, from the frozen validation."""
+    frozen = json.loads((ROOT / "reports" / "validation" / "validation.json").read_text("utf-8"))
+    networks, classes, unseen = frozen["networks"], frozen["by_class"], frozen["cross_validation"]["hardware"]
+    rows = [
+        ("time of a network on a GPU", networks["gpu"], unseen["gpu"]),
+        ("time of a network on a CPU", networks["cpu"], unseen["cpu"]),
+        ("time of one GPU kernel or layer", classes["gpu kernel"]["time"], None),
+        ("time of one CPU kernel or layer", classes["cpu kernel"]["time"], None),
+        ("power of a GPU", classes["gpu power"]["power"], None),
+    ]
+    head = ("| | values | roofline | archsim | 90 % below | unseen device | in the 80 % interval |\n"
+            "| --- | --: | --: | --: | --: | --: | --: |\n")  # fmt: skip
+    return head + "".join(_accuracy_row(*row) for row in rows)
+
+
+def _accuracy_row(what: str, score: dict, unseen: dict | None) -> str:
+    held_out = score if unseen is None else unseen
+    medians = [_percent(s["median"]) for s in (score["baselines"]["roofline"], score)]
+    cells = [f"{score['n']:,}", *medians, _percent(score["p90"]), "" if unseen is None else _percent(unseen["median"])]
+    return f"| {what} | " + " | ".join([*cells, _percent(held_out["coverage"])]) + " |\n"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def picture() -> str:
     """The roofline of the README."""
     return svg(estimate(NET, HW), find(HW))
 
 
 if __name__ == "__main__":
-    place = ROOT / "README.md"
-    place.write_text(with_output(place.read_text("utf-8")), "utf-8")
+    for place in PAGES:
+        place.write_text(up_to_date(place.read_text("utf-8")), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(picture(), "utf-8")

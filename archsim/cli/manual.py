@@ -1,0 +1,56 @@
+"""`archsim manual`."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import click
+
+from archsim.base.errors import UnknownName
+from archsim.base.files import read_text
+
+LIMIT = 100_000  # B of a page
+PAGES = {
+    "getting-started": "install, the first prediction, how to read it",
+    "model": "the layers of the model, the bounds with their sources, fidelities, what is not modelled",
+    "estimate": "one network on one device: what runs, at which speed, what comes out",
+    "what-if": "before and after a change; elasticities",
+    "sweep": "grids and samples of devices that do not exist",
+    "compare": "several devices: fastest, per watt, per dollar, from which batch on",
+    "search": "the best device within conditions; what a target takes; area and cost",
+    "simulate": "serving requests, training on several devices, all-reduce",
+    "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
+    "validation": "accuracy, intervals, your own measurements, fitting constants",
+    "power": "what the watts consist of; power limits",
+    "measure": "describe this computer and measure networks on it",
+    "own-files": "your own devices, hosts, networks and stacks",
+    "studies": "questions in files, answered by reports",
+    "python": "the same from Python",
+    "formats": "JSON keys, files, exit codes",
+}
+
+
+@click.command("manual")
+@click.argument("page", required=False)
+def command(page: str | None) -> None:
+    """Print one page of the manual, or the list of pages.
+
+    \b
+    Examples:
+      archsim manual
+      archsim manual getting-started
+    """
+    click.echo(_list() if page is None else text(page))
+
+
+def _list() -> str:
+    width = max(map(len, PAGES))
+    rows = "\n".join(f"  {name:<{width}}  {about}" for name, about in PAGES.items())
+    return f"archsim manual PAGE prints one of these pages:\n\n{rows}"
+
+
+def text(page: str) -> str:
+    """The page called `page`, as Markdown; UnknownName otherwise."""
+    if page not in PAGES:
+        raise UnknownName("page", page, list(PAGES), hint="`archsim manual` lists all")
+    return read_text(files("archsim").joinpath("manual", f"{page}.md"), LIMIT).rstrip("\n")
