@@ -10,14 +10,21 @@ from typing import Any
 import pytest
 
 
-def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As `pytest.mark.parametrize`, but in one test, which runs the check for every value and fails with all that failed."""
-    own = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
-    rows = [(value,) if isinstance(names, str) and len(own) == 1 else tuple(value) for value in values]
+def each(
+    names: str | tuple[str, ...], values: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `pytest.mark.parametrize`, but in one test, which runs the check for every value and fails with all that failed.
+
+    names: of one parameter, or a tuple of several, whose values are then tuples
+    values: or a function that gives them, where they take long to make
+    """
+    own = (names,) if isinstance(names, str) else names
 
     def decorate(check: Callable[..., None]) -> Callable[..., None]:
         @wraps(check)
         def test(**fixtures: Any) -> None:
+            found = values() if callable(values) else values
+            rows = [(value,) if isinstance(names, str) else tuple(value) for value in found]
             assert rows, "no values to check"
             failed: list[BaseException] = []
             for row in rows:

@@ -13,6 +13,8 @@ from archsim.cache.hierarchy import Hierarchy, Level, hierarchy_of
 from archsim.cache.simulate import Simulation, simulate
 from archsim.device import catalog
 
+from ..each import each
+
 L1 = {"name": "L1", "size": 32768, "ways": 8}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "zero ways": ({"ways": 0}, "ways is 0, must be at least 1"),
@@ -28,7 +30,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "match"), BAD.values(), ids=list(BAD))
+@each(("change", "match"), BAD.values())
 def test_what_is_no_level_is_refused_by_its_name(change: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match) as caught:
         Level(**{**L1, **change})
@@ -76,7 +78,7 @@ def test_sectors_are_filled_one_by_one() -> None:
     assert (state.counts[0].misses, state.counts[0].bytes_read) == (3, 96)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_shipped_device_has_a_hierarchy(name: str) -> None:
     device = catalog.find(name).device
     found = hierarchy_of(device, 2)

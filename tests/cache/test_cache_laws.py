@@ -17,6 +17,8 @@ from archsim.cache.compile import available, compiled
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.simulate import Simulation, simulate
 
+from ..each import each
+
 LINES = st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=250)
 
 
@@ -198,8 +200,8 @@ def test_without_numba_the_compiled_speed_is_named_and_the_plain_one_runs(monkey
     assert not Simulation(two()).fast
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("options", KINDS.values(), ids=list(KINDS))
+@each("policy", POLICIES)
+@each("options", KINDS.values())
 def test_repeats_taken_together_are_repeats_one_by_one(options: dict[str, Any], policy: str) -> None:
     draw = np.random.RandomState(7)
     lines = np.repeat(draw.randint(0, 40, 200), draw.randint(1, 4, 200))

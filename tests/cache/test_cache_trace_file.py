@@ -15,6 +15,8 @@ from archsim.cache import trace_file
 from archsim.cache.access import Accesses
 from archsim.cache.trace_file import read
 
+from ..each import each
+
 LACKEY = """==12== Lackey, an example Valgrind tool
 I  04001000,3
  L 1ffeffe7c,8
@@ -115,7 +117,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("content", "match"), BAD.values(), ids=list(BAD))
+@each(("content", "match"), BAD.values())
 def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, content: str | bytes, match: str) -> None:
     place = write(tmp_path / "a", content)
     with pytest.raises(InputError, match=match) as caught:

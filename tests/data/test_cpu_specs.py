@@ -15,6 +15,8 @@ from archsim.device import catalog
 from archsim.device.device import PARTS, Cpu
 from archsim.device.spec import Spec, keys
 
+from ..each import each
+
 STATED_TOLERANCE = 0.015
 BUS_TOLERANCE = 0.01
 KINDS = ("datasheet", "measured", "derived", "assumed")
@@ -60,14 +62,14 @@ def test_the_expected_cpus_are_shipped() -> None:
     assert set(EXPECTED) <= set(CPUS)
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_loads(name: str) -> None:
     spec = catalog.find(name)
     assert spec.kind == "cpu"
     assert spec.identity.id == name
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_stated_figures_equal_derived_ones(name: str) -> None:
     assert disagreements(catalog.find(name)) == {}
 
@@ -77,7 +79,7 @@ def test_a_wrong_bandwidth_is_noticed() -> None:
     assert set(disagreements(wrong)) == {"bandwidth"}
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
     memory = cpu(name).memory
     assert memory.bus is not None
@@ -86,7 +88,7 @@ def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
     assert memory.channels is None or memory.bus == 64 * memory.channels
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_every_value_has_a_source(name: str) -> None:
     spec = catalog.find(name)
     for entry in (*spec.entries.values(), *spec.stated.values()):
@@ -96,14 +98,14 @@ def test_every_value_has_a_source(name: str) -> None:
         assert entry.source != "none published" or entry.kind == "assumed", entry.key
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_no_source_is_defined_in_vain(name: str) -> None:
     document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
     sources = set(document.pop("sources"))
     assert sources == {value["source"] for table in document.values() if isinstance(table, dict) for value in table.values()}
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_clocks_are_ordered(name: str) -> None:
     clock = cpu(name).clock
     assert clock.base <= clock.all_core <= clock.boost
@@ -111,14 +113,14 @@ def test_clocks_are_ordered(name: str) -> None:
     assert clock.simd512 is None or clock.simd512 <= clock.simd
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_a_clock_for_wide_code_comes_with_wide_registers(name: str) -> None:
     device = cpu(name)
     assert (device.clock.simd512 is not None) == (device.core.simd == 512)
     assert device.core.registers == {128: 32, 256: 16, 512: 32}[int(device.core.simd)]
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_caches_grow_and_slow_with_distance(name: str) -> None:
     device = cpu(name)
     levels = [level for level in (device.l1, device.l2, device.l3) if level is not None]
@@ -131,7 +133,7 @@ def test_caches_grow_and_slow_with_distance(name: str) -> None:
     assert farthest < device.memory.latency
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_caches_have_a_whole_number_of_lines_in_each_way(name: str) -> None:
     device = cpu(name)
     for level in (device.l1, device.l2, device.l3):
@@ -139,7 +141,7 @@ def test_caches_have_a_whole_number_of_lines_in_each_way(name: str) -> None:
             assert (level.size / (level.ways * level.line)) % 1 == 0
 
 
-@pytest.mark.parametrize("name", CPUS)
+@each("name", CPUS)
 def test_sockets_share_evenly(name: str) -> None:
     device = cpu(name)
     assert device.core.count % device.core.sockets == 0
@@ -208,7 +210,7 @@ FACTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "what", "ours", "printed"), FACTS, ids=[f"{fact[0]}: {fact[1]}" for fact in FACTS])
+@each(("name", "what", "ours", "printed"), FACTS)
 def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
     assert ours(cpu(name)) == pytest.approx(printed, rel=0.002), what
 
@@ -250,7 +252,7 @@ def test_the_module_has_one_memory(name: str) -> None:
     assert gpu.power == cpus.power
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "name"),
     [
         ("6700k", "i7_6700k"), ("Core i7-6700K", "i7_6700k"), ("i7-3820", "i7_3820"), ("E5-2630 v3", "xeon_e5_2630_v3"),

@@ -12,6 +12,8 @@ from archsim.device import catalog
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 
+from ..each import each
+
 STATED_TOLERANCE = 0.015
 BUS_TOLERANCE = 0.01
 
@@ -59,14 +61,14 @@ def test_the_expected_gpus_are_shipped() -> None:
     assert set(EXPECTED) <= set(GPUS)
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_loads(name: str) -> None:
     spec = catalog.find(name)
     assert spec.kind == "gpu"
     assert spec.identity.id == name
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_stated_peaks_equal_derived_peaks(name: str) -> None:
     spec = catalog.find(name)
     assert "bandwidth" in spec.stated
@@ -78,7 +80,7 @@ def test_a_wrong_rate_is_noticed() -> None:
     assert set(disagreements(wrong)) == {"peak_fp32", "bandwidth"}
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
     memory = gpu(name).memory
     assert memory.bus is not None
@@ -86,7 +88,7 @@ def test_bandwidth_is_bus_times_data_rate(name: str) -> None:
     assert memory.bandwidth == pytest.approx(memory.bus * memory.data_rate / 8, rel=BUS_TOLERANCE)
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_every_value_has_a_source(name: str) -> None:
     spec = catalog.find(name)
     for entry in (*spec.entries.values(), *spec.stated.values()):
@@ -96,13 +98,13 @@ def test_every_value_has_a_source(name: str) -> None:
             assert entry.note or entry.key.startswith("rate."), f"{entry.key}: derived from what?"
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_what_nobody_published_is_called_assumed(name: str) -> None:
     for entry in catalog.find(name).entries.values():
         assert (entry.source != "none published") or entry.kind == "assumed", entry.key
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_sustained_clock_is_near_the_rated_ones(name: str) -> None:
     clock = gpu(name).clock
     assert clock.base <= clock.sustained <= 1.15 * clock.boost
@@ -142,12 +144,12 @@ FACTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "what", "ours", "printed"), FACTS, ids=[f"{fact[0]}: {fact[1]}" for fact in FACTS])
+@each(("name", "what", "ours", "printed"), FACTS)
 def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
     assert ours(gpu(name)) == pytest.approx(printed), what
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "name"),
     [
         ("k40", "tesla_k40"), ("K80", "tesla_k80"), ("Titan Z", "gtx_titan_z"), ("GTX-1080", "gtx_1080"),
@@ -174,7 +176,7 @@ def test_ambiguous_names_list_the_candidates(typed: str, candidates: tuple[str, 
 
 
 # Pipes that a generation does not have must not appear: an invented int8 or half rate would be believed.
-@pytest.mark.parametrize(
+@each(
     ("name", "absent"),
     [
         ("tesla_k40", ("fp16", "int8", "tensor_fp16")), ("gtx_980", ("fp16", "int8", "tensor_fp16")),
@@ -189,7 +191,7 @@ def test_pipes_that_do_not_exist_are_absent(name: str, absent: tuple[str, ...]) 
     assert [pipe for pipe in absent if getattr(rate, pipe) is not None] == []
 
 
-@pytest.mark.parametrize("name", GPUS)
+@each("name", GPUS)
 def test_the_host_cpu_of_a_gpu_is_a_shipped_cpu_of_about_its_year(name: str) -> None:
     spec = catalog.find(name)
     entry = spec.entries["launch.host_cpu"]

@@ -15,6 +15,8 @@ from archsim.trace.file import load, loads, names
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace
 
+from ..each import each
+
 NOT_AT_INFERENCE = {"update", "cross_entropy"}
 
 
@@ -88,7 +90,7 @@ def answer(bound: BoundTrace) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarra
     return session._session.run(None, session._feeds)[0], session._feeds
 
 
-@pytest.mark.parametrize(("inputs", "record"), CASES.values(), ids=list(CASES))
+@each(("inputs", "record"), CASES.values())
 def test_an_op_runs_and_gives_its_shape(inputs: dict[str, list[int]], record: dict[str, Any]) -> None:
     out, _ = answer(trace(inputs, record))
     assert list(out.shape) == record["out"]
@@ -151,7 +153,7 @@ def test_a_partial_window_is_padded_to_its_size() -> None:
     np.testing.assert_array_equal(out[..., 4, 4], given["x"][..., 8, 8])
 
 
-@pytest.mark.parametrize("net", names())
+@each("net", names())
 def test_every_shipped_network_has_only_kinds_that_can_be_built(net: str) -> None:
     assert {op.kind.op for op in load(net).ops} <= set(BUILDERS)
 

@@ -13,8 +13,10 @@ from archsim.study.axis import BadAxis, axis_of
 from archsim.study.coupling import link_of
 from archsim.study.sample import permuted, shares
 
+from ..each import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("text", "values"),
     [
         ("memory.bandwidth=100GB/s:400GB/s:3log", (100e9, 200e9, 400e9)),
@@ -33,7 +35,7 @@ def test_values_of_an_axis(text: str, values: tuple[float | str, ...]) -> None:
     assert found == values if isinstance(values[0], str) else found == pytest.approx(values, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("memory.bandwidth", "is not KEY=VALUES"), ("memory.bandwidth=", "is not KEY=VALUES"),

@@ -12,6 +12,8 @@ import pytest
 from archsim.trace import load, task_trace
 from archsim.trace.zoo.networks import NETWORKS
 
+from ..each import each
+
 Count = tuple[int, int]  # multiply-accumulates of one sample, learned values
 
 
@@ -663,12 +665,12 @@ def test_every_network_is_counted_by_hand_or_by_an_independent_definition():
     assert set(BY_HAND) | set(DEFINED) == set(NETWORKS)
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+@each("name", BY_HAND)
 def test_work_and_parameters_are_those_counted_by_hand(name):
     assert counted(name) == total(BY_HAND[name])
 
 
-@pytest.mark.parametrize("name", DEFINED)
+@each("name", DEFINED)
 def test_work_and_parameters_are_those_of_an_independent_definition(name):
     assert counted(name) == DEFINED[name]
 
@@ -688,7 +690,7 @@ def test_work_and_parameters_are_the_known_exact_figures(name):
     assert counted(name) == EXACT[name]
 
 
-@pytest.mark.parametrize("name", BURDEN)
+@each("name", BURDEN)
 def test_work_and_parameters_agree_with_the_rounded_figures_of_convnet_burden(name):
     macs, parameters = counted(name)
     mebibytes, giga = BURDEN[name]
@@ -696,12 +698,12 @@ def test_work_and_parameters_agree_with_the_rounded_figures_of_convnet_burden(na
     assert abs(macs / 1e9 - giga) < (0.6 if giga >= 1 else 0.005)
 
 
-@pytest.mark.parametrize("name", AUTHORS)
+@each("name", AUTHORS)
 def test_parameters_agree_with_what_the_authors_print(name):
     millions, tolerance = AUTHORS[name]
     assert abs(counted(name)[1] / 1e6 - millions) <= tolerance
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@each("name", PUBLISHED)
 def test_parameters_are_exactly_those_of_the_published_weights(name):
     assert counted(name)[1] == PUBLISHED[name]

@@ -13,6 +13,8 @@ from archsim.trace import dumps, jsonlines, load, loads, names
 from archsim.trace import file as trace_file
 from archsim.trace.order import execution_order
 
+from ..each import each
+
 HEADER = {
     "schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32",
     "source": "test",
@@ -156,7 +158,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("line", "change", "sentence"), BROKEN, ids=range(len(BROKEN)))
+@each(("line", "change", "sentence"), BROKEN)
 def test_a_broken_line_is_named_with_what_is_wrong(line, change, sentence):
     assert sentence in problems(changed(line, **change))
 
@@ -200,7 +202,7 @@ LINES_OF_STRANGERS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "sentence"), LINES_OF_STRANGERS, ids=range(len(LINES_OF_STRANGERS)))
+@each(("line", "sentence"), LINES_OF_STRANGERS)
 def test_a_line_that_is_no_honest_json_is_refused(line, sentence):
     assert sentence in problems(text(HEADER, CONV) + line + "\n" + text(FLAT))
 

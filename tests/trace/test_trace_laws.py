@@ -14,6 +14,8 @@ from archsim.trace.attributes import read, written
 from archsim.trace.kinds.convolution import windows
 from archsim.trace.op import Add, Concat, Conv2d, Linear, Relu, Sigmoid
 
+from ..each import each
+
 FEW = settings(max_examples=60, deadline=None)
 
 size = st.integers(1, 14)
@@ -80,7 +82,7 @@ def test_a_convolution_multiplies_as_often_as_its_loops(data):
     assert kind.macs([shape], out) == by_hand(kind, shape, filters)
 
 
-@pytest.mark.parametrize("name", names())
+@each("name", names())
 def test_work_is_proportional_to_the_batch_and_parameters_do_not_depend_on_it(name):
     trace = load(name)
     one, seven = trace.bind(N=1), trace.bind(N=7)
@@ -169,7 +171,7 @@ def test_concatenation_adds_sizes(sizes, axis):
     assert Concat(axis=axis).shape(shapes, ())[axis] == sum(sizes)
 
 
-@pytest.mark.parametrize("name", sorted({op.kind for n in names() for op in load(n).ops}, key=repr), ids=repr)
+@each("name", lambda: sorted({op.kind for n in names() for op in load(n).ops}, key=repr))
 def test_the_attributes_of_every_shipped_kind_are_read_as_they_are_written(name):
     kind, wrong = read(KINDS[name.op], written(name))
     assert (kind, wrong) == (name, [])

@@ -60,6 +60,8 @@ from archsim.trace.op import (
     Upsample,
 )
 
+from ..each import each
+
 IMAGE = (2, 4, 6, 6)
 
 # kind, input shapes, recorded output, computed output, MACs, FLOP, parameters
@@ -152,7 +154,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "inputs", "recorded", "shape", "macs", "flop", "parameters"), CASES)
+@each(("kind", "inputs", "recorded", "shape", "macs", "flop", "parameters"), CASES)
 def test_a_kind_counts_as_worked_out_by_hand(kind, inputs, recorded, shape, macs, flop, parameters):
     out = kind.shape(inputs, recorded)
     assert out == shape
@@ -209,7 +211,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "inputs", "recorded", "sentence"), WRONG)
+@each(("kind", "inputs", "recorded", "sentence"), WRONG)
 def test_inputs_that_do_not_fit_are_refused_with_a_sentence(kind, inputs, recorded, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         kind.shape(inputs, recorded)
@@ -271,7 +273,7 @@ def test_an_add_passes_gradients_on_but_an_accumulation_adds():
     assert Add(accumulate=True).gradient_elements(BACKWARD, shapes, (2, 5)) == 10
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].op)
+@each("case", CASES)
 def test_gradient_counts_are_never_negative(case):
     kind, inputs, _, out, *_ = case
     for phase in kind.gradients(inputs, out, [True] * len(inputs)):

@@ -14,6 +14,8 @@ from archsim.trace.dims import factors
 from archsim.trace.file import digest
 from archsim.trace.op import Conv2d, Linear, Relu, Update
 
+from ..each import each
+
 DATA = ("N", 4)
 
 
@@ -41,7 +43,7 @@ def test_totals_are_sums_over_ops():
     assert bound.parameters == 60_965_224
 
 
-@pytest.mark.parametrize(
+@each(
     ("symbols", "sentence"),
     [
         ({}, "needs a value for N: bind(N=1)"),

@@ -10,6 +10,8 @@ import pytest
 from archsim.trace import TASKS, Op, Trace, backward, dumps, load, loads, names, task_trace, training_step
 from archsim.trace.op import Add, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Softmax
 
+from ..each import each
+
 DATA = ("N", 4)
 
 
@@ -144,7 +146,7 @@ def test_updates_name_the_optimiser(optimiser):
     assert (update.kind.optimiser, update.kind.count, update.inputs) == (optimiser, 20, ("fc2.backward_filter",))
 
 
-@pytest.mark.parametrize("name", names())
+@each("name", names())
 def test_every_shipped_network_trains(name):
     trace = task_trace(load(name), "inference")
     forward, step = trace.bind(N=2), training_step(trace)
@@ -169,8 +171,8 @@ def test_every_shipped_network_trains(name):
     assert {one.name for one in bound.ops if one.phase.startswith("backward")}.isdisjoint(unread)
 
 
-@pytest.mark.parametrize("name", ["alexnet", "resnet_50", "googlenet", "lstm_ptb", "densenet_121"])
-@pytest.mark.parametrize("task", TASKS)
+@each("name", ["alexnet", "resnet_50", "googlenet", "lstm_ptb", "densenet_121"])
+@each("task", TASKS)
 def test_a_training_trace_can_be_written_and_read(name, task):
     trace = task_trace(load(name), task)
     assert loads(dumps(trace)) == trace

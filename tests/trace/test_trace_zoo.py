@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from archsim.base.files import data_folder
 from archsim.trace import dumps, load, names
 from archsim.trace.zoo.networks import NETWORKS
+
+from ..each import each
 
 
 def test_every_network_is_shipped_as_it_is_generated():
@@ -31,7 +31,7 @@ def test_the_dead_layers_of_the_mxnet_script_are_in_the_file_but_not_in_the_work
     assert dead == {"conv4", "relu4", "conv5", "relu5", "fc6", "relu6", "fc7", "relu7"}
 
 
-@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"alexnet_s@mxnet"}))
+@each("name", sorted(set(NETWORKS) - {"alexnet_s@mxnet"}))
 def test_no_other_network_has_dead_layers(name):
     assert load(name).without_dead_code() == load(name)
 
@@ -44,7 +44,7 @@ ENDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@each("name", NETWORKS)
 def test_every_network_names_its_source_and_ends_in_a_softmax(name):
     """Only a script may end in its last layer, and its graph says so."""
     trace = load(name)

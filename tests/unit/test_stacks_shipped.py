@@ -17,6 +17,8 @@ from archsim.stack import catalog
 from archsim.stack.form import AttentionForm, ConvForm, MenuForm, PassesForm, StackForm, TileForm
 from archsim.stack.stack import Stack
 
+from ..each import each
+
 PROMISED = [
     "caffe-native",
     "caffe-cudnn4",
@@ -105,7 +107,7 @@ def test_only_promised_stacks_and_the_ideal_one_are_there() -> None:
     assert set(catalog.names()) - set(PROMISED) == {"ideal"}
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_constant_exists(name: str) -> None:
     assert constants_of(catalog.find(name)) <= set(default().constants)
 
@@ -126,14 +128,14 @@ def test_a_constant_that_does_not_exist_is_noticed() -> None:
     assert constants_of(wrong) - set(default().constants) == {"host.nobody"}
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_algorithm_is_one_that_lowering_knows(name: str) -> None:
     stack = catalog.find(name)
     named = {algorithm for table in (stack.conv.algorithms, stack.conv.tensor) for rows in table.values() for algorithm in rows}
     assert named <= set(ALGORITHMS)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_stack_says_its_sources(name: str) -> None:
     stack = catalog.find(name)
     assert len(stack.sources) >= 2 or name == "ideal"
@@ -149,7 +151,7 @@ def test_every_table_names_a_source_of_its_file_or_of_one_it_inherits() -> None:
         assert used <= set(document.get("sources", {})), place.name
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_stack_runs_networks(name: str) -> None:
     inference_only = name.startswith("tensorrt")
     for net in NETWORKS:
@@ -230,8 +232,8 @@ def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only(
     assert 32 not in depths[False]
 
 
-@pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "tesla_t4", "rtx_2080_ti", "a100_sxm4_40gb", "l4", "h100_sxm5_80gb"])
-@pytest.mark.parametrize("name", ["pytorch-2", "tensorrt-8"])
+@each("hw", ["tesla_v100_sxm2", "tesla_t4", "rtx_2080_ti", "a100_sxm4_40gb", "l4", "h100_sxm5_80gb"])
+@each("name", ["pytorch-2", "tensorrt-8"])
 def test_the_largest_tiles_of_tensor_cores_fit_the_chip(name: str, hw: str) -> None:
     stack, device = catalog.find(name), devices.find(hw).device
     context = Context(stack=stack, device_kind="gpu", element=2, training=False, tensor=True,

@@ -53,6 +53,8 @@ from archsim.device.device import Cpu, Gpu
 from archsim.lower.kernel import Kernel, Kernels, Option, Plan, pack
 from archsim.stack.stack import Menu, Tile
 
+from ..each import each
+
 
 def columns(*kernels: Kernel, tiles: tuple[Tile, ...] = (), split: tuple[int, ...] = (1,), tiled: bool = True) -> Kernels:
     """Each kernel as the only one of its own plan."""
@@ -72,7 +74,7 @@ def product(m: float, n: float, k: float, efficiency: str = "one", **words: floa
 # ---------------------------------------------------------------------------------------------- occupancy
 
 
-@pytest.mark.parametrize(
+@each(
     ("device", "threads", "registers", "shared", "ctas"),
     [
         # compute capability 5.2: 65536 registers, 96 KiB, 64 warps, 32 CTAs
@@ -100,7 +102,7 @@ def test_ctas_per_multiprocessor(device: str, threads: int, registers: int, shar
     assert resident_ctas(kernels, gpu).tolist() == [ctas]
 
 
-@pytest.mark.parametrize(
+@each(
     ("ctas", "resident", "sms", "fill", "slots"),
     [
         (10, 1, 10, 1, 1),  # one full wave

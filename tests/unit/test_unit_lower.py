@@ -15,6 +15,8 @@ from archsim.stack import catalog as stacks
 from archsim.stack.stack import Attention, Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
+from ..each import each
+
 TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
 MENUS = ("gemm", "conv_forward", "conv_backward_data", "conv_backward_filter", "winograd", "transformed")
 
@@ -122,12 +124,12 @@ def test_a_one_by_one_convolution_needs_no_unfolding() -> None:
     assert len(options(lowered(strided, stack("im2col")))[0].kernels) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "out", "applies"),
     [({"kernel": [3, 3]}, 7, True), ({"kernel": [3, 3], "stride": [2, 2]}, 4, False), ({"kernel": [5, 5]}, 5, False),
      ({"kernel": [1, 1]}, 9, False), ({"kernel": [3, 3], "dilation": [2, 2]}, 5, False)],
 )  # fmt: skip
-@pytest.mark.parametrize("algorithm", ["winograd", "winograd_nonfused"])
+@each("algorithm", ["winograd", "winograd_nonfused"])
 def test_winograd_is_for_three_by_three_with_stride_one(algorithm: str, words: dict[str, Any], out: int, applies: bool) -> None:
     trace = network(conv(["N", 8, out, out], **words), data=["N", 6, 9, 9])
     names = [option.algorithm for option in options(lowered(trace, stack("implicit_gemm", algorithm)))]

@@ -17,6 +17,8 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.trace import BoundTrace, loads, task_trace
 
+from ..each import each
+
 N = 4
 HEAD = {"schema": "archsim-trace/1", "name": "t", "inputs": {"data": ["N", 2, 6, 6]}, "dtype": "fp32", "source": "test"}
 OPS = [
@@ -164,9 +166,9 @@ def test_a_network_of_a_fixed_batch_has_no_largest_one(tmp_path: Path) -> None:
     assert archsim.estimate(net=str(tmp_path / "fixed.jsonl"), hw="gtx_1080").max_batch is None
 
 
-@pytest.mark.parametrize("guess", [0, 1, 41, 42, 43, 999, 10**9])
-@pytest.mark.parametrize("limit", [1, 10, 42, 1000])
-@pytest.mark.parametrize(
+@each("guess", [0, 1, 41, 42, 43, 999, 10**9])
+@each("limit", [1, 10, 42, 1000])
+@each(
     "need", [lambda n: 5.0 + 2 * n, lambda n: n**3, lambda n: 10.0 * (n > 42), lambda n: 1.0 if n < 43 else math.inf]
 )
 def test_the_search_does_not_depend_on_its_guess(guess: int, limit: int, need: Callable[[int], float]) -> None:

@@ -12,6 +12,8 @@ from archsim.device.catalog import names as device_names
 from archsim.node.node import SERVER
 from archsim.node.spec import find, names
 
+from ..each import each
+
 TEXT = data_folder("hwspecs/hosts").joinpath("desktop_2gpu.toml").read_text("utf-8")
 
 
@@ -61,7 +63,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=list(BAD))
+@each(("text", "words"), BAD.values())
 def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, text: str, words: str) -> None:
     place = tmp_path / "host.toml"
     place.write_text(text, "utf-8")

@@ -12,6 +12,8 @@ from archsim.device import catalog
 from archsim.device.part import Unit
 from archsim.device.spec import Spec, keys, unit_of
 
+from ..each import each
+
 BASE = data_folder("hwspecs").joinpath("tegra_x1.toml").read_text("utf-8")
 BANDWIDTH = 'bandwidth = { value = "25.6 GB/s", source = "module", kind = "datasheet" }'
 COUNT = 'count = { value = 2, source = "whitepaper", kind = "datasheet" }'
@@ -110,7 +112,7 @@ ONE_PROBLEM = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "expected"), ONE_PROBLEM.values(), ids=list(ONE_PROBLEM))
+@each(("old", "new", "expected"), ONE_PROBLEM.values())
 def test_one_mistake_is_one_problem(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert BASE.count(old) >= 1
     found = problems(tmp_path, BASE.replace(old, new, 1))
@@ -146,7 +148,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("content", "expected"), FILES.values(), ids=list(FILES))
+@each(("content", "expected"), FILES.values())
 def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, expected: str) -> None:
     found = problems(tmp_path, content)
     assert len(found) == 1
@@ -224,7 +226,7 @@ def test_a_setting_of_no_key(key: str, value: str, expected: str) -> None:
     assert str(caught.value).startswith(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value", "expected"),
     [("memory.bandwidth", "51.2", "'51.2' lacks its unit"), ("memory.bandwidth", "-1 GB/s", "must be more than 0"),
      ("memory.bandwidth", "nan GB/s", "is not a number"), ("memory.bandwidth", "1e-300 B/s", "far beyond any machine"),

@@ -10,6 +10,8 @@ from archsim.base.errors import InputError, MissingFile, UnknownName
 from archsim.stack import catalog
 from archsim.stack.stack import Stack
 
+from ..each import each
+
 HEAD = 'schema = 1\nid = "mine"\nkind = "gpu"\nframework = "f"\nlibrary = "l"\n'
 
 
@@ -24,7 +26,7 @@ def refused(folder: Path, content: str, match: str, inherits: str = '["ideal"]')
         read(folder, content, inherits)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@each("name", catalog.names())
 def test_every_shipped_stack_loads_and_gives_sources(name: str) -> None:
     stack = catalog.find(name)
     assert stack.id == name

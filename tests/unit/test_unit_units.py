@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from archsim.base.units import BINARY, PREFIXES, UNITS, parse, show, show_capacity
 
+from ..each import each
+
 # Written out here on purpose: the table under test must not be its own witness.
 DECIMAL = [("p", -12), ("n", -9), ("u", -6), ("µ", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)]
 POWERS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -20,19 +22,19 @@ def test_the_table_has_exactly_these_prefixes() -> None:
     assert set(BINARY) == set(POWERS)
 
 
-@pytest.mark.parametrize(("prefix", "exponent"), DECIMAL)
-@pytest.mark.parametrize("unit", ["s", "Hz", "B", "B/s", "FLOP", "FLOP/s", "W", "J", "V", "m", "OP/s", "bit/s"])
+@each(("prefix", "exponent"), DECIMAL)
+@each("unit", ["s", "Hz", "B", "B/s", "FLOP", "FLOP/s", "W", "J", "V", "m", "OP/s", "bit/s"])
 def test_a_decimal_prefix_is_a_power_of_ten(prefix: str, exponent: int, unit: str) -> None:
     assert parse(f"3 {prefix}{unit}", unit) == pytest.approx(3 * 10**exponent, rel=1e-15)
 
 
-@pytest.mark.parametrize(("prefix", "size"), POWERS.items())
+@each(("prefix", "size"), POWERS.items())
 def test_a_binary_prefix_is_a_power_of_two_for_bytes(prefix: str, size: int) -> None:
     assert parse(f"3 {prefix}B", "B") == 3 * size
     assert parse(f"3 {prefix}B/s", "B/s") == 3 * size
 
 
-@pytest.mark.parametrize("unit", [unit for unit, (_, binary) in UNITS.items() if not binary])
+@each("unit", [unit for unit, (_, binary) in UNITS.items() if not binary])
 def test_binary_prefixes_are_for_bytes_only(unit: str) -> None:
     with pytest.raises(ValueError, match="is not in"):
         parse(f"1 Gi{unit}", unit)
@@ -51,14 +53,14 @@ def test_known_traps() -> None:
     assert parse("-2 W", "W") == -2
 
 
-@pytest.mark.parametrize("text", ["336.5", "0", "1e9"])
-@pytest.mark.parametrize("unit", list(UNITS))
+@each("text", ["336.5", "0", "1e9"])
+@each("unit", list(UNITS))
 def test_a_number_without_its_unit_is_refused(text: str, unit: str) -> None:
     with pytest.raises(ValueError, match="lacks its unit"):
         parse(text, unit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "unit"),
     [("1 XB/s", "B/s"), ("1 gB", "B"), ("1 KB", "B"), ("1 Gb/s", "B/s"), ("1 GB", "B/s"), ("1 GB/s", "B"), ("1 GHz/s", "Hz"),
      ("1 kclk", "clk"), ("1 GmB", "B"), ("1 B GB", "B"), ("1 MFMA/clk", "FMA/clk"), ("1 kUSD", "USD")],
@@ -68,7 +70,7 @@ def test_an_unknown_prefix_or_unit_is_refused(text: str, unit: str) -> None:
         parse(text, unit)
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["", " ", "GB/s", "nan GB/s", "NaN", "inf B/s", "-inf B/s", "1_000 B/s", "0x10 B", "1,5 GB/s", "١ GB/s", "--1 B/s"]
 )
 def test_what_is_no_number_is_refused(text: str) -> None:

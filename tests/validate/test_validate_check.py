@@ -13,6 +13,7 @@ from archsim.evidence.shipped import shipped_files
 from archsim.evidence.table import read_table
 from archsim.validate.check import check
 
+from ..each import each
 from .conftest import HEAD, ROW
 
 Write = Callable[..., str]
@@ -77,7 +78,7 @@ def test_a_measured_repeat_from_another_place_is_no_duplicate(write: Write, run:
     assert run("validate", "--add", path)[0] == 0
 
 
-@pytest.mark.parametrize("file", shipped_files(), ids=lambda file: file.name)
+@each("file", shipped_files())
 def test_the_shipped_corpus_passes_its_own_checks(file: object) -> None:
     table = read_table(file)  # type: ignore[arg-type]
     family = family_of(table)

@@ -11,6 +11,7 @@ from archsim.base.errors import InputError, MissingFile
 from archsim.evidence.readers import read
 from archsim.evidence.table import number, read_table, whole
 
+from ..each import each
 from .conftest import HEAD, ROW
 
 Write = Callable[..., str]
@@ -54,7 +55,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@each("case", BROKEN)
 def test_broken_file_is_refused_with_its_line(case: str, write: Write, run: Run) -> None:
     content, said = BROKEN[case]
     path = write(content, raw=True)
@@ -114,7 +115,7 @@ def test_numbers(text: str, value: float) -> None:
     assert number(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1,5", "inf", "NaN", "0x10", "1e400", "1 000", "١", "1__0"])
+@each("text", ["", "-1", "1,5", "inf", "NaN", "0x10", "1e400", "1 000", "١", "1__0"])
 def test_what_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a number|is negative|is not finite|decimal comma"):
         number(text)
