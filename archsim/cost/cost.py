@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from archsim.lower.kernel import Index, Kernels
 Array = NDArray[np.float64]
 
 SMOOTH = 2.0  # exponent of the smooth maximum; two equal bounds give 41 % more than one. A choice, not a fit.
+LAUNCH = "launch"  # the bound that counts what comes on top of every launch
 ASYNCHRONOUS = 3.0  # the same where data moves without the warps that compute, and in streams; 26 % more. A choice, not a fit.
 
 
@@ -23,8 +25,8 @@ class Cost:
 
     `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth
     maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work` is what takes energy besides it:
-    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `terms` are the
-    quantities on the way to the bounds, for whoever wants to see them.
+    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `terms` is the
+    record from which the bounds were computed (`GpuTerms`, `CpuTerms`), with all that lies on the way.
     """
 
     bounds: Mapping[str, Array]
@@ -34,7 +36,8 @@ class Cost:
     cache_bytes: Array
     work: Mapping[str, Array] = field(default_factory=dict)
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
-    terms: Mapping[str, Array] = field(default_factory=dict)
+    smooth: Array | float = SMOOTH  # exponent of the smooth maximum, [V]
+    terms: Any = None
 
     def at(self, columns: Index) -> Cost:
         """The costs of some of the V variants, without `terms`."""
@@ -47,7 +50,7 @@ class Cost:
             bounds={name: some(values) for name, values in self.bounds.items()},
             work={name: some(values) for name, values in self.work.items()},
             busy_s=some(self.busy_s), overhead_s=some(self.overhead_s), dram_bytes=some(self.dram_bytes),
-            cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)),
+            cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)), smooth=some(np.asarray(self.smooth)),
         )  # fmt: skip
 
 

@@ -2,41 +2,103 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import LANE_BITS, block_columns, block_rows, micro_tile, panel_depth
-from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.cost import Array
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.lower.kernel import Kernels
 
 
-def cpu_cost(
-    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(),
-) -> Cost:  # fmt: skip
-    """All bounds of every kernel on every device with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
+@dataclass(frozen=True, kw_only=True)
+class CpuTerms:
+    """Some kernels on a CPU with `threads` threads, and the quantities on the way to their bounds, each [D, V].
 
-    `without` names parts to leave out: l1, l2, launch.
+    `clock` [Hz] is that of SIMD code on all cores. Every bound is a function of this record, and whatever it asks for is
+    computed once.
     """
-    workers = active_cores(kernels, device, threads)
-    awake = awake_cores(kernels, device, workers, threads)
-    speed = active_clock(device, awake, clock) * undisturbed(kernels, device, workers, threads, constants)
-    moved, cached = traffic(kernels, device, workers)
-    bandwidth = memory_bandwidth(device, workers, kernels.local, constants)
-    bounds = {
-        "compute": busiest_clocks(kernels, device, precision, workers, threads, constants) / speed,
-        "dram": moved / bandwidth,
-        "l1": refills(kernels, device) / (workers * device.l2.bandwidth * speed),
-        "l2": cached / cache_bandwidth(device, workers, speed),
-        "link": crossing(kernels, device, workers, cached),
-    }
-    bounds = {name: bound for name, bound in bounds.items() if name not in without}
-    overhead = fork_join(kernels, device, workers, threads, constants) * np.ones_like(moved) * ("launch" not in without)
-    return Cost(bounds=bounds, busy_s=smooth_maximum(bounds), overhead_s=overhead, dram_bytes=moved, cache_bytes=cached,
-                work=work_done(kernels, awake), clock=active_clock(device, awake, clock),
-                terms={"workers": workers, "bandwidth": bandwidth, "speed": speed})  # fmt: skip
+
+    kernels: Kernels
+    device: Cpu
+    precision: str
+    clock: Array | float
+    threads: Array | float
+    constants: Calibration
+
+    @cached_property
+    def workers(self) -> Array:
+        """Cores at work."""
+        return active_cores(self.kernels, self.device, self.threads)
+
+    @cached_property
+    def awake(self) -> Array:
+        """Cores that are not asleep: threads without work spin."""
+        return awake_cores(self.kernels, self.device, self.workers, self.threads)
+
+    @cached_property
+    def core_clock(self) -> Array:
+        """Clock of the cores at work [Hz]."""
+        return active_clock(self.device, self.awake, self.clock)
+
+    @cached_property
+    def speed(self) -> Array:
+        """The same, less what threads that spin on their hyper-threads take [Hz]."""
+        return self.core_clock * undisturbed(self.kernels, self.device, self.workers, self.threads, self.constants)
+
+    @cached_property
+    def dram_bytes(self) -> Array:
+        """Memory traffic of one launch [B]."""
+        return memory_bytes(self.kernels, self.device, self.workers)
+
+    @cached_property
+    def cache_bytes(self) -> Array:
+        """Traffic of one launch through the last cache level [B]."""
+        return cache_bytes(self.kernels, self.device, self.workers)
+
+    @cached_property
+    def bandwidth(self) -> Array:
+        """Memory bandwidth of the cores at work [B/s]."""
+        return memory_bandwidth(self.device, self.workers, self.kernels.local, self.constants)
+
+    @cached_property
+    def work(self) -> dict[str, Array]:
+        """What takes energy besides the traffic."""
+        return work_done(self.kernels, self.awake)
+
+
+def compute_bound(t: CpuTerms) -> Array:
+    """Time of the busiest core [s]."""
+    return busiest_clocks(t.kernels, t.device, t.precision, t.workers, t.threads, t.constants) / t.speed
+
+
+def memory_bound(t: CpuTerms) -> Array:
+    """Memory traffic over bandwidth [s]."""
+    return t.dram_bytes / t.bandwidth
+
+
+def refill_bound(t: CpuTerms) -> Array:
+    """Time in which panels of products come from the second into the first cache level [s]."""
+    return np.asarray(refills(t.kernels, t.device) / (t.workers * t.device.l2.bandwidth * t.speed))
+
+
+def cache_bound(t: CpuTerms) -> Array:
+    """Traffic through the last cache level over its bandwidth [s]."""
+    return t.cache_bytes / cache_bandwidth(t.device, t.workers, t.speed)
+
+
+def link_bound(t: CpuTerms) -> Array:
+    """Time of what one socket reads from caches or memory of another [s]."""
+    return crossing(t.kernels, t.device, t.workers, t.cache_bytes)
+
+
+def team_overhead(t: CpuTerms) -> Array:
+    """Waking and joining the threads of one parallel loop [s]."""
+    return fork_join(t.kernels, t.device, t.workers, t.threads, t.constants)
 
 
 def work_done(kernels: Kernels, awake: Array) -> dict[str, Array]:
@@ -134,22 +196,34 @@ def last_level(device: Cpu) -> Array | float:
     return level.size * np.maximum(1.0, device.core.count / level.shared_by)
 
 
-def traffic(kernels: Kernels, device: Cpu, workers: Array) -> tuple[Array, Array]:
-    """Bytes from memory and through the shared cache for one launch, [D, V].
+def sums_bytes(kernels: Kernels, device: Cpu) -> Array:
+    """Bytes of results that further panels of a packed product read and write again [B]."""
+    return np.asarray(2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0))
+
+
+def memory_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+    """Bytes from memory for one launch [B], [D, V].
 
     A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
-    is still there from the op before; parameters are not. Where a library cuts one side of a product into strips (`grain`),
-    every core reads the whole of the other operand, which the cores have packed together. A packed product deeper than one panel
-    reads and writes its results once more for each further panel.
+    is still there from the op before; parameters are not. A packed product deeper than one panel reads and writes its results
+    once more for each further panel.
     """
     cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
-    fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
     kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
-    sums = 2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0)
-    moved = kernels.a_bytes + np.where(kept, 0.0, fresh + sums)
+    fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
+    return np.asarray(kernels.a_bytes + np.where(kept, 0.0, fresh + sums_bytes(kernels, device)))
+
+
+def cache_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+    """Bytes through the last cache level for one launch [B], [D, V]: what comes from memory if nothing is kept, and more.
+
+    Where a library cuts one side of a product into strips (`grain`), every core reads the whole of the other operand, which the
+    cores have packed together.
+    """
+    fresh = kernels.b_bytes + 2.0 * kernels.c_bytes
     whole = kernels.operand_a * kernels.m * kernels.k * kernels.count
     again = np.where((kernels.matrix > 0) & (kernels.grain > 0), (workers - 1.0) * whole, 0.0)
-    return np.asarray(moved), np.asarray(kernels.a_bytes + fresh + sums + again + repeats(kernels, device) + 0 * moved)
+    return np.asarray(kernels.a_bytes + fresh + sums_bytes(kernels, device) + again + repeats(kernels, device))
 
 
 def panels(kernels: Kernels, device: Cpu) -> Array:

@@ -19,11 +19,11 @@ import numpy as np
 from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
-from archsim.cost.cost import SMOOTH, Array, Cost, smooth_maximum
+from archsim.cost.bounds import clocked
+from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.device.device import Cpu, Device, Gpu
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
-CLOCKED = ("compute", "l2", "walk")  # bounds that grow as the core clock falls; memory, links, launches have their own clocks
 STEPS = 60  # of a search for a clock; it ends after about ten
 TOLERANCE = 1e-12  # of the logarithm of a clock
 SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
@@ -161,8 +161,8 @@ def power_at(
     ratio: Array, cost: Cost, device: Device, precision: str, clock: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
     """Power of every variant [W], [D, V], at `ratio` of the core clock `clock` at which it was costed."""
-    slower = {name: bound / ratio if name in CLOCKED else bound for name, bound in cost.bounds.items()}
-    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.terms.get("smooth", SMOOTH)), cost.busy_s)
+    slower = {name: bound / ratio if clocked(name) else bound for name, bound in cost.bounds.items()}
+    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.smooth), cost.busy_s)
     at = replace(cost, bounds=slower, busy_s=busy)
     energy = spent(at, device, precision, clock * ratio, np.inf, constants)
     with np.errstate(invalid="ignore"):

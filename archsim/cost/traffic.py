@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.lower.kernel import Index, Kernels
 
@@ -15,12 +16,22 @@ SHAPES = 128  # networks whose tiles are remembered: what no device changes is w
 
 
 @lru_cache(maxsize=SHAPES)
-def grid(kernels: Kernels) -> tuple[Array, Array, Array]:
-    """Tiles along m and n, and CTAs of one launch, [V]. A stream has one CTA for each `threads` items."""
-    across_m, across_n = np.ceil(kernels.m / kernels.tile_m), np.ceil(kernels.n / kernels.tile_n)
-    tiled = across_m * across_n * kernels.count * kernels.split
-    streamed = np.ceil(kernels.items / kernels.threads)
-    return across_m, across_n, np.where(kernels.matrix > 0, tiled, streamed)
+def tiles_along_m(kernels: Kernels) -> Array:
+    """Tiles along m, [V]."""
+    return np.ceil(kernels.m / kernels.tile_m)
+
+
+@lru_cache(maxsize=SHAPES)
+def tiles_along_n(kernels: Kernels) -> Array:
+    """Tiles along n, [V]."""
+    return np.ceil(kernels.n / kernels.tile_n)
+
+
+@lru_cache(maxsize=SHAPES)
+def ctas_of(kernels: Kernels) -> Array:
+    """CTAs of one launch, [V]; an element-wise kernel has one for each `threads` items."""
+    tiled = tiles_along_m(kernels) * tiles_along_n(kernels) * kernels.count * kernels.split
+    return np.where(kernels.matrix > 0, tiled, np.ceil(kernels.items / kernels.threads))
 
 
 @lru_cache(maxsize=SHAPES)
@@ -39,6 +50,27 @@ def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
     from_b = np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b
     alone, together = np.minimum(from_a, from_b), np.maximum(from_a, from_b)
     return np.asarray((alone + together / kernels.cluster) * depth_k)
+
+
+def l2_bytes(kernels: Kernels, ctas: Array, depth_k: Array) -> Array:
+    """Bytes through the L2 in one launch [B]: what all CTAs load and store, or each tensor of an element-wise kernel once.
+
+    Partial results of a split are written and read. Where a kernel has cache traffic of its own, beyond its tensors, the
+    larger of the two counts.
+    """
+    stored = kernels.c_bytes + 2.0 * partial_bytes(kernels)
+    tiled = ctas * loaded_bytes(kernels, depth_k) + np.maximum(stored, kernels.cache_bytes)
+    tensors = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
+    return np.where(kernels.matrix > 0, tiled, tensors)
+
+
+def awaited_bytes(kernels: Kernels, constants: Calibration) -> Array:
+    """Bytes that one CTA waits for at once [B]: the next steps of a product's tile, `stream.loads` values of each thread.
+
+    Narrow values therefore put fewer bytes in flight.
+    """
+    step = (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k * constants["gemm.stages"]
+    return np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand_b)
 
 
 def pages(kernels: Kernels, depth_k: Array) -> Array:
@@ -79,7 +111,7 @@ def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> 
 
 def read_again(kernels: Kernels, some: Index, slots: Array, kept: Array | float) -> Array:
     """Bytes that `some` products read from memory a second time and more, [D, S]."""
-    across_m, across_n = (across[some] for across in grid(kernels)[:2])
+    across_m, across_n = tiles_along_m(kernels)[some], tiles_along_n(kernels)[some]
     slots = slots[..., some] if slots.shape[-1] > 1 else slots
     side = np.sqrt(slots * kernels.tile_n[some] / kernels.tile_m[some])
     patch_m = np.maximum(np.minimum(np.floor(side), across_m), 1.0)

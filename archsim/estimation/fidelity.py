@@ -8,11 +8,9 @@ from typing import Protocol
 from archsim.base.errors import UnknownName
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
-from archsim.cost.cpu import cpu_cost
-from archsim.cost.gpu import gpu_cost
+from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import spent, sustained_share
-from archsim.cost.roofline import roofline_cost
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Kernels
 

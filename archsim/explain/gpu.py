@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from archsim.cost.gpu import SOFTMAX_ISSUES, STAGES, WORD
+from archsim.cost.gpu import WORD
 from archsim.cost.occupancy import REGISTER, WARP
+from archsim.cost.sm import SOFTMAX_ISSUES, STAGES
 from archsim.cost.traffic import PAGE
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import arithmetic
@@ -58,8 +59,8 @@ DRAM = Equation(
     name="dram", unit="s", text="dram_bytes / (memory.bandwidth * memory.achievable)",
     meaning="memory traffic over the bandwidth that a long stream reaches",
 )  # fmt: skip
-WALK = Equation(
-    name="walk", unit="s", text="dram / family * max(1, word / operand_b) * clock.sustained / clock",
+TWO_PASS = Equation(
+    name="two_pass", unit="s", text="dram / family * max(1, word / operand_b) * clock.sustained / clock",
     meaning="the same at the share of it that streams of this family reach, which come back to their values and wait",
 )  # fmt: skip
 STREAM_L2 = (
@@ -94,7 +95,7 @@ def traits(query: Request, kernels: Kernels, v: int) -> frozenset[str]:
         "pages": kernels.row_bytes[v], "split": kernels.split[v] > 1, "cluster": kernels.cluster[v] > 1,
         "chain": kernels.chain[v] > 1, "single": kernels.single[v], "slots": kernels.slots[v],
         "tensor": device.has_tensor(precision) and not kernels.plain[v], "plain": kernels.plain[v], "graph": query.graph,
-        "walk": not kernels.matrix[v] and query.calibration[kernels.constants[kernels.efficiency[v]]] < 1.0,
+        "two_pass": not kernels.matrix[v] and query.calibration[kernels.constants[kernels.efficiency[v]]] < 1.0,
         "paired": precision in ("fp16", "half") and "rate.fp16" in query.spec.entries and not device.has_tensor("fp16"),
     }  # fmt: skip
     return frozenset(name for name, value in own.items() if value)
@@ -110,7 +111,7 @@ def equations(of: frozenset[str], traffic: Equation) -> tuple[Equation, ...]:
     if "product" in of:
         body = (*PRODUCT, *_work(of), _fill(of), *COMPUTE, traffic, DRAM, *_loaded(of), L2, PRODUCT_FLIGHT)
     else:
-        memory = (traffic, DRAM, *[WALK] * ("walk" in of), *STREAM_L2, L2)
+        memory = (traffic, DRAM, *[TWO_PASS] * ("two_pass" in of), *STREAM_L2, L2)
         body = (*STREAM, _streamed(of), _fill(of), *COMPUTE, *memory, STREAM_FLIGHT)
     return (*body, LATENCY, launch)
 

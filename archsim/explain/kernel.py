@@ -9,7 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from archsim.cost.cost import SMOOTH, Array, Choice, Cost
+from archsim.cost.gpu import GpuTerms
 from archsim.cost.plan import PlanCost
+from archsim.cost.traffic import partial_bytes
 from archsim.device.device import PARTS
 from archsim.device.part import declared
 from archsim.estimation.pipeline import Run, arithmetic
@@ -131,6 +133,15 @@ def story(teller: Teller, position: int) -> KernelStory:
     )  # fmt: skip
 
 
+def _terms(cost: Cost) -> dict[str, Array]:
+    """The quantities on the way to the bounds."""
+    terms = cost.terms
+    if isinstance(terms, GpuTerms):
+        named = {name: getattr(terms, name) for name in ("resident", "ctas", "depth", "rate", "cta_work", "fill", "smooth")}
+        return {**named, "stored": terms.kernels.c_bytes + 2.0 * partial_bytes(terms.kernels)}
+    return {name: getattr(terms, name) for name in ("workers", "bandwidth", "speed")}
+
+
 def _at(values: Array, variant: int) -> float:
     """One variant's value of a column [V] or [1, V]; a value that all variants share is [1, 1] or a number."""
     last = np.ravel(values)
@@ -141,7 +152,7 @@ def _variants(teller: Teller, position: int, chosen: int) -> tuple[Variant, ...]
     """The fastest variants of a kernel, the fastest first; none for a kernel without a menu."""
     kernels, cost = teller.kernels, teller.cost
     own = np.flatnonzero(kernels.kernel_of == position).tolist()
-    if len(own) == 1 or "ctas" not in cost.terms:
+    if len(own) == 1 or not isinstance(cost.terms, GpuTerms):
         return ()
     time = [kernels.repeat[v] * (_at(cost.busy_s, v) + _at(cost.overhead_s, v)) for v in own]
     best = [own[i] for i in np.argsort(time, kind="stable")[:BEST] if np.isfinite(time[i])]
@@ -150,7 +161,7 @@ def _variants(teller: Teller, position: int, chosen: int) -> tuple[Variant, ...]
 
 def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     kernels, cost = teller.kernels, teller.cost
-    ctas, resident = (_at(cost.terms[name], v) for name in ("ctas", "resident"))
+    ctas, resident = (_at(getattr(cost.terms, name), v) for name in ("ctas", "resident"))
     sms = teller.known["sm.count"][0]
     return Variant(
         tile=(int(kernels.tile_m[v]), int(kernels.tile_n[v]), int(kernels.tile_k[v])), split=int(kernels.split[v]), ctas=ctas,
@@ -164,7 +175,7 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     query, kernels, cost = teller.query, teller.kernels, teller.cost
     family = kernels.constants[kernels.efficiency[v]]
     columns = {name: values for name in COLUMNS if (values := getattr(kernels, name)).size == kernels.m.size}
-    own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **cost.terms}.items()}
+    own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **_terms(cost)}.items()}
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
     own |= {"clock": (_at(np.asarray(cost.clock), v), "Hz")} if query.spec.kind == "gpu" else {}
     if query.spec.kind == "gpu":
@@ -176,7 +187,7 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     else:
         table = cpu.equations(cpu.traits(query, kernels, v))
         named, stands_for = cpu.quantities(query, kernels, v)
-    model = {**cost.terms, **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,
+    model = {**_terms(cost), **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,
              "launch": cost.overhead_s}  # fmt: skip
     values = {name: _at(value, v) for name, value in model.items()}
     known = {**teller.known, **own, **named}  # the pipe of a GPU is not the column of that name

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import UNITS, show
+from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelStory, Variant
 from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
 from archsim.report.text import clean, table
 
-BOUNDS = ("compute", "dram", "l2", "l1", "walk", "latency", "link", "launch")
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
 NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from archsim.report.markup import label
-from archsim.report.study_figures import COLOURS, LINEAR_UP_TO, PlotAxis, Series, written
+from archsim.report.palette import SERIES
+from archsim.report.study_figures import LINEAR_UP_TO, PlotAxis, Series, written
 
 WIDTH, HEIGHT = 900, 420
 LEFT, TOP, RIGHT, BOTTOM = 100, 62, 24, 54
@@ -83,8 +84,8 @@ def _series(s: Series, place: int, across: _Scale, up: _Scale) -> list[str]:
 
 def _style(place: int) -> tuple[str, str]:
     """Colour and dashes of a line; the colours come again, dashed."""
-    dash = ' stroke-dasharray="6 4"' if place >= len(COLOURS) else ""
-    return COLOURS[place % len(COLOURS)], dash
+    dash = ' stroke-dasharray="6 4"' if place >= len(SERIES) else ""
+    return SERIES[place % len(SERIES)], dash
 
 
 def _legend(series: Sequence[Series]) -> tuple[list[str], int]:

@@ -1,39 +1,15 @@
-"""What each bound looks like and means: one table for every chart and legend.
-
-The colours are those of Okabe and Ito (2008), which people with any common colour blindness tell apart; in the roofline
-a symbol says the same once more.
-"""
+"""How bounds are drawn, in the order of their table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from archsim.cost.bounds import BOUNDS, Bound
+
+# For lines and bars that are no bounds: Okabe and Ito (2008), which people with any common colour blindness tell apart, and more.
+SERIES = ("#0072b2", "#d55e00", "#e69f00", "#8c510a", "#66a61e", "#cc79a7", "#009e73", "#56b4e9")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """How a bound is drawn: `colour` as #rrggbb, `symbol` by its plotly name; `meaning` is for the legend."""
-
-    colour: str
-    symbol: str
-    meaning: str
-
-
-BOUNDS = {
-    "compute": Look(colour="#0072b2", symbol="circle", meaning="the arithmetic units are busy"),
-    "dram": Look(colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
-    "l2": Look(colour="#e69f00", symbol="diamond", meaning="the cache's bandwidth is used up"),
-    "l1": Look(colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
-    "link": Look(colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
-    "walk": Look(colour="#66a61e", symbol="pentagon", meaning="values are read twice, the second time after a wait"),
-    "latency": Look(colour="#cc79a7", symbol="triangle-up", meaning="too few loads in flight to hide latency"),
-    "launch": Look(colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
-    "host": Look(colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),
-    "none": Look(colour="#999999", symbol="x", meaning="takes no time"),
-}  # fmt: skip
-
-
-def look(bound: str) -> Look:
-    """The look of a bound; a name that the table does not have is drawn like no bound.
+def look(bound: str) -> Bound:
+    """The row of a bound; a name that the table does not have is drawn like no bound.
 
     >>> look("dram").colour
     '#d55e00'

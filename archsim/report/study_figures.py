@@ -10,11 +10,10 @@ from typing import Any
 from archsim.base.units import COUNT, UNITS, show
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
-from archsim.report.palette import BOUNDS, look
+from archsim.report.palette import SERIES, look
 from archsim.report.placement import decades
 from archsim.study.whatif import OpChange
 
-COLOURS = tuple(row.colour for row in BOUNDS.values() if row.colour not in ("#999999", "#f0e442"))
 ROW = 30  # height of one row of bars [px]
 LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logarithmic
 
@@ -73,7 +72,7 @@ def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460)
     })  # fmt: skip
     strong = [s for s in series if not s.faint]
     for s in series:
-        colour = "#c9d0d8" if s.faint else COLOURS[strong.index(s) % len(COLOURS)]
+        colour = "#c9d0d8" if s.faint else SERIES[strong.index(s) % len(SERIES)]
         hollow = list(s.hollow) or [False] * len(s.x)
         pairs = [f"{written(a, x.unit)}: {written(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
         notes = list(s.notes) or [f"{label(s.name)}<br>{pair}" for pair in pairs]
@@ -103,8 +102,8 @@ def tornado(rows: Sequence[Span], unit: str, title: str, less: str, more: str) -
     figure, notes = _rows_of(rows, unit, title, False), _notes(rows, unit)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom"})
     middle = [r.value for r in rows]
-    figure.add_trace(_bar(rows, middle, [r.low for r in rows], COLOURS[1], less, notes))
-    figure.add_trace(_bar(rows, middle, [r.high for r in rows], COLOURS[0], more, notes))
+    figure.add_trace(_bar(rows, middle, [r.low for r in rows], SERIES[1], less, notes))
+    figure.add_trace(_bar(rows, middle, [r.high for r in rows], SERIES[0], more, notes))
     return figure
 
 

@@ -13,12 +13,11 @@ from archsim.evidence.case import Case
 from archsim.evidence.columns import quantity
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
-from archsim.report.palette import BOUNDS
+from archsim.report.palette import SERIES
 from archsim.report.placement import decades
 from archsim.validate.evaluation import Validation
 
 MOST_POINTS = 4000  # of one chart
-COLOURS = tuple(look.colour for look in BOUNDS.values() if look.colour != "#999999")
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 BAND = 0.25  # the dashed lines beside the diagonal: so much too high, and as much too low
 ROW = 26  # height of one row of boxes [px]
@@ -62,7 +61,7 @@ def share(sizes: Sequence[int], most: int) -> int:
 def look_of(source: str, names: Sequence[str]) -> tuple[str, str]:
     """Colour and symbol of a source, by its place among all; when the colours are used up the symbol changes."""
     place = list(names).index(source)
-    return COLOURS[place % len(COLOURS)], SYMBOLS[place // len(COLOURS) % len(SYMBOLS)]
+    return SERIES[place % len(SERIES)], SYMBOLS[place // len(SERIES) % len(SYMBOLS)]
 
 
 def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:

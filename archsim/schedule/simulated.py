@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from archsim.cost.bounds import DRAM
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.lower.lower import Lowered
@@ -13,7 +14,7 @@ from archsim.schedule.events import Phase
 from archsim.schedule.observer import Observer
 from archsim.schedule.streams import IssuedOp, assign, play
 from archsim.schedule.timeline import Array, Timeline
-from archsim.schedule.waves import CAPACITY, DRAM, L2, PIPES, POWER, of_machine, phases_of
+from archsim.schedule.waves import POWER, capacity, of_machine, phases_of
 from archsim.trace.trace import BoundOp
 
 Plans = Sequence[tuple[Phase, ...]]
@@ -38,7 +39,7 @@ def simulated(
         launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
                                power=bool(watched), machine=machine,
                                plans=None if plans is None or watched else plans[machine])  # fmt: skip
-        played = play(launches, CAPACITY, waits=waits, observers=watched, counters=_counters(device) if watched else None)
+        played = play(launches, capacity(), waits=waits, observers=watched, counters=_counters(device) if watched else None)
         start[machine], end[machine] = played.start_s, played.end_s
     timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
     wait = np.maximum(0.0, timeline.op_time_s - (end - start))
@@ -80,5 +81,5 @@ def _counters(device: Device) -> Mapping[str, tuple[str, float]]:
     if not isinstance(device, Gpu):
         return {}
     bandwidth = float(np.ravel(device.memory.bandwidth * device.memory.achievable)[0])
-    return {DRAM: ("memory [GB/s]", bandwidth / 1e9), L2: ("L2 [%]", 100.0), PIPES: ("SM pipes [%]", 100.0),
-            POWER: ("power beyond idle [W]", 1.0)}  # fmt: skip
+    shares = {resource: (f"{resource} [%]", 100.0) for resource in capacity()}
+    return {**shares, DRAM: ("memory [GB/s]", bandwidth / 1e9), POWER: ("power beyond idle [W]", 1.0)}

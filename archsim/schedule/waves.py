@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.cost.bounds import PIPES, contended
 from archsim.cost.cost import Array, Cost
 from archsim.cost.occupancy import issue_slots
 from archsim.cost.plan import PlanCost
@@ -18,10 +19,12 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.schedule.events import Phase
 
-PIPES = "SM pipes"
-L2, DRAM, POWER = "L2", "DRAM", "power"
-BOUND_OF = {"l2": L2, "dram": DRAM}
-CAPACITY = {PIPES: 1.0, L2: 1.0, DRAM: 1.0}  # each a share of what the device has
+POWER = "power"
+
+
+def capacity() -> dict[str, float]:
+    """What kernels that run at the same time share, each as a share of what the device has."""
+    return dict.fromkeys(contended().values(), 1.0)
 
 
 def phases_of(
@@ -58,13 +61,13 @@ def _at(values: Array | float, variant: Index, machine: int, width: int) -> Arra
 
 
 def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine: int) -> list[list[float]]:
-    """For each kernel: gap, time of its full waves and of its tail [s], their slots and pipes, its shares of L2 and DRAM."""
+    """For each kernel: gap, time of its full waves and of its tail [s], their slots and pipes, its shares of the rest."""
 
     def chosen(values: Array | float) -> Array:
         return _at(values, variant, machine, kernels.repeat.size)
 
     launches = kernels.launches
-    ctas, resident, fill = (chosen(cost.terms[name]) for name in ("ctas", "resident", "fill"))
+    ctas, resident, fill = (chosen(values) for values in (cost.terms.ctas, cost.terms.resident, cost.terms.fill))
     busy, count = chosen(cost.busy_s), float(of_machine(device.sm.count, machine)[0])
     full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
     full = issue_slots(full_ctas, resident, count, fill)
@@ -72,22 +75,26 @@ def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine:
     tail, tail_ctas = units - full, ctas - full_ctas
     tail = np.where(tail_ctas > 0, tail, 0.0)
     time = launches * busy / (full + tail)
-    pipes = chosen(cost.bounds["compute"]) / busy if "compute" in cost.bounds else np.zeros_like(busy)
-    nothing = np.zeros_like(busy)
-    shares = [chosen(cost.bounds[name]) / busy if name in cost.bounds else nothing for name in BOUND_OF]
+    shares = {resource: np.zeros_like(busy) for resource in capacity()}
+    for name, resource in contended().items():
+        if name in cost.bounds:
+            shares[resource] = shares[resource] + chosen(cost.bounds[name]) / busy
+    pipes = shares.pop(PIPES)
     rounds = np.maximum(1.0, full_ctas / (resident * count))
     rows = [
         launches * chosen(cost.overhead_s), full * time, tail * time,
         np.minimum(1.0, full_ctas / (rounds * resident * count)), np.minimum(1.0, tail_ctas / (resident * count)),
-        pipes * full_ctas / (count * np.maximum(full, 1e-300)), pipes * tail_ctas / (count * np.maximum(tail, 1e-300)), *shares,
+        pipes * full_ctas / (count * np.maximum(full, 1e-300)), pipes * tail_ctas / (count * np.maximum(tail, 1e-300)),
+        *shares.values(),
     ]  # fmt: skip
     return np.asarray(rows).T.tolist()  # type: ignore[no-any-return]
 
 
 def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
-    gap, full, tail, full_slots, tail_slots, full_pipes, tail_pipes, l2, dram = row
+    gap, full, tail, full_slots, tail_slots, full_pipes, tail_pipes, *shares = row
+    resources = [resource for resource in capacity() if resource != PIPES]
     drawn = () if power is None else ((POWER, power),)
-    shared = tuple([(resource, min(1.0, share)) for resource, share in ((L2, l2), (DRAM, dram)) if share > 0]) + drawn
+    shared = tuple([(resource, min(1.0, share)) for resource, share in zip(resources, shares, strict=True) if share > 0]) + drawn
     phases = [Phase(gap, drawn, name="launch")] if gap > 0 else []
     for time, slots, pipes, which in ((full, full_slots, full_pipes, "full waves"), (tail, tail_slots, tail_pipes, "tail")):
         if time > 0:

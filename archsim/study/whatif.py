@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from archsim.cost.bounds import BOUNDS
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.study.silicon import DieEstimate
 
-SIDES = {  # bound -> what a reader calls an op that has it
-    "compute": "compute-bound", "dram": "memory-bound", "l2": "cache-bound", "l1": "cache-bound", "link": "memory-bound",
-    "walk": "memory-bound",
-    "latency": "latency-bound", "launch": "launch-bound", "host": "host-bound", "none": "idle",
-}  # fmt: skip
 TOTALS = (  # attribute of an estimate, what it is called, unit
     ("latency_s", "latency", "s"), ("throughput_per_s", "throughput", ""), ("power_w", "power", "W"), ("energy_j", "energy", "J"),
     ("throughput_per_w", "throughput per watt", ""), ("clock_hz", "clock", "Hz"), ("memory_bytes", "memory", "B"),
@@ -85,7 +81,7 @@ def side(bound: str) -> str:
     >>> side("dram"), side("compute")
     ('memory-bound', 'compute-bound')
     """
-    return SIDES.get(bound, bound)
+    return BOUNDS[bound].side if bound in BOUNDS else bound
 
 
 def change(

@@ -14,7 +14,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.roofline import roofline_parts
+from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
 from archsim.estimation.pipeline import spread
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
@@ -85,9 +85,9 @@ class Parts:
         count = np.zeros(size)
         for group in groups:
             first = group.cases[0]
-            _, _, at_peak, at_bandwidth, _ = roofline_parts(
-                group.lowered.kernels, first.spec.device, first.precision, group.clock, group.threads
-            )
+            terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,
+                                  clock=group.clock, threads=group.threads)  # fmt: skip
+            at_peak, at_bandwidth = np.broadcast_arrays(compute_bound(terms), memory_bound(terms))
             for position, plan_of in zip(group.positions, group.plans, strict=True):
                 compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]
                 count[position] = np.sum(plan_of >= 0)

@@ -72,7 +72,7 @@ def _network(
     assert cost is not None
     assert choice is not None
     hierarchy, element = hierarchy_of(device, int(device.sm.count)), PRECISION_BYTES[request.precision]
-    columns = {"dram": cost.dram_bytes, "l2": cost.cache_bytes, "resident": cost.terms["resident"]}
+    columns = {"dram": cost.dram_bytes, "l2": cost.cache_bytes, "resident": cost.terms.resident}
     model = {name: np.broadcast_to(array, (1, len(kernels.m)))[0] for name, array in columns.items()}
     rows = []
     for i, op in enumerate(request.trace.ops):

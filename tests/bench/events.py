@@ -19,7 +19,7 @@ from archsim.estimation.request import make_request
 from archsim.schedule.serving import Batching, serve
 from archsim.schedule.simulated import launches_of
 from archsim.schedule.streams import play
-from archsim.schedule.waves import CAPACITY
+from archsim.schedule.waves import capacity
 from archsim.simulate.arrivals import poisson
 
 LOOP = 50_000
@@ -71,7 +71,7 @@ def main() -> None:
     issue_s, stall_s = (spread(part, result.lowered.plan_of) for part in (host.issue_s, host.stall_s))
     for streams in (1, 2, 4, 8):
         launches = launches_of(result.lowered, result.cost, device, issue_s, stall_s, streams=streams)
-        work = partial(play, launches, CAPACITY)
+        work = partial(play, launches, capacity())
         print(line(f"training step of ResNet-152, {streams} streams", work().events, work, rounds))
         asked = make_request("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0", fidelity="event",
                     streams=streams)  # fmt: skip

@@ -12,12 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from archsim.cost.bounds import BOUNDS
 from archsim.device import catalog
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, estimate
 from archsim.report import figures
 from archsim.report.layers import MOST, by_kind, by_op, is_large
-from archsim.report.palette import BOUNDS, look
+from archsim.report.palette import look
 from archsim.report.placement import LETTER, LINE, Frame, labels
 from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import svg
@@ -37,7 +38,7 @@ def frame_of(shown: RooflineChart) -> Frame:
 
 
 def test_every_bound_has_its_own_colour_and_symbol() -> None:
-    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "walk", "latency", "launch", "host", "none"}
+    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "two_pass", "latency", "launch", "host", "none"}
     assert len({row.colour for row in BOUNDS.values()}) == len({row.symbol for row in BOUNDS.values()}) == len(BOUNDS)
     assert look("mystery") == BOUNDS["none"]
 

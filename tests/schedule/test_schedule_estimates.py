@@ -16,7 +16,7 @@ from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import make_request
 from archsim.schedule.observer import Recording
 from archsim.schedule.simulated import dependencies
-from archsim.schedule.waves import CAPACITY, phases_of
+from archsim.schedule.waves import capacity, phases_of
 from archsim.study.grid import evaluate
 
 CELLS: list[tuple[str, str, dict[str, Any]]] = [
@@ -66,7 +66,8 @@ def bounds(result: Run) -> list[float]:
     device = make_request("googlenet", "tesla_v100_sxm2").spec.device
     plans = phases_of(result.lowered.kernels, result.cost, device)
     phases = [phase for plan in result.lowered.plan_of if plan >= 0 for phase in plans[plan]]
-    work = {name: sum(p.work * weight for p in phases for resource, weight in p.demand if resource == name) for name in CAPACITY}
+    work = {name: sum(p.work * weight for p in phases for resource, weight in p.demand if resource == name)
+            for name in capacity()}  # fmt: skip
     slots = sum(phase.work * phase.slots for phase in phases)
     return [float(nx.dag_longest_path_length(graph)), slots, *work.values()]
 

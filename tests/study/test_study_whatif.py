@@ -8,8 +8,7 @@ import pytest
 
 from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate, estimate_of
-from archsim.report.palette import BOUNDS
-from archsim.study.whatif import SIDES, change
+from archsim.study.whatif import change
 
 
 def of(net: str = "alexnet", hw: str = "tegra_x1", **choices: Any) -> Estimate:
@@ -46,7 +45,3 @@ def test_ops_of_one_side_are_kept() -> None:
     assert (False, True) in sides or (True, False) in sides
     assert (False, False) in sides
     assert all(op.ratio is None and not op.moved for op in found.ops if op.before is None or op.after is None)
-
-
-def test_every_bound_has_a_side() -> None:
-    assert set(SIDES) == set(BOUNDS)

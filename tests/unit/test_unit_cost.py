@@ -21,8 +21,8 @@ from archsim.cost.cpu import (
     awake_cores,
     busiest_clocks,
     busiest_share,
+    cache_bytes,
     core_clocks,
-    cpu_cost,
     crossing,
     fork_join,
     last_level,
@@ -30,11 +30,11 @@ from archsim.cost.cpu import (
     panels,
     refills,
     repeats,
-    traffic,
     undisturbed,
     unoccupied,
 )
-from archsim.cost.gpu import gpu_cost, memory_bound, neighbours, packing, prologue, softmax_work, walk_bound
+from archsim.cost.evaluate import cpu_cost, gpu_cost
+from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import (
     COMPONENTS,
@@ -47,6 +47,7 @@ from archsim.cost.power import (
     sustained_share,
     voltage,
 )
+from archsim.cost.sm import neighbours, packing, prologue, softmax_work
 from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
@@ -282,24 +283,26 @@ def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
     assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
 
 
-def test_a_family_of_streams_walks_at_its_share_of_the_bandwidth_and_with_the_clock() -> None:
+def test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the_clock() -> None:
     device, constants = gpu_named("titan_x_maxwell"), default().with_values({"stream.batch_norm": 0.5})
-    stream = Kernel(name="s", efficiency="one", b_bytes=1e9)
-    kernels = columns(stream, replace(stream, efficiency="stream.batch_norm"),
+    once = Kernel(name="s", efficiency="one", b_bytes=1e9)
+    kernels = columns(once, replace(once, efficiency="stream.batch_norm"),
                       product(64, 64, 64, efficiency="stream.batch_norm"), tiles=(tile(),))  # fmt: skip
-    moved, usual = np.full(3, 1e9), float(device.clock.sustained)
+    usual = float(device.clock.sustained)
     whole = 1e9 / (device.memory.bandwidth * device.memory.achievable)
-    assert np.ravel(memory_bound(moved, device)).tolist() == [whole] * 3
     for clock in (usual, 0.5 * usual):
-        (walk,) = walk_bound(kernels, moved, device, clock, constants).values()
-        assert np.ravel(walk).tolist() == pytest.approx([0.0, 2 * whole * usual / clock, 0.0])
-    assert walk_bound(columns(stream), moved, device, usual, constants) == {}
+        t = GpuTerms(kernels=kernels, device=device, precision="fp32", clock=clock, constants=constants)
+        assert np.ravel(memory_bound(t)).tolist()[:2] == [whole] * 2
+        assert np.ravel(two_pass_bound(t)).tolist() == pytest.approx([0.0, 2 * whole * usual / clock, 0.0])
+    alone = GpuTerms(kernels=columns(once), device=device, precision="fp32", clock=usual, constants=constants)
+    assert two_pass_bound(alone) is None
+    assert "two_pass" not in gpu_cost(columns(once), device, "fp32", usual, constants).bounds
 
 
 def test_streams_compute_in_single_precision_whatever_they_store() -> None:
     kernels = columns(Kernel(name="s", efficiency="one", flop=1e9, items=1e6),
                       Kernel(name="d", efficiency="one", flop=1e9, items=1e6, dense=1))  # fmt: skip
-    single, half = (np.ravel(gpu_cost(kernels, gpu_named("tesla_v100_sxm2"), name, 1e9, default()).terms["rate"])
+    single, half = (np.ravel(gpu_cost(kernels, gpu_named("tesla_v100_sxm2"), name, 1e9, default()).terms.rate)
                     for name in ("fp32", "fp16"))  # fmt: skip
     assert half[0] == single[0]
     assert half[1] > 7 * single[1]  # tensor cores
@@ -440,7 +443,7 @@ def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
 
 def test_strips_read_the_other_operand_whole() -> None:
     kernels = columns(product(64, 64, 64), product(64, 64, 64, grain=1), tiled=False)
-    _, cached = traffic(kernels, cpu(), np.array([4.0, 4.0]))
+    cached = cache_bytes(kernels, cpu(), np.array([4.0, 4.0]))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
 

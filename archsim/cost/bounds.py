@@ -1,0 +1,108 @@
+"""The bounds: one row each, with all that any part of the program needs to know of it.
+
+A time is the smooth maximum of named bounds. Costs, explanations, what-ifs, pages, JSON, the power limit and contention read
+these rows and nothing else, so that a new bound is one row, with its function, and no edit elsewhere. Colours are those of
+Okabe and Ito (2008), which people with any common colour blindness tell apart, and a few that keep their distance from them;
+in the roofline a symbol says the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archsim.cost import cpu, gpu, roofline
+from archsim.cost.cost import LAUNCH, Array
+
+GPU, CPU, ROOFLINE = "gpu", "cpu", "roofline"  # what has bounds: the two kinds of device, and the fidelity without overheads
+PIPES, L2, DRAM = "SM pipes", "L2", "DRAM"  # what kernels that run at the same time share
+
+Equation = Callable[[Any], Array | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One bound. Every field has to be given, so that a row which lacks one fails when it is made.
+
+    `time` has its equation for each kind of device that has this bound: a function of `GpuTerms`, `CpuTerms` or `RooflineTerms`
+    that returns the time of one launch [s], [D, V], or None where no kernel has it; empty where the time is none of a kernel's,
+    as that of the host. An `overhead` comes on top of the smooth maximum of the others. `side` is what a reader calls an op that
+    is limited by it. `clocked`: the time is inverse to the core clock; otherwise the clock does not move it. `resource` is what
+    kernels that run at the same time share of it (None: nothing). `symbol` is a plotly name, `meaning` stands in legends.
+    """
+
+    name: str
+    time: Mapping[str, Equation]
+    overhead: bool
+    side: str
+    clocked: bool
+    resource: str | None
+    colour: str
+    symbol: str
+    meaning: str
+
+
+BOUNDS = {
+    row.name: row
+    for row in (
+        Bound(name="compute", side="compute-bound", clocked=True, resource=PIPES, overhead=False,
+              time={GPU: gpu.compute_bound, CPU: cpu.compute_bound, ROOFLINE: roofline.compute_bound},
+              colour="#0072b2", symbol="circle", meaning="the arithmetic units are busy"),
+        Bound(name="dram", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
+              time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, ROOFLINE: roofline.memory_bound},
+              colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
+        Bound(name="l1", side="cache-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.refill_bound},
+              colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
+        Bound(name="l2", side="cache-bound", clocked=True, resource=L2, overhead=False,
+              time={GPU: gpu.cache_bound, CPU: cpu.cache_bound},
+              colour="#e69f00", symbol="diamond", meaning="the bandwidth of the cache that all cores share is used up"),
+        Bound(name="link", side="memory-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.link_bound},
+              colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
+        Bound(name="latency", side="latency-bound", clocked=False, resource=None, overhead=False, time={GPU: gpu.latency_bound},
+              colour="#cc79a7", symbol="triangle-up", meaning="too few loads in flight to hide latency"),
+        Bound(name="two_pass", side="memory-bound", clocked=True, resource=None, overhead=False, time={GPU: gpu.two_pass_bound},
+              colour="#66a61e", symbol="pentagon", meaning="values are read twice, the second time after a wait"),
+        Bound(name=LAUNCH, side="launch-bound", clocked=False, resource=None, overhead=True,
+              time={GPU: gpu.launch_gap, CPU: cpu.team_overhead},
+              colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
+        Bound(name="host", side="host-bound", clocked=False, resource=None, overhead=True, time={},
+              colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),
+        Bound(name="none", side="idle", clocked=False, resource=None, overhead=True, time={},
+              colour="#999999", symbol="x", meaning="takes no time"),
+    )
+}  # fmt: skip
+
+
+def bounds_of(terms: object, kind: str, without: frozenset[str] = frozenset()) -> dict[str, Array]:
+    """The time that each resource needs on its own [s], by the name of the bound, in the order of the table.
+
+    `terms` is the record of that kind of device; bounds named in `without`, and those that no kernel has, are left out.
+    """
+    named = {name: row.time[kind](terms) for name, row in BOUNDS.items()
+             if kind in row.time and not row.overhead and name not in without}  # fmt: skip
+    return {name: bound for name, bound in named.items() if bound is not None}
+
+
+def overhead_of(terms: object, kind: str, without: frozenset[str] = frozenset()) -> Array | float:
+    """What comes on top of every launch [s]."""
+    parts = [row.time[kind](terms) for name, row in BOUNDS.items() if kind in row.time and row.overhead and name not in without]
+    return sum(part for part in parts if part is not None)
+
+
+def clocked(name: str) -> bool:
+    """Whether the time of a bound is inverse to the core clock.
+
+    >>> clocked("compute"), clocked("dram")
+    (True, False)
+    """
+    return BOUNDS[name].clocked
+
+
+def contended() -> dict[str, str]:
+    """The bounds that share a resource with kernels that run at the same time, and what they share, by name.
+
+    >>> contended()["dram"]
+    'DRAM'
+    """
+    return {name: row.resource for name, row in BOUNDS.items() if row.resource is not None}

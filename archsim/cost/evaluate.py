@@ -1,0 +1,87 @@
+"""All bounds of every variant of some kernels on some devices, and what takes energy."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from archsim.calibration.constants import Calibration
+from archsim.cost.bounds import CPU, GPU, ROOFLINE, bounds_of, overhead_of
+from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.cpu import CpuTerms
+from archsim.cost.gpu import GpuTerms
+from archsim.cost.occupancy import runnable
+from archsim.cost.plan import PlanCost
+from archsim.cost.power import spent
+from archsim.cost.roofline import RooflineTerms
+from archsim.device.device import Cpu, Device, Gpu
+from archsim.lower.kernel import Kernels
+
+
+def gpu_cost(
+    kernels: Kernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> Cost:  # fmt: skip
+    """The costs of kernels on a GPU at core clock `clock` [Hz].
+
+    `without` names parts to leave out, to see what each is worth: waves, or a row of the table of bounds.
+    """
+    terms = GpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
+                     waves="waves" not in without)  # fmt: skip
+    bounds = bounds_of(terms, GPU, without)
+    return Cost(
+        bounds=bounds,
+        busy_s=np.where(runnable(kernels, device), smooth_maximum(bounds, terms.smooth), np.inf),
+        overhead_s=overhead_of(terms, GPU, without) + np.zeros_like(terms.dram_bytes),
+        dram_bytes=terms.dram_bytes, cache_bytes=terms.l2_bytes, work=terms.work, clock=clock, smooth=terms.smooth, terms=terms,
+    )  # fmt: skip
+
+
+def cpu_cost(
+    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> Cost:  # fmt: skip
+    """The costs of kernels on a CPU with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
+
+    `without` names rows of the table of bounds to leave out.
+    """
+    terms = CpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
+    bounds = bounds_of(terms, CPU, without)
+    return Cost(
+        bounds=bounds, busy_s=smooth_maximum(bounds),
+        overhead_s=overhead_of(terms, CPU, without) + np.zeros_like(terms.dram_bytes),
+        dram_bytes=terms.dram_bytes, cache_bytes=terms.cache_bytes + np.zeros_like(terms.dram_bytes), work=terms.work,
+        clock=terms.core_clock, terms=terms,
+    )  # fmt: skip
+
+
+def roofline_cost(
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+) -> PlanCost:  # fmt: skip
+    """The largest bound of each plan, by its algorithm of the fewest multiplications.
+
+    No power limit slows it: it is the lower bound.
+    """
+    t = RooflineTerms(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads)
+    found = bounds_of(t, ROOFLINE, without)
+    bounds = dict(zip(found, np.broadcast_arrays(*found.values()), strict=True))
+    largest = np.stack(list(bounds.values())).argmax(axis=0)
+    time = reduce(np.maximum, bounds.values())
+    first = kernels.option_start[t.option]
+    wide, bound = np.zeros((time.shape[0], len(kernels.kernels))), np.zeros((time.shape[0], len(kernels.kernels)), dtype=np.intp)
+    wide[:, first], bound[:, first] = time, largest
+    nothing = np.zeros_like(time)
+    cost = Cost(bounds=bounds, busy_s=time, overhead_s=nothing, terms=t,
+                dram_bytes=np.broadcast_to(np.atleast_2d(t.dram_bytes), time.shape), cache_bytes=nothing,
+                work={"macs": 0.5 * t.flop, "issues": nothing, "units": np.asarray(t.units)})  # fmt: skip
+    energy = spent(cost, device, precision, t.speed, device.power.tdp if limit is None else limit, constants)
+    return PlanCost(
+        time_s=time, option=np.broadcast_to(t.option, time.shape), bound_names=tuple(bounds),
+        bound_s={name: np.where(largest == i, time, 0.0) for i, name in enumerate(bounds)},
+        flop=np.broadcast_to(t.flop, time.shape), dram_bytes=cost.dram_bytes, energy_j=energy,
+        total_energy_j=lambda: np.asarray(reduce(np.add, energy.values())), clocks=time * t.speed, launches=nothing,
+        workspace=nothing, kernel_time_s=wide, kernel_bound=bound,
+        kernel_clock=np.broadcast_to(np.asarray(t.speed, dtype=float), wide.shape), variant_energy_j={},
+    )  # fmt: skip
