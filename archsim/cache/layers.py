@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isqrt
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from archsim.cache.tiles import (
 )
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of, untransposed
+from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
-WINOGRAD_SIDE = {"winograd_2x2": 2, "winograd_4x4": 4}
 WAVES = 6  # of which a launch is simulated where it has more; the first one differs, the others are alike
 
 
@@ -60,15 +60,15 @@ def product_of(op: BoundOp, kernel: Kernel, tile: tuple[int, int], element: int)
     layer = layer_of(op, element) if op.kind.op == "conv2d" else None
     tile_m, tile_n = tile
     sides = {"m": m, "n": n, "k": k, "count": count, "tile_m": tile_m, "tile_n": tile_n}
-    if kernel.exps or untransposed(op).phase != "forward":
+    if kernel.role is Role.ATTENTION or untransposed(op).phase != "forward":
         raise Unsupported(f"{op.name}: the addresses of {kernel.name} ({op.phase}) are not modelled; forward products are")
-    if layer is not None and kernel.name in WINOGRAD_SIDE:
-        side = WINOGRAD_SIDE[kernel.name]
+    if layer is not None and kernel.role is Role.WINOGRAD:
+        side = isqrt(int(kernel.work)) - 2  # (side + 2)^2 multiplications for side x side results
         return Product(
             **sides, a=by_columns(A, m, k, tile_m, element, points=(side + 2) ** 2),
             b=patches(B, layer, _pad(op), side, tile_n, n), result=image_result(C, layer, tile_m, tile_n, tiles=n),
         )  # fmt: skip
-    if layer is not None and kernel.name in ("implicit_gemm", "direct"):
+    if layer is not None and kernel.role is Role.CONVOLUTION:
         return Product(
             **sides, a=by_rows(A, m, k, tile_m, element), b=gathered(B, layer, _pad(op), tile_n),
             result=image_result(C, layer, tile_m, tile_n),

@@ -12,7 +12,7 @@ from archsim.cost.blocking import LANE_BITS, block_columns, block_rows, micro_ti
 from archsim.cost.cost import Array
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import CpuKernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class CpuTerms:
     computed once.
     """
 
-    kernels: Kernels
+    kernels: CpuKernels
     device: Cpu
     precision: str
     clock: Array | float
@@ -101,14 +101,14 @@ def team_overhead(t: CpuTerms) -> Array:
     return fork_join(t.kernels, t.device, t.workers, t.threads, t.constants)
 
 
-def work_done(kernels: Kernels, awake: Array) -> dict[str, Array]:
+def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:
     """Operations of one launch that take energy, [V], and the cores whose clocks run, [D, V], those that wait spinning too."""
     product = (kernels.matrix > 0) | (kernels.dense > 0)
     half = 0.5 * kernels.flop
     return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half), "units": awake}
 
 
-def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array:
+def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
     """Cores that work on each kernel, [D, V]: one where the framework's loop is serial or the library finds the product
     too narrow for so many threads; hyper-threads add no core."""
     cores = np.minimum(threads, device.core.count)
@@ -117,7 +117,7 @@ def active_cores(kernels: Kernels, device: Cpu, threads: Array | float) -> Array
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(cores, np.maximum(1.0, pieces)), 1.0))
 
 
-def awake_cores(kernels: Kernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Cores that are not asleep while a kernel runs, [D, V]: those of the whole team where its idle threads wait spinning."""
     team = np.minimum(threads, device.core.count)
     return np.asarray(np.where(kernels.spin > 0, np.maximum(workers, team), workers))
@@ -130,7 +130,7 @@ def active_clock(device: Cpu, cores: Array | float, clock: Array | float) -> Arr
 
 
 def undisturbed(
-    kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
     """Share of its core that a thread gets: less where other threads of its team have no part of the work, and wait for the
     end spinning, on its hyper-thread."""
@@ -138,19 +138,19 @@ def undisturbed(
     return np.asarray(np.where(beyond & (unoccupied(kernels, device, workers) > 0), constants["cpu.sibling"], 1.0))
 
 
-def unoccupied(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """Whether a kernel has no work for more threads than there are cores, [D, V]: a serial loop, or as few images."""
     return np.asarray((workers < device.core.count) | ((kernels.parts > 0) & (kernels.parts <= device.core.count)))
 
 
-def register_blocks(kernels: Kernels, device: Cpu) -> Array:
+def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
     """Register blocks of the results of all products of one launch, those at the edges counted whole, [D, V]."""
     rows, columns = micro_tile(device)
     return np.asarray(np.ceil(kernels.m / rows) * np.ceil(kernels.n / columns) * kernels.count)
 
 
 def busiest_clocks(
-    kernels: Kernels, device: Cpu, precision: str, workers: Array, threads: Array | float, constants: Calibration
+    kernels: CpuKernels, device: Cpu, precision: str, workers: Array, threads: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
     """Clocks of the busiest core for one launch, [D, V]; operands are copied into panels by all cores alike, or for each part."""
     share = busiest_share(kernels, device, workers, threads)
@@ -158,7 +158,7 @@ def busiest_clocks(
     return np.asarray(core_clocks(kernels, device, precision, constants) * share + copied)
 
 
-def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibration) -> Array:
+def core_clocks(kernels: CpuKernels, device: Cpu, precision: str, constants: Calibration) -> Array:
     """Clocks of the arithmetic of one launch, summed over cores, [D, V].
 
     A product issues whole register blocks, and k grows by the ramp of one block. A stream runs the framework's loop, or, where
@@ -175,7 +175,7 @@ def core_clocks(kernels: Kernels, device: Cpu, precision: str, constants: Calibr
     return np.asarray(np.where(kernels.matrix > 0, product, streamed))
 
 
-def busiest_share(kernels: Kernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of a kernel that its busiest core gets: whole register blocks of a product, whole parts, else an even cut.
 
     A library with a grain (OpenBLAS) cuts one side of a product into as many strips as there are threads, whatever the
@@ -196,12 +196,12 @@ def last_level(device: Cpu) -> Array | float:
     return level.size * np.maximum(1.0, device.core.count / level.shared_by)
 
 
-def sums_bytes(kernels: Kernels, device: Cpu) -> Array:
+def sums_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     """Bytes of results that further panels of a packed product read and write again [B]."""
     return np.asarray(2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0))
 
 
-def memory_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """Bytes from memory for one launch [B], [D, V].
 
     A written line is read first (read for ownership). What fits in half the last-level cache of the sockets in use
@@ -214,7 +214,7 @@ def memory_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
     return np.asarray(kernels.a_bytes + np.where(kept, 0.0, fresh + sums_bytes(kernels, device)))
 
 
-def cache_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
+def cache_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """Bytes through the last cache level for one launch [B], [D, V]: what comes from memory if nothing is kept, and more.
 
     Where a library cuts one side of a product into strips (`grain`), every core reads the whole of the other operand, which the
@@ -226,14 +226,14 @@ def cache_bytes(kernels: Kernels, device: Cpu, workers: Array) -> Array:
     return np.asarray(kernels.a_bytes + fresh + sums_bytes(kernels, device) + again + repeats(kernels, device))
 
 
-def panels(kernels: Kernels, device: Cpu) -> Array:
+def panels(kernels: CpuKernels, device: Cpu) -> Array:
     """Panels into which a library of BLAS cuts the inner dimension of a product, [D, V]; 1 for loops over blocked layouts,
     which finish one block of results before the next, and for streams."""
     element = np.maximum(kernels.operand_a, 1.0)
     return np.asarray(np.where(kernels.packed > 0, np.ceil(kernels.k / panel_depth(device, element)), 1.0))
 
 
-def repeats(kernels: Kernels, device: Cpu) -> Array:
+def repeats(kernels: CpuKernels, device: Cpu) -> Array:
     """Bytes that packed products read from the last cache level a second time and more, [D, V]: B for each further block of
     rows that stays in a core's second level, A for each further block of columns that stays in the last (Goto 2008)."""
     element = np.maximum(kernels.operand_a, 1.0)
@@ -242,7 +242,7 @@ def repeats(kernels: Kernels, device: Cpu) -> Array:
     return np.asarray(np.where(kernels.packed > 0, (rows + columns) * kernels.k * kernels.count * element, 0.0))
 
 
-def refills(kernels: Kernels, device: Cpu) -> Array:
+def refills(kernels: CpuKernels, device: Cpu) -> Array:
     """Bytes from the second into the first cache level for the products of one launch, [D, V].
 
     The panel of B stays in the first level while those of A pass, once for each column of register blocks (Low et al. 2016).
@@ -270,7 +270,7 @@ def sockets_used(device: Cpu, workers: Array | float) -> Array:
     return np.asarray(np.maximum(np.ceil(workers * device.core.sockets / device.core.count), 1.0))
 
 
-def crossing(kernels: Kernels, device: Cpu, workers: Array, cached: Array) -> Array:
+def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) -> Array:
     """Time of what one socket reads from caches or memory of another [s]: of S sockets in use, all but one in S bytes.
 
     It crosses in both directions where the pages lie on every socket, in one where they lie on the first.
@@ -288,7 +288,7 @@ def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
 
 
 def fork_join(
-    kernels: Kernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
     """Waking and joining the threads of one parallel loop [s]: a tree of `log2(workers)` steps.
 

@@ -16,11 +16,11 @@ from archsim.cost.plan import PlanCost
 from archsim.cost.power import spent
 from archsim.cost.roofline import RooflineTerms
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
 
 def gpu_cost(
-    kernels: Kernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
+    kernels: GpuKernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
     """The costs of kernels on a GPU at core clock `clock` [Hz].
@@ -39,7 +39,7 @@ def gpu_cost(
 
 
 def cpu_cost(
-    kernels: Kernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    kernels: CpuKernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
     """The costs of kernels on a CPU with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.

@@ -12,7 +12,7 @@ from archsim.cost import sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array
 from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_cta
 from archsim.device.device import Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import GpuKernels
 
 WORD = 4.0  # bytes of a single-precision value
 
@@ -25,7 +25,7 @@ class GpuTerms:
     evenly over the SMs.
     """
 
-    kernels: Kernels
+    kernels: GpuKernels
     device: Gpu
     precision: str
     clock: Array | float

@@ -6,18 +6,18 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import GpuKernels
 
 WARP = 32  # threads; the unit in which every NVIDIA GPU schedules
 REGISTER = 4  # B
 
 
-def warps_per_cta(kernels: Kernels) -> Array:
+def warps_per_cta(kernels: GpuKernels) -> Array:
     """Warps of one CTA, [V]."""
     return np.ceil(kernels.threads / WARP)
 
 
-def resident_ctas(kernels: Kernels, device: Gpu) -> Array:
+def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
     """CTAs that fit on one SM at once, [D, V]: the least of the four limits (CUDA occupancy calculator).
 
     A kernel that would not fit at all counts as one.
@@ -29,7 +29,7 @@ def resident_ctas(kernels: Kernels, device: Gpu) -> Array:
     return np.asarray(np.maximum(1.0, np.floor(fitting)))
 
 
-def runnable(kernels: Kernels, device: Gpu) -> Array:
+def runnable(kernels: GpuKernels, device: Gpu) -> Array:
     """Which variants fit into the shared memory of a CTA, [D, V]; all of a kernel of which none fits."""
     fits = np.atleast_2d(kernels.shared <= device.sm.shared_memory_cta)
     none = ~np.logical_or.reduceat(fits, kernels.kernel_start, axis=-1)

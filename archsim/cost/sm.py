@@ -9,28 +9,28 @@ from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import GpuKernels
 
 STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5. A choice, not a fit.
 SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
 
 
-def family_efficiency(kernels: Kernels, constants: Calibration) -> Array:
+def family_efficiency(kernels: GpuKernels, constants: Calibration) -> Array:
     """Efficiency of the kernel's family, the constant that lowering has named for it, [V]."""
     return constants.gather(kernels.constants)[kernels.efficiency]
 
 
-def is_product(kernels: Kernels) -> NDArray[np.bool_]:
+def is_product(kernels: GpuKernels) -> NDArray[np.bool_]:
     """Whether a kernel multiplies at the rate of its operands' format, [V]; element-wise kernels compute in fp32."""
     return np.asarray(((kernels.matrix > 0) | (kernels.dense > 0)) & (kernels.plain == 0))
 
 
-def on_tensor(kernels: Kernels, device: Gpu, precision: str) -> NDArray[np.bool_]:
+def on_tensor(kernels: GpuKernels, device: Gpu, precision: str) -> NDArray[np.bool_]:
     """Whether tensor cores multiply, [V]: where the device has some for this precision and the kernel uses them."""
     return np.asarray((kernels.plain == 0) & device.has_tensor(precision))
 
 
-def issue_rate(kernels: Kernels, device: Gpu, precision: str, constants: Calibration) -> Array:
+def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
     The pipe's rate x the share of issue slots that this micro-architecture can use x the efficiency of the kernel family
@@ -55,7 +55,7 @@ def packing(device: Gpu, precision: str) -> Array | float:
     return np.maximum(1.0, device.rate.fp16 / device.rate.fp32)
 
 
-def neighbours(kernels: Kernels, device: Gpu, ctas: Array, resident: Array) -> Array:
+def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
     """CTAs whose work fills the prologue of one of them, [D, V]: all that an SM holds.
 
     An attention kernel with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
@@ -64,7 +64,7 @@ def neighbours(kernels: Kernels, device: Gpu, ctas: Array, resident: Array) -> A
     return np.where(alone, np.minimum(resident, np.ceil(ctas / device.sm.count)), resident)
 
 
-def prologue(kernels: Kernels, device: Gpu, precision: str, depth: Array, constants: Calibration) -> Array:
+def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, constants: Calibration) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
     Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines of `STAGES`, one of which
@@ -77,12 +77,12 @@ def prologue(kernels: Kernels, device: Gpu, precision: str, depth: Array, consta
     return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
 
-def products_of(kernels: Kernels, depth: Array) -> Array:
+def products_of(kernels: GpuKernels, depth: Array) -> Array:
     """Multiply-accumulates of the tile of one CTA [1]."""
     return np.asarray(kernels.tile_m * kernels.tile_n * kernels.work * depth)
 
 
-def softmax_work(kernels: Kernels, device: Gpu, depth: Array, rate: Array) -> Array:
+def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) -> Array:
     """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA [1].
 
     One exponential per score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
@@ -98,7 +98,7 @@ def softmax_work(kernels: Kernels, device: Gpu, depth: Array, rate: Array) -> Ar
 
 
 def cta_work(
-    kernels: Kernels, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array, constants: Calibration
+    kernels: GpuKernels, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array, constants: Calibration
 ) -> Array:
     """Multiply-accumulates that one CTA keeps an SM from issuing [1].
 
@@ -111,7 +111,7 @@ def cta_work(
                     np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)  # fmt: skip
 
 
-def work_done(kernels: Kernels, device: Gpu, ctas: Array) -> dict[str, Array]:
+def work_done(kernels: GpuKernels, device: Gpu, ctas: Array) -> dict[str, Array]:
     """Operations of one launch that take energy, [V], and the mean number of SMs at work, [D, V]: CTAs over whole rounds.
 
     A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score; a plain product is fp32 instructions.

@@ -8,7 +8,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.lower.kernel import Index, Kernels
+from archsim.lower.kernel import GpuKernels, Index
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
@@ -16,31 +16,31 @@ SHAPES = 128  # networks whose tiles are remembered: what no device changes is w
 
 
 @lru_cache(maxsize=SHAPES)
-def tiles_along_m(kernels: Kernels) -> Array:
+def tiles_along_m(kernels: GpuKernels) -> Array:
     """Tiles along m, [V]."""
     return np.ceil(kernels.m / kernels.tile_m)
 
 
 @lru_cache(maxsize=SHAPES)
-def tiles_along_n(kernels: Kernels) -> Array:
+def tiles_along_n(kernels: GpuKernels) -> Array:
     """Tiles along n, [V]."""
     return np.ceil(kernels.n / kernels.tile_n)
 
 
 @lru_cache(maxsize=SHAPES)
-def ctas_of(kernels: Kernels) -> Array:
+def ctas_of(kernels: GpuKernels) -> Array:
     """CTAs of one launch, [V]; an element-wise kernel has one for each `threads` items."""
     tiled = tiles_along_m(kernels) * tiles_along_n(kernels) * kernels.count * kernels.split
     return np.where(kernels.matrix > 0, tiled, np.ceil(kernels.items / kernels.threads))
 
 
 @lru_cache(maxsize=SHAPES)
-def depth(kernels: Kernels) -> Array:
+def depth(kernels: GpuKernels) -> Array:
     """Steps of the inner loop of one CTA, padded to whole steps of its tile, in units of k, [V]."""
     return np.asarray(np.ceil(kernels.k / kernels.split / kernels.tile_k) * kernels.tile_k)
 
 
-def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
+def loaded_bytes(kernels: GpuKernels, depth_k: Array) -> Array:
     """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded.
 
     The CTAs of a cluster are neighbours along the shorter side of their tiles, so that one load of the longer side serves
@@ -52,7 +52,7 @@ def loaded_bytes(kernels: Kernels, depth_k: Array) -> Array:
     return np.asarray((alone + together / kernels.cluster) * depth_k)
 
 
-def l2_bytes(kernels: Kernels, ctas: Array, depth_k: Array) -> Array:
+def l2_bytes(kernels: GpuKernels, ctas: Array, depth_k: Array) -> Array:
     """Bytes through the L2 in one launch [B]: what all CTAs load and store, or each tensor of an element-wise kernel once.
 
     Partial results of a split are written and read. Where a kernel has cache traffic of its own, beyond its tensors, the
@@ -64,7 +64,7 @@ def l2_bytes(kernels: Kernels, ctas: Array, depth_k: Array) -> Array:
     return np.where(kernels.matrix > 0, tiled, tensors)
 
 
-def awaited_bytes(kernels: Kernels, constants: Calibration) -> Array:
+def awaited_bytes(kernels: GpuKernels, constants: Calibration) -> Array:
     """Bytes that one CTA waits for at once [B]: the next steps of a product's tile, `stream.loads` values of each thread.
 
     Narrow values therefore put fewer bytes in flight.
@@ -73,7 +73,7 @@ def awaited_bytes(kernels: Kernels, constants: Calibration) -> Array:
     return np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand_b)
 
 
-def pages(kernels: Kernels, depth_k: Array) -> Array:
+def pages(kernels: GpuKernels, depth_k: Array) -> Array:
     """Memory pages that one CTA visits, each step anew, where a row of its tile is a row in memory, [V].
 
     A step takes a few values from each of tile_m + tile_n rows, which lie `row_bytes` apart.
@@ -83,12 +83,12 @@ def pages(kernels: Kernels, depth_k: Array) -> Array:
 
 
 @lru_cache(maxsize=SHAPES)
-def partial_bytes(kernels: Kernels) -> Array:
+def partial_bytes(kernels: GpuKernels) -> Array:
     """Bytes of the partial results of a product whose inner dimension is split, [V]: written once, read once."""
     return np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes
 
 
-def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:
+def memory_bytes(kernels: GpuKernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:
     """Bytes read from and written to memory by one launch, [D, V].
 
     CTAs that run at the same time (`slots`) cover a patch of tiles as square as the tiles allow, so that A is read once
@@ -109,7 +109,7 @@ def memory_bytes(kernels: Kernels, slots: Array, cache_bytes: Array | float) -> 
     return reads, np.asarray(kernels.c_bytes + partial)
 
 
-def read_again(kernels: Kernels, some: Index, slots: Array, kept: Array | float) -> Array:
+def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:
     """Bytes that `some` products read from memory a second time and more, [D, S]."""
     across_m, across_n = tiles_along_m(kernels)[some], tiles_along_n(kernels)[some]
     slots = slots[..., some] if slots.shape[-1] > 1 else slots

@@ -12,7 +12,7 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import spent, sustained_share
 from archsim.device.device import Device, Gpu
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
 
 class CostModel(Protocol):
@@ -60,7 +60,9 @@ def _cost_at(
 ) -> Cost:  # fmt: skip
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
+        assert isinstance(kernels, GpuKernels)
         return gpu_cost(kernels, device, precision, clock * share, constants, without)
+    assert isinstance(kernels, CpuKernels)
     slower = replace(device, clock=replace(device.clock, boost=device.clock.boost * share))
     return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without)
 

@@ -23,6 +23,7 @@ from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
+from archsim.lower.kernel import GpuKernels
 
 SCHEMA = "archsim-cache/1"
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
@@ -116,6 +117,7 @@ def of_layer(
         raise ArgumentError(f"{layer}: about {work / 64:.1g} accesses, more than {MOST_ACCESSES:.0g}; name a smaller --batch")
     parts: Iterable[Accesses]
     if isinstance(device, Gpu):
+        assert isinstance(kernels, GpuKernels)
         tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
         product = product_of(op, kernel, tile, element)
         assert result.cost.variants is not None

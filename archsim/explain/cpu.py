@@ -12,7 +12,7 @@ from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Quantities
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import CpuKernels
 
 NARROW = Equation(name="narrow", unit="1", text="above(grain * threads_asked, min(m, n))",
                   meaning="1 if a side is too short to be cut for so many threads")  # fmt: skip
@@ -60,7 +60,7 @@ AGAIN = Equation(name="again", unit="B", text="(workers - 1) * operand_a * m * k
                  meaning="the operand that is not cut, read whole by every further core")  # fmt: skip
 
 
-def traits(query: Request, kernels: Kernels, v: int) -> frozenset[str]:
+def traits(query: Request, kernels: CpuKernels, v: int) -> frozenset[str]:
     """What decides which equations hold for kernel `v`."""
     device, threads = query.spec.device, query.threads or 1
     assert isinstance(device, Cpu)
@@ -215,7 +215,7 @@ def _level(of: frozenset[str]) -> str:
     return "l3" if "l3" in of else "l2"
 
 
-def quantities(query: Request, kernels: Kernels, v: int) -> tuple[Quantities, dict[str, str]]:
+def quantities(query: Request, kernels: CpuKernels, v: int) -> tuple[Quantities, dict[str, str]]:
     """What the equations name beside kernel, spec and constants; on a CPU no name stands for another."""
     lane = 2.0 * LANE_BITS if query.precision == "fp64" else float(LANE_BITS)
     return {"lane": (lane, "bit"), "lane32": (float(LANE_BITS), "bit"), "kept_share": (RESIDENT_SHARE, "1"),

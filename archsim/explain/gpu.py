@@ -10,7 +10,7 @@ from archsim.device.device import Gpu
 from archsim.estimation.pipeline import arithmetic
 from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Quantities
-from archsim.lower.kernel import Kernels
+from archsim.lower.kernel import GpuKernels
 
 RATE = "FMA/clk"
 
@@ -84,7 +84,7 @@ LATENCY = Equation(
 )  # fmt: skip
 
 
-def traits(query: Request, kernels: Kernels, v: int) -> frozenset[str]:
+def traits(query: Request, kernels: GpuKernels, v: int) -> frozenset[str]:
     """What decides which equations hold for variant `v`."""
     device = query.spec.device
     assert isinstance(device, Gpu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,14 +18,12 @@ from archsim.estimation.pipeline import Run, arithmetic
 from archsim.estimation.request import Request
 from archsim.explain import cpu, energy, gpu
 from archsim.explain.equation import Equation, Quantities, Step, solve
-from archsim.lower.kernel import Kernels
+from archsim.lower.columns import columns_of
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
-COLUMNS = tuple([field.name for field in fields(Kernels) if field.type == "Array"])
 CUT = 1e-9  # relative difference from which on a power limit has cut the energy, and not a rounding error
 BEST = 5  # tiles that are listed beside the one that runs
-# Columns and terms that are no plain numbers.
-UNITS = {"flop": "FLOP", "shared": "B", "operand_a": "B", "operand_b": "B", "a_bytes": "B", "b_bytes": "B", "c_bytes": "B",
-         "cache_bytes": "B", "row_bytes": "B", "stored": "B", "clocks": "clk"}  # fmt: skip
+UNITS = {"stored": "B"}  # of terms that are no plain numbers
 LIMITS = {"by_registers": "registers", "by_shared": "shared memory", "by_warps": "warps", "sm.ctas": "what an SM can hold"}
 # How often each tensor crosses the memory's pins.
 MOVES = {"a_bytes": "a_reads", "b_bytes": "b_reads", "c_bytes": "c_moves"}
@@ -161,6 +159,7 @@ def _variants(teller: Teller, position: int, chosen: int) -> tuple[Variant, ...]
 
 def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     kernels, cost = teller.kernels, teller.cost
+    assert isinstance(kernels, GpuKernels)
     ctas, resident = (_at(getattr(cost.terms, name), v) for name in ("ctas", "resident"))
     sms = teller.known["sm.count"][0]
     return Variant(
@@ -174,17 +173,18 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
     """The equations of one variant, and what stands behind the names in them."""
     query, kernels, cost = teller.query, teller.kernels, teller.cost
     family = kernels.constants[kernels.efficiency[v]]
-    columns = {name: values for name in COLUMNS if (values := getattr(kernels, name)).size == kernels.m.size}
-    own = {name: (_at(values, v), UNITS.get(name, "1")) for name, values in {**columns, **_terms(cost)}.items()}
+    own = {name: (float(getattr(kernels, name)[v]), column.unit) for name, column in columns_of(type(kernels)).items()}
+    own |= {name: (_at(values, v), UNITS.get(name, "1")) for name, values in _terms(cost).items()}
     own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
     own |= {"clock": (_at(np.asarray(cost.clock), v), "Hz")} if query.spec.kind == "gpu" else {}
-    if query.spec.kind == "gpu":
+    if isinstance(kernels, GpuKernels):
         traffic, moves = _traffic(teller, v)
         traits = gpu.traits(query, kernels, v)
         table = gpu.equations(traits, traffic)
         named, stands_for = gpu.quantities(query, traits)
         own |= moves
     else:
+        assert isinstance(kernels, CpuKernels)
         table = cpu.equations(cpu.traits(query, kernels, v))
         named, stands_for = cpu.quantities(query, kernels, v)
     model = {**_terms(cost), **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from archsim.lower.context import Context, plan, quantised, stream
+from archsim.lower.columns import GpuColumns
+from archsim.lower.context import Context, element_wise, plan, quantised
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.lower.role import Role
 from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention
 from archsim.trace.trace import BoundOp
 
@@ -26,7 +28,7 @@ def attention(op: BoundOp, context: Context) -> Plan:
     count = rules.stores_cached if _over_cache(queries[1], keys[1]) else rules.stores
     if count and op.phase == "forward":
         moved = new * context.result / count
-        kernels.insert(0, stream("store_keys", moved, moved, element=context.vector, repeat=count))
+        kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))
     if context.device_kind == "cpu":
         kernels.append(_softmax(op))
     return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
@@ -35,7 +37,7 @@ def attention(op: BoundOp, context: Context) -> Plan:
 def _softmax(op: BoundOp) -> Kernel:
     """On a CPU the exponentials run between the products, over scores that stay in the cache."""
     flop = float(op.flop - 2 * op.macs)
-    return replace(stream("softmax", 0.0, 0.0, flop=flop), items=max(1.0, flop / SOFTMAX_FLOP))
+    return replace(element_wise("softmax", Role.SOFTMAX, 0.0, 0.0, flop=flop), items=max(1.0, flop / SOFTMAX_FLOP))
 
 
 def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
@@ -61,11 +63,11 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
     pairs = times * context.bytes(keys, keys)
     return Kernel(
-        name="attention", efficiency=context.efficiency("attention"), menu=menu,
+        name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
         m=queries[1] * packed, n=size, k=walked, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
-        exps=times * share, operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
+        operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
-        items=max(1.0, pairs / context.vector), dense=1,
+        items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=times * share),
     )  # fmt: skip
 
 

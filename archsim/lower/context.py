@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.lower.role import Role
 from archsim.stack.stack import Passes, Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
@@ -31,7 +32,7 @@ class Context:
 
     @property
     def vector(self) -> int:
-        """What a thread of a streaming kernel loads at once [B]: one value, or several where the stack's kernels do."""
+        """What a thread of an element-wise kernel loads at once [B]: one value, or several where the stack's kernels do."""
         return max(self.element, self.stack.vector)
 
     @property
@@ -73,22 +74,28 @@ class Context:
         return (rules.tensor if self.tensor and rules.tensor else general).get(phase, {})
 
     def passes(self, op: str, phase: str) -> Passes:
-        """How often this stack reads and writes memory for a streaming op."""
+        """How often this stack reads and writes memory for an op of element-wise kernels."""
         rows = self.stack.passes.get(op) or self.stack.passes["default"]
         if phase == "forward" and self.training and "training" in rows:
             return rows["training"]
         return rows.get(phase) or self.stack.passes["default"][phase]
 
 
-def stream(
-    name: str, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4, repeat: float = 1,
-    threaded: bool = True, efficiency: str = "one", dense: bool = False,
+def element_wise(
+    name: str, role: Role, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4,
+    repeat: float = 1, efficiency: str = "one", dense: bool = False,
 ) -> Kernel:  # fmt: skip
-    """A streaming kernel: `reads` of activations, `weights` of parameters, `writes` [B]; one thread per value."""
+    """An element-wise kernel: `reads` of activations, `weights` of parameters, `writes` [B]; one thread for `element` bytes.
+
+    items = max(reads + weights, writes) / element, at least 1
+
+    >>> element_wise("relu", Role.PASS, reads=4096, writes=4096).items
+    1024.0
+    """
     items = max(1.0, max(reads + weights, writes) / element)
     return Kernel(
-        name=name, efficiency=efficiency, a_bytes=weights, b_bytes=reads, c_bytes=writes, flop=flop, items=items,
-        operand_a=element, operand_b=element, repeat=repeat, threaded=float(threaded), dense=float(dense),
+        name=name, role=role, efficiency=efficiency, a_bytes=weights, b_bytes=reads, c_bytes=writes, flop=flop, items=items,
+        operand_a=element, operand_b=element, repeat=repeat, dense=float(dense),
     )  # fmt: skip
 
 
@@ -123,6 +130,6 @@ def quantised(context: Context, values: float, how: str = "quantise") -> tuple[K
     rows = context.passes(how, "forward")
     reads, writes = rows.inputs * values * context.result, rows.outputs * values * context.element
     return (
-        stream("quantise", reads / rows.launches, writes / rows.launches, flop=values / rows.launches, element=context.vector,
-               repeat=rows.launches),
+        element_wise("quantise", Role.QUANTISE, reads / rows.launches, writes / rows.launches, flop=values / rows.launches,
+                     element=context.vector, repeat=rows.launches),
     )  # fmt: skip

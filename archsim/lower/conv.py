@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from archsim.base.errors import InputError, Unsupported, nearest
-from archsim.lower.context import Context, plan, stream
+from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.conv_products import (
     depthwise,
     direct,
@@ -23,6 +23,7 @@ from archsim.lower.conv_products import (
 from archsim.lower.conv_transforms import fft, fft_tiling, winograd, winograd_4x4, winograd_nonfused, winograd_nonfused_5x5
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of, untransposed
+from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
 Algorithm = Callable[[Layer, Context, str], Option | None]
@@ -90,27 +91,26 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     filtering = layer.phase == "backward_filter"
     read = [first, second] if rule == "blocked" or filtering or (rule == "tensor" and gradient) else [second]
     written = [result] if rule == "blocked" or (rule == "all" and not filtering) or (rule == "tensor" and filtering) else []
-    return tuple([stream("transpose", size, size, element=layer.element) for size in (*read, *written)])
+    return tuple([element_wise("transpose", Role.LAYOUT, size, size, element=layer.element) for size in (*read, *written)])
 
 
 def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     """An empty kernel that waits for the streams of all groups; the two gradients of a layer share one."""
     if not context.stack.conv.barrier or layer.phase == "backward_data":
         return ()
-    return (stream("barrier", 0.0, 0.0, element=layer.element),)
+    return (element_wise("barrier", Role.BARRIER, 0.0, 0.0, element=layer.element),)
 
 
 def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
     rule, out = context.stack.conv.bias, context.bytes(op.shape)
-    threaded = context.stack.elementwise_threads == "all"
     repeat = 1 if rule == "separate" else op.shape[0]
     fill = rule == "prefilled" and op.phase == "forward"
     if rule == "fused" or not (getattr(op.kind, "bias", False) or fill):
         return ()
     if op.phase == "forward":
-        return (stream("bias", out / repeat, out / repeat, flop=out / repeat / context.element, element=context.element,
-                       threaded=threaded, repeat=repeat),)  # fmt: skip
+        return (element_wise("bias", Role.BIAS, out / repeat, out / repeat, flop=out / repeat / context.element,
+                             element=context.element, repeat=repeat),)  # fmt: skip
     if op.phase == "backward_filter":
-        return (stream("bias_gradient", out / repeat, 0, flop=out / repeat / context.element, element=context.element,
-                       threaded=threaded, repeat=repeat),)  # fmt: skip
+        return (element_wise("bias_gradient", Role.BIAS_GRADIENT, out / repeat, 0, flop=out / repeat / context.element,
+                             element=context.element, repeat=repeat),)  # fmt: skip
     return ()

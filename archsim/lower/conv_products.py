@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from archsim.lower.context import HALF, Context, stream
+from archsim.lower.columns import GpuColumns
+from archsim.lower.context import HALF, Context, element_wise
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
+from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index
@@ -36,14 +38,15 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     at_once *= taps
     kernel = Kernel(
-        name="implicit_gemm", efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"), m=m, n=n, k=k, count=at_once,
-        operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat, b_bytes=b / repeat,
-        c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
+        name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"),
+        m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat,
+        b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
     )  # fmt: skip
-    indices = stream("indices", 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
+    indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     before = [indices] * context.stack.conv.index_launches
     if context.tensor and layer.element == 1 and context.stack.conv.byte_tensor:
-        before += [stream("reorder", size, size, element=layer.element) for size in (layer.filter_bytes, layer.input_bytes)]
+        before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
+                   for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
 
 
@@ -52,8 +55,8 @@ def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
     if layer.element < HALF:
         return None
     option = implicit_gemm(layer, replace(context, tensor=False), efficiency)
-    kernels = tuple([replace(kernel, name="plain_gemm", plain=float(kernel.menu != "")) for kernel in option.kernels])
-    return Option(algorithm="plain_gemm", kernels=kernels)
+    kernels = [replace(k, name="plain_gemm", gpu=GpuColumns(plain=1)) if k.menu else k for k in option.kernels]
+    return Option(algorithm="plain_gemm", kernels=tuple(kernels))
 
 
 def padded(layer: Layer) -> Layer:
@@ -91,11 +94,13 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     m, n, k = layer.ci * layer.taps, layer.batch * layer.ho * layer.wo, layer.co
     a, b, c = (size / layer.groups for size in layer.operands)
     kernel = Kernel(
-        name="scatter_gemm", efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
+        name="scatter_gemm", role=Role.SCATTER, efficiency=efficiency, menu=context.menu("conv_backward_data"), m=m, n=n, k=k,
         operand_a=layer.element, operand_b=layer.element, a_bytes=a, b_bytes=b, c_bytes=2 * c,
-        cache_bytes=float(m * n * ATOMIC), flop=2.0 * layer.macs / layer.groups, items=float(m * n), repeat=layer.groups,
+        flop=2.0 * layer.macs / layer.groups, items=float(m * n), repeat=layer.groups,
+        gpu=GpuColumns(cache_bytes=float(m * n * ATOMIC)),
     )  # fmt: skip
-    return Option(algorithm="scatter_gemm", kernels=(stream("zeros", 0.0, layer.input_bytes, element=layer.element), kernel))
+    zeros = element_wise("zeros", Role.FILL, 0.0, layer.input_bytes, element=layer.element)
+    return Option(algorithm="scatter_gemm", kernels=(zeros, kernel))
 
 
 def gathered(layer: Layer) -> float:
@@ -118,7 +123,8 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     pixels = layer.ho * layer.wo
     column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
     unfold = unfolding(layer, context, column, layer.batch)
-    gemm = replace(of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups), single=1)
+    product = of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups)
+    gemm = replace(product, gpu=GpuColumns(single=1))
     # A 1 x 1 convolution is its own column matrix.
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
@@ -129,9 +135,9 @@ def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
     """Unfold the whole batch, one product per group, and put the images of its result in order (MXNet, CNTK on a CPU)."""
     width = layer.ho * layer.wo * layer.batch
     column = float(layer.groups * layer.ci * layer.taps * width * layer.element)
-    out, threaded = layer.output_bytes, context.stack.conv.unfold_threads == "all"
+    out = layer.output_bytes
     gemm = of_columns(layer, context, efficiency, width, layer.groups)
-    swap = stream("swap_axes", out, out, element=float(layer.element), threaded=threaded)
+    swap = element_wise("swap_axes", Role.LAYOUT, out, out, element=float(layer.element))
     unfold = unfolding(layer, context, column, 1)
     order = {"backward_data": (swap, gemm, unfold), "backward_filter": (swap, unfold, gemm)}.get(
         layer.phase, (unfold, gemm, swap)
@@ -146,9 +152,9 @@ def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repe
         layer.phase, (layer.co, width, rows)
     )
     return Kernel(
-        name="gemm", efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element, operand_b=element,
-        a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k, items=float(m * n),
-        repeat=repeat,
+        name="gemm", role=Role.PRODUCT, efficiency=efficiency, menu=context.menu("gemm"), m=m, n=n, k=k, operand_a=element,
+        operand_b=element, a_bytes=m * k * element, b_bytes=k * n * element, c_bytes=m * n * element, flop=2.0 * m * n * k,
+        items=float(m * n), repeat=repeat,
     )  # fmt: skip
 
 
@@ -157,16 +163,16 @@ def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Ker
     rules = context.stack.conv
     image, element = layer.input_bytes / repeat, layer.element
     reads, writes = (column, image) if layer.phase == "backward_data" else (image, column)
-    name = "col2im" if layer.phase == "backward_data" else "im2col"
-    return stream(name, reads, writes, flop=rules.unfold_flop * column / element, element=element, repeat=repeat,
-                  threaded=rules.unfold_threads == "all")  # fmt: skip
+    role = Role.COL2IM if layer.phase == "backward_data" else Role.IM2COL
+    return element_wise(role.value, role, reads, writes, flop=rules.unfold_flop * column / element, element=element,
+                        repeat=repeat)  # fmt: skip
 
 
 def direct(layer: Layer, context: Context, efficiency: str) -> Option:
     """A loop nest over blocked layouts: the product without unfolding, all images at once."""
     option = implicit_gemm(layer, context, efficiency)
-    kernels = tuple([replace(kernel, name="direct") for kernel in option.kernels])
-    return Option(algorithm="direct", kernels=kernels)
+    kernels = [replace(kernel, name="direct") if kernel.menu else kernel for kernel in option.kernels]
+    return Option(algorithm="direct", kernels=tuple(kernels))
 
 
 def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -174,13 +180,14 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
     if layer.groups == 1 or layer.ci != 1:
         return None
     a, b, c = layer.operands
-    kernel = stream("depthwise", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency)
+    kernel = element_wise("depthwise", Role.DEPTHWISE, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
+                          efficiency=efficiency)  # fmt: skip
     return Option(algorithm="depthwise", kernels=(kernel,))
 
 
 def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
     """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
     a, b, c = layer.operands
-    kernel = stream("conv", b, c, weights=a, flop=2.0 * layer.macs, element=layer.element, efficiency=efficiency,
-                    dense=True)  # fmt: skip
+    kernel = element_wise("conv", Role.CONVOLUTION, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
+                          efficiency=efficiency, dense=True)  # fmt: skip
     return Option(algorithm="perfect", kernels=(kernel,))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import ceil
 
-from archsim.lower.context import Context, stream
+from archsim.lower.context import Context, element_wise
 from archsim.lower.conv_products import whole_loads
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
+from archsim.lower.role import Role
 
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
@@ -44,14 +45,15 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
     a, b, c = layer.operands
     filters = points / 9 * a  # transformed before the kernel runs; the filter gradient reads plain gradients instead
     kernel = Kernel(
-        name=f"winograd_{side}x{side}", efficiency=efficiency, menu=context.menu(f"{name}_filter" if filtering else name),
-        m=m, n=n, k=k, work=points, operand_a=float((side**2 if filtering else points) * element),
+        name=f"winograd_{side}x{side}", role=Role.WINOGRAD, efficiency=efficiency,
+        menu=context.menu(f"{name}_filter" if filtering else name), m=m, n=n, k=k, work=points,
+        operand_a=float((side**2 if filtering else points) * element),
         operand_b=WINOGRAD_PATCH[side] * element, a_bytes=(a if filtering else filters) / repeat, b_bytes=b / repeat,
         c_bytes=c / repeat, flop=2.0 * points * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
     if filtering:
         return Option(algorithm=name, kernels=(kernel,))
-    transform = stream("winograd_filter", a, filters, flop=4 * a, element=element)
+    transform = element_wise("winograd_filter", Role.TRANSFORM, a, filters, flop=4 * a, element=element)
     return Option(algorithm=name, kernels=(transform, kernel), workspace=filters)
 
 
@@ -125,17 +127,21 @@ def _transformed(
     a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n))
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(
-        name=f"{name}_gemm", efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k, count=points * groups,
-        work=work, operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c,
+        name=f"{name}_gemm", role=Role.PRODUCT, efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k,
+        count=points * groups, work=work, operand_a=element, operand_b=element, a_bytes=a, b_bytes=b, c_bytes=c,
         flop=2.0 * work * points * groups * m * n * k, items=float(m * n * points * groups),
     )  # fmt: skip
     between = 1.0 if separate else 0.0
     adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck
+
+    def transform(part: str, reads: float, writes: float, values: float) -> Kernel:
+        return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=adds * values / element, element=layer.element)
+
     kernels = (
-        stream(f"{name}_filter", tensor_a + between * a, a + between * a, flop=adds * a / element, element=layer.element),
-        stream(f"{name}_input", tensor_b + between * b, b + between * b, flop=adds * b / element, element=layer.element),
+        transform("filter", tensor_a + between * a, a + between * a, a),
+        transform("input", tensor_b + between * b, b + between * b, b),
         gemm,
-        stream(f"{name}_output", c + between * c, tensor_c + between * c, flop=adds * c / element, element=layer.element),
+        transform("output", c + between * c, tensor_c + between * c, c),
     )
     return Option(algorithm=name, kernels=kernels, workspace=a + b + c)
 

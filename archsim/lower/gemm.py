@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from archsim.lower.context import Context, plan, quantised, single, stream
+from archsim.lower.columns import GpuColumns
+from archsim.lower.context import Context, element_wise, plan, quantised, single
 from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
 # A stack without menus (ideal) runs every product as one kernel that loses nothing.
@@ -13,25 +15,26 @@ THIN = 4  # a product with so few rows or columns is a matrix-vector product to 
 
 
 def product(
-    name: str, context: Context, m: float, n: float, k: float, *, count: float = 1, a: float | None = None,
-    b: float | None = None, c: float | None = None, menu: str = "gemm", family: str = "gemm", repeat: float = 1,
-    transposed: bool = False,
+    context: Context, m: float, n: float, k: float, *, count: float = 1, menu: str = "gemm", family: str = "gemm",
+    repeat: float = 1, transposed: bool = False, suffix: str = "",
 ) -> Kernel:  # fmt: skip
-    """A dense product C[m, n] = A[m, k] B[k, n], `count` times; a, b, c are unique bytes where they are not m k, k n, m n."""
+    """A dense product C[m, n] = A[m, k] B[k, n], `count` times; `suffix` tells it apart from others of its op for people.
+
+    `transposed`: rows of both operands are contiguous along k. A thin one is a matrix-vector product.
+    """
     element = float(context.element)
-    a_bytes = m * k * count * element if a is None else a
-    b_bytes = k * n * count * element if b is None else b
-    c_bytes = m * n * count * float(context.result) if c is None else c
+    a_bytes, b_bytes = m * k * count * element, k * n * count * element
+    c_bytes = m * n * count * float(context.result)
     flop = 2.0 * m * n * k * count
     thin = min(m, n) <= (THIN if context.device_kind == "gpu" and count == 1 else 1)
     if thin or (context.device_kind == "gpu" and not context.stack.menus):
-        name = name.replace("gemm", "gemv") if thin else name
-        return stream(name, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
-                      efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
+        name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
+        return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
+                            efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
     return Kernel(
-        name=name, efficiency=context.efficiency(family), menu=context.menu(menu, "gemm"), m=m, n=n, k=k, count=count,
-        operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes, flop=flop,
-        items=m * n * count, row_bytes=k * element * transposed, repeat=repeat,
+        name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=context.menu(menu, "gemm"),
+        m=m, n=n, k=k, count=count, operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes,
+        flop=flop, items=m * n * count, repeat=repeat, gpu=GpuColumns(row_bytes=k * element * transposed),
     )  # fmt: skip
 
 
@@ -45,13 +48,14 @@ def linear(op: BoundOp, context: Context) -> Plan:
     }.get(op.phase, (features, rows, inner))
     transposed = op.phase == "forward"  # weights [features, inner], activations [rows, inner]: both row by row along k
     family = "gemm.transposed" if transposed else "gemm"
-    kernels = [*quantised(context, rows * inner), product("gemm", context, m, n, k, family=family, transposed=transposed)]
+    kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
+        flop, element = out / context.element, context.element
         if op.phase == "forward":
-            kernels.append(stream("bias", out, out, flop=out / context.element, element=context.element))
+            kernels.append(element_wise("bias", Role.BIAS, out, out, flop=flop, element=element))
         elif op.phase == "backward_filter":
-            kernels.append(stream("bias_gradient", out, 0, flop=out / context.element, element=context.element))
+            kernels.append(element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=flop, element=element))
     return plan(op, context, Option(algorithm="gemm", kernels=tuple(kernels)))
 
 
@@ -65,5 +69,5 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     k = prod(op.input_shapes[0]) / (n * count)
     sizes = {"backward_data": (k, n, m), "backward_filter": (m, k, n)}.get(op.phase, (m, n, k))
     narrow = quantised(context, prod(op.input_shapes[0]), "quantise_batched")
-    batched = product("gemm_batched", context, *sizes, count=count, menu="gemm_batched")
+    batched = product(context, *sizes, count=count, menu="gemm_batched", suffix="_batched")
     return single("gemm", op, context, *narrow, batched)

@@ -13,7 +13,7 @@ from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
-from archsim.lower.kernel import Index, Kernels, Plan, pack
+from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu
 from archsim.stack.stack import Stack
@@ -87,12 +87,15 @@ def _lowered(
         plan_of.append(seen[op.signature])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    tiled = device_kind == "gpu"
-    asked = {k.menu for plan in plans for option in plan.options for k in option.kernels if k.menu and tiled}
+    kernels = pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack)
+    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+
+
+def _tiled(plans: Sequence[Plan], stack: Stack) -> GpuKernels:
+    asked = {k.menu for plan in plans for option in plan.options for k in option.kernels if k.menu}
     if asked - set(stack.menus):
         raise InputError(f"stack {stack.id}", [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))])
-    kernels = pack(plans, stack.menus, tiled=tiled)
-    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+    return pack_gpu(plans, stack.menus)
 
 
 def _on_tensor_cores(device_kind: str, precision: str) -> bool:

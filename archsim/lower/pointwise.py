@@ -1,12 +1,14 @@
-"""Ops that stream through memory: activations, pooling, normalisation, copies, look-ups, the optimiser."""
+"""Ops of element-wise kernels: activations, pooling, normalisation, copies, look-ups, the optimiser."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
 
-from archsim.lower.context import Context, plan, single, stream
+from archsim.lower.columns import GpuColumns
+from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
+from archsim.lower.role import Role
 from archsim.stack.stack import Passes
 from archsim.trace.trace import BoundOp
 
@@ -15,7 +17,7 @@ SHORT_ROW = 1024  # values that the threads of one warp hold in registers, so th
 
 
 def pointwise(op: BoundOp, context: Context) -> Plan | None:
-    """A streaming op with the passes of its stack; None where the stack does nothing for it."""
+    """The passes of its stack over the tensors of an op; None where the stack does nothing for it."""
     if op.kind.op in VIEWS or (op.kind.op == "dropout" and not context.training):
         return None
     phase = "forward" if op.phase == "forward" else "backward"
@@ -30,7 +32,7 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     moved = rows.inputs * inputs + rows.outputs * out
     # The passes say how much moves; what is not the result itself is read.
     written = min(writes, moved)
-    return _streamed(op, context, rows, max(moved - written, min(reads, moved)), written)
+    return _passes(op, context, rows, max(moved - written, min(reads, moved)), written)
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
@@ -41,7 +43,7 @@ def part(op: BoundOp, context: Context) -> Plan | None:
         return None
     selected = context.bytes(op.shape)
     written = selected if phase == "forward" else context.bytes(*op.input_shapes)
-    kernel = stream("slice", rows.inputs * selected, rows.outputs * written, element=context.vector)
+    kernel = element_wise("slice", Role.PASS, rows.inputs * selected, rows.outputs * written, element=context.vector)
     return single("copy", op, context, kernel)
 
 
@@ -54,31 +56,34 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
         return None
     count = float(prod(op.shape))
     reads, writes = count * context.result, context.bytes(op.shape)
-    kernels = [stream("quantise", reads, writes, flop=2.0 * count, element=context.vector)]
+    kernels = [element_wise("quantise", Role.QUANTISE, reads, writes, flop=2.0 * count, element=context.vector)]
     if getattr(op.kind, "dynamic", False):
-        kernels.insert(0, stream("largest", reads, 0.0, flop=2.0 * count, element=context.vector))
-    return single("stream", op, context, *kernels)
+        kernels.insert(0, element_wise("largest", Role.QUANTISE, reads, 0.0, flop=2.0 * count, element=context.vector))
+    return single("element_wise", op, context, *kernels)
 
 
-def _streamed(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
+def _passes(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
     launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
-    one = context.stack.elementwise_threads == "all"
-    windows = _window_bytes(op, context) / launches
+    windows = _window_reads(op) / launches
     slots = context.stack.window_slots * _window_values(op) / launches
+    # A loop of a CPU works through the windows of a pooling; that of an LRN keeps a running sum of its window.
+    largest = max(prod(shape) for shape in (*op.input_shapes, op.shape)) / launches
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
-    kernel = stream(
-        op.kind.op, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector, repeat=launches,
-        threaded=one, efficiency=efficiency,
+    kernel = element_wise(
+        op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
+        repeat=launches, efficiency=efficiency,
     )  # fmt: skip
-    return plan(op, context, Option(algorithm="stream", kernels=(replace(kernel, cache_bytes=windows, slots=slots),)))
+    own = replace(kernel, values=windows if windows and op.kind.op != "lrn" else largest,
+                  gpu=GpuColumns(cache_bytes=context.element * windows, slots=slots))  # fmt: skip
+    return plan(op, context, Option(algorithm="element_wise", kernels=(own,)))
 
 
-def _window_bytes(op: BoundOp, context: Context) -> float:
-    """What windows read through the cache [B], of pixels (pooling) or channels (LRN): each value once for every window.
+def _window_reads(op: BoundOp) -> float:
+    """Values that windows of pixels (pooling) or channels (LRN) read through the cache: each once for every window.
 
     The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
     """
-    covered = float(context.element) * _window_values(op)
+    covered = _window_values(op)
     return covered if op.phase == "forward" else 2.0 * covered
 
 
@@ -91,7 +96,7 @@ def _window_values(op: BoundOp) -> float:
 def embedding(op: BoundOp, context: Context) -> Plan:
     """A gather of rows, or the scatter of their gradients; only the rows that are looked up move."""
     moved = context.bytes(op.shape)
-    return single("gather", op, context, stream("gather", moved, moved, flop=op.flop, element=context.vector))
+    return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
 
 
 def update(op: BoundOp, context: Context) -> Plan:
@@ -99,8 +104,9 @@ def update(op: BoundOp, context: Context) -> Plan:
     optimiser = getattr(op.kind, "optimiser", "sgd")
     rows = context.stack.optimiser_passes.get(optimiser) or context.stack.optimiser_passes["default"]
     size = 4.0 * prod(op.shape)  # master copies are fp32
-    kernel = stream(
-        "update", rows.inputs * size / rows.launches, rows.outputs * size / rows.launches, flop=op.flop / rows.launches,
-        element=max(4, context.stack.vector), repeat=rows.launches,
+    kernel = element_wise(
+        "update", Role.UPDATE, rows.inputs * size / rows.launches, rows.outputs * size / rows.launches,
+        flop=op.flop / rows.launches, element=max(4, context.stack.vector), repeat=rows.launches,
     )  # fmt: skip
+    kernel = replace(kernel, values=prod(op.shape) / rows.launches)
     return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))

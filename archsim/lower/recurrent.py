@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from math import ceil
 
-from archsim.lower.context import Context, plan, stream
+from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.gemm import product
 from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.lower.role import Role
 from archsim.trace.kinds.recurrent import GATES, Lstm, Recurrent
 from archsim.trace.trace import BoundOp
 
@@ -50,8 +51,8 @@ def _layer(
     """The kernels of one layer; one that multiplies no `features` of its input has no input product."""
     rows, gates = steps * batch, kind.gates * hidden
     if phase == "backward_filter":  # both weight gradients are products over the whole sequence
-        of_input = [product("gemm_input_weights", context, gates, features, rows, family="gemm")] if features else []
-        return [*of_input, product("gemm_recurrent_weights", context, gates, hidden, rows, family="gemm")]
+        of_input = [product(context, gates, features, rows, suffix="_input_weights")] if features else []
+        return [*of_input, product(context, gates, hidden, rows, suffix="_recurrent_weights")]
     forward = phase == "forward"
     whole = (gates, rows, features) if forward else (features, rows, gates)
     # The library adds up the state's gradient from one product per gate; a framework calls one product for all.
@@ -59,13 +60,14 @@ def _layer(
     apart = kind.gates if library and not forward else 1
     step = (gates, batch, hidden) if forward else (hidden, batch, gates / apart)
     state = float(batch * hidden * context.element)
-    of_input = [product("gemm_input", context, *whole)] if features else []
+    of_input = [product(context, *whole, suffix="_input")] if features else []
     return [
         *of_input,
-        product("gemm_recurrent", context, *step, count=apart, menu="recurrent" if library else "gemm", family="recurrent",
-                repeat=steps),
-        stream("gates", _read(kind) * state, kind.states * state, flop=ACTIVATION_FLOP * kind.activations * batch * hidden,
-               element=context.element, repeat=steps * (_launches(context, kind) - 1)),
+        product(context, *step, count=apart, menu="recurrent" if library else "gemm", family="recurrent", repeat=steps,
+                suffix="_recurrent"),
+        element_wise("gates", Role.GATES, _read(kind) * state, kind.states * state,
+                     flop=ACTIVATION_FLOP * kind.activations * batch * hidden, element=context.element,
+                     repeat=steps * (_launches(context, kind) - 1)),
     ]  # fmt: skip
 
 

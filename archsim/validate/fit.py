@@ -15,6 +15,7 @@ from archsim.cost.power import memory_family
 from archsim.device.device import Device
 from archsim.estimation.pipeline import on_tensor_cores
 from archsim.evidence.case import Case, with_power
+from archsim.lower.kernel import GpuKernels
 from archsim.validate.predict import Group, evaluate, prepare
 
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
@@ -241,8 +242,8 @@ def _influences(name: str, group: Group) -> bool:
     if rest == "tensor_prologue_clk":
         return on_tensor_cores(case.stack, device, case.precision)
     if rest in ("prologue_clk", "between_s") and family != "gemm":
-        column = group.lowered.kernels.exps if family == "attention" else group.lowered.kernels.single
-        return device.kind == "gpu" and bool(np.any(column > 0))
+        kernels = group.lowered.kernels
+        return isinstance(kernels, GpuKernels) and bool(np.any((kernels.exps if family == "attention" else kernels.single) > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in CPU_CONSTANTS
     if name in case.stack.efficiency.values():

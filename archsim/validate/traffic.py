@@ -12,6 +12,7 @@ from archsim.cache.layers import moved, product_of
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
+from archsim.lower.kernel import GpuKernels
 
 DEVICES = ("gtx_1080", "titan_x_maxwell")
 NETWORKS = ("alexnet", "vgg_16")
@@ -71,6 +72,7 @@ def _network(
     kernels, cost, choice = result.lowered.kernels, result.cost.variants, result.cost.choice
     assert cost is not None
     assert choice is not None
+    assert isinstance(kernels, GpuKernels)
     hierarchy, element = hierarchy_of(device, int(device.sm.count)), PRECISION_BYTES[request.precision]
     columns = {"dram": cost.dram_bytes, "l2": cost.cache_bytes, "resident": cost.terms.resident}
     model = {name: np.broadcast_to(array, (1, len(kernels.m)))[0] for name, array in columns.items()}

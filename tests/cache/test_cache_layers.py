@@ -20,6 +20,7 @@ from archsim.device import catalog
 from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of
+from archsim.lower.role import Role
 from archsim.validate.traffic import compare, median_error
 
 FROZEN = json.loads((Path(__file__).parents[2] / "reports" / "validation" / "traffic.json").read_text("utf-8"))
@@ -82,13 +83,13 @@ def test_gradients_are_not_modelled() -> None:
     request = make_request("alexnet", "gtx_1080", task="forward_backward")
     op = next(op for op in request.trace.ops if op.phase == "backward_data")
     with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="gemm", efficiency="one"), (32, 32), 4)
+        product_of(op, Kernel(name="k", role=Role.PRODUCT, efficiency="one"), (32, 32), 4)
 
 
 def test_a_transposed_convolution_is_a_gradient_too() -> None:
     op = next(op for op in make_request("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
     with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="implicit_gemm", efficiency="one"), (32, 32), 4)
+        product_of(op, Kernel(name="k", role=Role.CONVOLUTION, efficiency="one"), (32, 32), 4)
 
 
 def test_a_blocked_product_touches_every_value() -> None:

@@ -51,16 +51,31 @@ from archsim.cost.sm import neighbours, packing, prologue, softmax_work
 from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
-from archsim.lower.kernel import Kernel, Kernels, Option, Plan, pack
+from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
+from archsim.lower.role import Role
 from archsim.stack.stack import Menu, Tile
 
 from ..each import each
 
 
-def columns(*kernels: Kernel, tiles: tuple[Tile, ...] = (), split: tuple[int, ...] = (1,), tiled: bool = True) -> Kernels:
+def alone(*kernels: Kernel) -> list[Plan]:
     """Each kernel as the only one of its own plan."""
-    plans = [Plan(options=(Option(algorithm="x", kernels=(kernel,)),), read_bytes=0, write_bytes=0) for kernel in kernels]
-    return pack(plans, {"menu": Menu(tiles=tiles, split_k=split)} if tiles else {}, tiled=tiled)
+    return [Plan(options=(Option(algorithm="x", kernels=(kernel,)),), read_bytes=0, write_bytes=0) for kernel in kernels]
+
+
+def columns(*kernels: Kernel, tiles: tuple[Tile, ...] = (), split: tuple[int, ...] = (1,)) -> GpuKernels:
+    return pack_gpu(alone(*kernels), {"menu": Menu(tiles=tiles, split_k=split)} if tiles else {})
+
+
+def on_cpu(*kernels: Kernel) -> CpuKernels:
+    return pack_cpu(alone(*kernels))
+
+
+def element_wise(name: str = "s", efficiency: str = "one", **words: float) -> Kernel:
+    """A kernel without a menu; words that are columns of one kind of device go to its part."""
+    gpu, cpu = ({name: words.pop(name) for name in columns_of(part) if name in words} for part in (GpuColumns, CpuColumns))
+    return Kernel(name=name, role=Role.PASS, efficiency=efficiency, gpu=GpuColumns(**gpu), cpu=CpuColumns(**cpu), **words)
 
 
 def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: int = 120, shared: int = 16384) -> Tile:
@@ -69,7 +84,8 @@ def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: 
 
 def product(m: float, n: float, k: float, efficiency: str = "one", **words: float) -> Kernel:
     sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k}
-    return Kernel(name="p", efficiency=efficiency, menu="menu", m=m, n=n, k=k, items=m * n, **sizes | words)
+    made = element_wise("p", efficiency, **{"m": m, "n": n, "k": k, "items": m * n} | sizes | words)
+    return replace(made, role=Role.PRODUCT, menu="menu")
 
 
 # ---------------------------------------------------------------------------------------------- occupancy
@@ -165,7 +181,7 @@ def test_the_fastest_variant_and_option_are_chosen() -> None:
         ),
         Plan(options=(Option(algorithm="only", kernels=(d,)),), read_bytes=0, write_bytes=0),
     ]
-    kernels = pack(plans, {"menu": Menu(tiles=tiles)}, tiled=True)
+    kernels = pack_gpu(plans, {"menu": Menu(tiles=tiles)})
     times = np.array([[3, 1, 2, 5, 4, 6, 9, 5.5, 7, 8, 8, 8.5], [1, 9, 9, 9, 9, 1, 9, 9, 9, 1, 2, 3.0]])
     cost = Cost(bounds={"x": times}, busy_s=times, overhead_s=0 * times, dram_bytes=times, cache_bytes=times)
     choice = choose(cost, kernels)
@@ -276,16 +292,15 @@ def test_a_tile_that_needs_more_shared_memory_than_a_cta_may_take_does_not_run()
 
 
 def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
-    device, one = gpu_named("h100_sxm5_80gb"), Kernel(name="p", efficiency="one", menu="menu", m=64, n=64, k=4096, flop=1.0)
-    plan = Plan(options=(Option(algorithm="x", kernels=(one,)),), read_bytes=0, write_bytes=0)
-    kernels = pack([plan], {"menu": Menu(tiles=(tile(),), split_k=(1, 4), split_launches=2)}, tiled=True)
+    device = gpu_named("h100_sxm5_80gb")
+    kernels = pack_gpu(alone(product(64, 64, 4096)), {"menu": Menu(tiles=(tile(),), split_k=(1, 4), split_launches=2)})
     overhead = gpu_cost(kernels, device, "fp32", 1e9, default()).overhead_s
     assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
 
 
 def test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the_clock() -> None:
     device, constants = gpu_named("titan_x_maxwell"), default().with_values({"stream.batch_norm": 0.5})
-    once = Kernel(name="s", efficiency="one", b_bytes=1e9)
+    once = element_wise(b_bytes=1e9)
     kernels = columns(once, replace(once, efficiency="stream.batch_norm"),
                       product(64, 64, 64, efficiency="stream.batch_norm"), tiles=(tile(),))  # fmt: skip
     usual = float(device.clock.sustained)
@@ -300,8 +315,8 @@ def test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the
 
 
 def test_streams_compute_in_single_precision_whatever_they_store() -> None:
-    kernels = columns(Kernel(name="s", efficiency="one", flop=1e9, items=1e6),
-                      Kernel(name="d", efficiency="one", flop=1e9, items=1e6, dense=1))  # fmt: skip
+    kernels = columns(element_wise(flop=1e9, items=1e6),
+                      element_wise("d", flop=1e9, items=1e6, dense=1))  # fmt: skip
     single, half = (np.ravel(gpu_cost(kernels, gpu_named("tesla_v100_sxm2"), name, 1e9, default()).terms.rate)
                     for name in ("fp32", "fp16"))  # fmt: skip
     assert half[0] == single[0]
@@ -365,24 +380,24 @@ def test_the_blocks_of_a_product_fill_the_ways_of_each_level() -> None:
 
 def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() -> None:
     """On Skylake a panel takes 358 steps of k and a core 91 rows."""
-    kernels = columns(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
-                      product(91, 64, 359), tiled=False)  # fmt: skip
+    kernels = on_cpu(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
+                      product(91, 64, 359))  # fmt: skip
     assert panels(kernels, cpu()).tolist() == [1, 2, 1, 1]
     assert repeats(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
 
 
 def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> None:
-    kernels = columns(product(8, 32, 50), Kernel(name="s", efficiency="one", items=1e6), tiled=False)
+    kernels = on_cpu(product(8, 32, 50), element_wise(items=1e6))
     assert refills(kernels, cpu()).tolist() == [8 * 2 * 50 * 4, 0]
 
 
 def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
-    kernels = columns(*[Kernel(name="s", efficiency="one", items=1e6, threaded=0, spin=spin) for spin in (0, 1)], tiled=False)
+    kernels = on_cpu(*[element_wise(items=1e6, threaded=0, spin=spin) for spin in (0, 1)])
     assert awake_cores(kernels, cpu(), np.array([1.0, 1.0]), 8).tolist() == [1, 4]
 
 
 def test_fewer_images_than_cores_leave_threads_without_work() -> None:
-    kernels = columns(*[product(8, 16, 50, parts=parts) for parts in (0, 4, 5)], tiled=False)
+    kernels = on_cpu(*[product(8, 16, 50, parts=parts) for parts in (0, 4, 5)])
     assert unoccupied(kernels, cpu(), np.full(3, 4.0)).tolist() == [False, True, False]
 
 
@@ -395,14 +410,14 @@ def test_one_core_draws_what_its_miss_buffers_allow() -> None:
 
 
 def test_threads_beyond_the_cores_work_on_nothing() -> None:
-    kernels = columns(Kernel(name="s", efficiency="one", b_bytes=1e6, c_bytes=1e6, items=1e6), tiled=False)
-    serial = columns(Kernel(name="s", efficiency="one", b_bytes=1e6, c_bytes=1e6, items=1e6, threaded=0), tiled=False)
+    kernels = on_cpu(element_wise(b_bytes=1e6, c_bytes=1e6, items=1e6))
+    serial = on_cpu(element_wise(b_bytes=1e6, c_bytes=1e6, items=1e6, threaded=0))
     assert [active_cores(kernels, cpu(), threads)[0] for threads in (1, 3, 4, 8)] == [1, 3, 4, 4]
     assert active_cores(serial, cpu(), 4)[0] == 1
 
 
 def test_a_library_with_a_grain_gives_a_narrow_product_to_one_thread() -> None:
-    kernels = columns(product(1000, 16, 50, grain=2), product(1000, 15, 50, grain=2), product(1000, 15, 50), tiled=False)
+    kernels = on_cpu(product(1000, 16, 50, grain=2), product(1000, 15, 50, grain=2), product(1000, 15, 50))
     assert active_cores(kernels, cpu("xeon_e5_2630_v3"), 8).tolist() == [8, 1, 8]
 
 
@@ -414,8 +429,8 @@ def test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket() -
 
 
 def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
-    words = {"name": "s", "efficiency": "one", "items": 1e6}
-    kernels = columns(Kernel(**words, threaded=0), Kernel(**words, threaded=0, spin=0), Kernel(**words), tiled=False)
+    words = {"items": 1e6}
+    kernels = on_cpu(element_wise(**words, threaded=0), element_wise(**words, threaded=0, spin=0), element_wise(**words))
     constants = default().with_values({"cpu.sibling": 0.6})
     for threads, expected in ((4, [1, 1, 1]), (8, [0.6, 1, 1])):
         workers = active_cores(kernels, cpu(), threads)
@@ -424,7 +439,7 @@ def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
 
 def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
     """10 x 49 in blocks of 4 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
-    kernels = columns(product(10, 49, 50), product(10, 49, 50, grain=1), product(10, 49, 50, parts=16), tiled=False)
+    kernels = on_cpu(product(10, 49, 50), product(10, 49, 50, grain=1), product(10, 49, 50, parts=16))
 
     def shares(workers: float, threads: float) -> list[float]:
         return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
@@ -436,13 +451,13 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
 
 def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
     constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
-    kernels = columns(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1), tiled=False)
+    kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1))
     assert fork_join(kernels, cpu(), np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 4e-6 * (1 + 3) + 7e-6])
     assert fork_join(kernels, cpu(), np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
 
 
 def test_strips_read_the_other_operand_whole() -> None:
-    kernels = columns(product(64, 64, 64), product(64, 64, 64, grain=1), tiled=False)
+    kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, grain=1))
     cached = cache_bytes(kernels, cpu(), np.array([4.0, 4.0]))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
@@ -450,21 +465,21 @@ def test_strips_read_the_other_operand_whole() -> None:
 def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary, and fetching."""
     constants = default().with_values({"cpu.ramp": 10.0})
-    kernels = columns(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, clocks=7), tiled=False)
+    kernels = on_cpu(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, clocks=7))
     assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920, 487]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
     """The 480 clocks of two blocks, and 1200 values at half a clock: on four cores, and for the one image of three cores."""
     constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 0.5})
-    kernels = columns(product(8, 16, 50, packed=1200), product(8, 16, 50, packed=1200, parts=3), tiled=False)
+    kernels = on_cpu(product(8, 16, 50, packed=1200), product(8, 16, 50, packed=1200, parts=3))
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
     assert clocks.tolist() == pytest.approx([480 / 2 + 600 / 4, 480 / 3 + 600 / 3])
 
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
     constants = default().with_values({"cpu.pointwise_flop": 2.0})
-    kernels = columns(*[Kernel(name="s", efficiency="one", flop=100, clocks=clocks) for clocks in (0, 70)], tiled=False)
+    kernels = on_cpu(*[element_wise(flop=100, clocks=clocks) for clocks in (0, 70)])
     assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [50, 70]
 
 
@@ -477,8 +492,8 @@ def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:
 
 def test_half_of_what_two_sockets_read_crosses_their_link() -> None:
     device = cpu("xeon_e5_2630_v3_2s")  # 32 GB/s each way
-    words = {"name": "s", "efficiency": "one", "items": 1e6}
-    kernels = columns(Kernel(**words), Kernel(**words, local=0), tiled=False)
+    words = {"items": 1e6}
+    kernels = on_cpu(element_wise(**words), element_wise(**words, local=0))
     both, one = np.array([16.0, 16.0]), np.array([8.0, 8.0])
     assert crossing(kernels, device, both, np.array([64e9, 64e9])).tolist() == [0.5, 1.0]
     assert crossing(kernels, device, one, np.array([64e9, 64e9])).tolist() == [0, 0]
@@ -516,8 +531,8 @@ def test_a_processor_has_its_own_line_of_voltages_up_to_the_highest_clock_of_its
 
 
 def test_threads_that_wait_spinning_take_the_energy_of_their_clocks() -> None:
-    serial = [Kernel(name="s", efficiency="one", items=1e6, threaded=0, spin=spin) for spin in (0, 1)]
-    cost = cpu_cost(columns(*serial, tiled=False), cpu(), "fp32", 4e9, 4, default())
+    serial = [element_wise(items=1e6, threaded=0, spin=spin) for spin in (0, 1)]
+    cost = cpu_cost(on_cpu(*serial), cpu(), "fp32", 4e9, 4, default())
     assert np.ravel(cost.work["units"]).tolist() == [1, 4]
     assert np.ravel(cost.clock).tolist() == [cpu().clock.boost, 4e9]  # with all cores awake there is no turbo for one
 

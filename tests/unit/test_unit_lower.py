@@ -164,7 +164,7 @@ def test_a_scattered_gradient_is_added_to_zeros() -> None:
     zeros, product = by_phase(trace, stack("implicit_gemm", "scatter_gemm"))["backward_data"][1].kernels
     image = 2 * 6 * 9 * 9 * 4
     assert (zeros.c_bytes, product.c_bytes) == (image, 2 * image)  # written, then read and written again
-    assert product.cache_bytes == 64 * (6 * 9) * (2 * 7 * 7)  # a sector in and out for each addition
+    assert product.gpu.cache_bytes == 64 * (6 * 9) * (2 * 7 * 7)  # a sector in and out for each addition
 
 
 def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
@@ -380,10 +380,10 @@ def test_a_window_costs_issue_slots_for_each_of_its_values(words: dict[str, Any]
     trace = network({"name": "w", "in": ["data"], **words}, data=["N", 8, 9, 9])
     slots = replace(stack(), window_slots=40.0, digest="slots")
     with_slots, without = (options(lowered(trace, chosen))[0].kernels[0] for chosen in (slots, stack()))
-    assert with_slots.slots == 40 * values
-    assert without.slots == 0
+    assert with_slots.gpu.slots == 40 * values
+    assert without.gpu.slots == 0
     assert with_slots.flop == without.flop == trace.ops[0].flop
-    assert with_slots.cache_bytes == without.cache_bytes == 4 * values
+    assert with_slots.gpu.cache_bytes == without.gpu.cache_bytes == 4 * values
 
 
 def test_ops_without_windows_cost_no_slots() -> None:
@@ -578,7 +578,7 @@ def test_a_tile_of_queries_meets_all_keys_of_its_head() -> None:
     store, fused = attended(256, 256)
     assert (fused.menu, fused.m, fused.n, fused.k, fused.count) == ("attention_tensor", 4 * 256, 64, 256, 3 * 2)
     assert fused.m * fused.n * fused.k * fused.count * fused.work == 2 * 3 * 8 * 256 * 256 * 64
-    assert (fused.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
+    assert (fused.gpu.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
     assert (store.repeat, store.repeat * store.b_bytes) == (2, 2 * 3 * 256 * 128 * 2)
     (_, apart) = attended(256, 256, packed="cached")
     assert (apart.m, apart.count) == (256, 3 * 8)
@@ -589,7 +589,7 @@ def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal()
     _, fused = attended(1024, 1024, causal=True)
     assert fused.work / whole.work == pytest.approx((1024 + 128) / (2 * 1024))
     _, short = attended(16, 16, causal=True)
-    assert short.exps == 1.0  # one block
+    assert short.gpu.exps == 1.0  # one block
 
 
 def test_a_window_leaves_its_keys_and_the_blocks_on_both_of_its_edges() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -43,8 +44,8 @@ def named(found: list[Kernel], name: str) -> Kernel:
 
 def test_blas_packs_both_operands_and_a_direct_loop_none() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
-    assert gemm.packed == (32 + 15 * 15) * 32 * 25
-    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").packed == 0
+    assert gemm.cpu.packed == (32 + 15 * 15) * 32 * 25
+    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").cpu.packed == 0
 
 
 def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
@@ -57,13 +58,13 @@ def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
 def test_a_small_product_stays_on_one_thread() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
     assert gemm.m * gemm.n * gemm.k <= THREADED_PRODUCT
-    assert gemm.threaded == 0
-    assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").threaded == 1
+    assert gemm.cpu.threaded == 0
+    assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
 
 
 def test_instructions_of_the_binary_limit_its_products() -> None:
-    assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").pipe == 8
-    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").pipe == float("inf")
+    assert named(kernels(stack("tensorflow-eigen"), "conv2"), "direct").cpu.pipe == 8
+    assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").cpu.pipe == float("inf")
 
 
 def test_a_library_may_have_winograd_transforms() -> None:
@@ -84,16 +85,16 @@ def test_convolutions_in_channel_blocks_copy_every_operand() -> None:
 
 def test_operands_that_are_fetched_by_index_cost_clocks() -> None:
     plain, fetched = (named(kernels(stack("tensorflow-eigen", gather_clocks=clocks), "conv2"), "direct") for clocks in (0.0, 5.0))
-    assert (plain.clocks, fetched.clocks) == (0, 5 * (plain.m + plain.n) * plain.k * plain.count)
+    assert (plain.cpu.clocks, fetched.cpu.clocks) == (0, 5 * (plain.m + plain.n) * plain.k * plain.count)
 
 
 def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
     one_by_one = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
     at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
     assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
-    assert (one_by_one.parts, at_once.parts) == (0, BATCH)
-    for name in ("count", "flop", "packed", "b_bytes", "c_bytes"):
-        assert getattr(at_once, name) == BATCH * getattr(one_by_one, name)
+    assert (one_by_one.cpu.parts, at_once.cpu.parts) == (0, BATCH)
+    for name in ("count", "flop", "cpu.packed", "b_bytes", "c_bytes"):
+        assert attrgetter(name)(at_once) == BATCH * attrgetter(name)(one_by_one)
     assert at_once.a_bytes == one_by_one.a_bytes
 
 
@@ -105,7 +106,7 @@ def test_the_filter_gradient_of_parallel_images_reuses_their_columns() -> None:
 def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> None:
     zeros = named(kernels(stack("torch7-cpu"), "conv2", "backward_data"), "zero_columns")
     assert zeros.c_bytes == BATCH * 32 * 25 * 15 * 15 * 4
-    assert zeros.threaded == 0
+    assert zeros.cpu.threaded == 0
 
 
 @pytest.mark.parametrize(
@@ -115,19 +116,19 @@ def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> Non
 def test_a_loop_costs_clocks_for_each_value_or_window_element(op: str, values: int) -> None:
     chosen = stack("caffe-openblas", loops={"relu": 3.0, "max_pool": 3.0})
     (kernel,) = kernels(chosen, op)
-    assert kernel.clocks == 3 * values
+    assert kernel.cpu.clocks == 3 * values
 
 
 def test_a_phase_of_its_own_beats_the_plain_row() -> None:
     chosen = stack("caffe-openblas", loops={"relu": 3.0, "relu.backward": 5.0, "relu.training": 4.0})
     forward, backward = kernels(chosen, "relu1")[0], kernels(chosen, "relu1", "backward")[0]
-    assert backward.clocks / forward.clocks == 5 / 4
+    assert backward.cpu.clocks / forward.cpu.clocks == 5 / 4
 
 
 def test_threaded_ops_are_the_exception_to_serial_loops() -> None:
     chosen = stack("caffe-openblas", threaded_ops=("max_pool",))
-    assert [kernels(chosen, op)[0].threaded for op in ("relu1", "pool1")] == [0, 1]
-    assert kernels(stack("mxnet-mkldnn"), "relu1")[0].threaded == 1
+    assert [kernels(chosen, op)[0].cpu.threaded for op in ("relu1", "pool1")] == [0, 1]
+    assert kernels(stack("mxnet-mkldnn"), "relu1")[0].cpu.threaded == 1
 
 
 def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
@@ -136,9 +137,9 @@ def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
 
 
 def test_pages_and_waiting_are_those_of_the_stack() -> None:
-    assert {k.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
-    assert {k.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
-    assert {k.spin for k in kernels(stack("caffe-openblas", waiting="sleep"), "conv2")} == {0}
+    assert {k.cpu.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
+    assert {k.cpu.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
+    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", waiting="sleep"), "conv2")} == {0}
 
 
 def test_threads_that_nobody_sets() -> None:

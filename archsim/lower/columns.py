@@ -1,0 +1,104 @@
+"""The numbers that describe a kernel, each declared once: with its default, its unit and what it means.
+
+`T` is a float in the description of one kernel, and an array [V] in that of the variants of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import inf
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+KEY = "column"  # of a field's metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The unit and the meaning of a number that describes a kernel."""
+
+    unit: str
+    meaning: str
+
+
+def column(default: float, unit: str, meaning: str) -> Any:
+    """A field of a record that is a column of the cost layer."""
+    return field(default=default, metadata={KEY: Column(unit, meaning)})
+
+
+def columns_of(record: type[Any]) -> Mapping[str, Column]:
+    """The columns of a record in the order of its fields: name -> unit and meaning.
+
+    >>> columns_of(Columns)["a_bytes"].unit
+    'B'
+    """
+    return {each.name: each.metadata[KEY] for each in fields(record) if KEY in each.metadata}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns(Generic[T]):
+    """What a kernel computes and moves in one launch, on whatever device.
+
+    A matrix kernel computes `count` products C[m, n] = A[m, k] B[k, n] with `work` multiply-accumulates for each (m, n, k). An
+    element-wise kernel reads a and b, writes c and does `flop` arithmetic in `items` independent threads. B is what the op before
+    may have left in cache; an unfolded convolution input is smaller than its matrix.
+    """
+
+    m: T = column(1, "1", "rows of the result of a product")
+    n: T = column(1, "1", "columns of the result of a product")
+    k: T = column(1, "1", "terms that are summed for each value of the result")
+    count: T = column(1, "1", "products of one launch")
+    work: T = column(1, "1", "multiply-accumulates for each (m, n, k)")
+    operand_a: T = column(4, "B", "what a tile loads for one element of A")
+    operand_b: T = column(4, "B", "what a tile loads for one element of B, or a thread of an element-wise kernel at once")
+    a_bytes: T = column(0, "B", "size of A, or of the parameters that an element-wise kernel reads; counted once")
+    b_bytes: T = column(0, "B", "size of B, or of the activations that an element-wise kernel reads; counted once")
+    c_bytes: T = column(0, "B", "size of the result; counted once")
+    flop: T = column(0, "FLOP", "arithmetic, two for each multiply-accumulate")
+    items: T = column(1, "1", "results that can be computed independently, a thread each")
+    repeat: T = column(1, "1", "launches, one after the other")
+    dense: T = column(0, "1", "1 for an element-wise kernel whose arithmetic runs at the rate of a product")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GpuColumns(Generic[T]):
+    """What matters on a GPU only."""
+
+    exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
+    cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
+    row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
+    slots: T = column(0, "1", "issue slots of an element-wise kernel that takes more than its arithmetic")
+    single: T = column(0, "1", "1 for the product of a single image, between the kernels that unfold it")
+    plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TileColumns(Generic[T]):
+    """The variant of a library's GPU kernel: the tile of the result that a CTA computes, and what it occupies."""
+
+    tile_m: T = column(1, "1", "rows of the result that a CTA computes")
+    tile_n: T = column(1, "1", "columns of the result that a CTA computes")
+    tile_k: T = column(1, "1", "depth of one step of its inner loop")
+    split: T = column(1, "1", "parts into which k is cut, each a CTA's")
+    threads: T = column(256, "1", "threads of a CTA")
+    registers: T = column(32, "1", "registers of a thread")
+    shared: T = column(0, "B", "shared memory of a CTA")
+    cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
+    overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
+    chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CpuColumns(Generic[T]):
+    """What matters on a CPU only: how the framework and its library run the kernel."""
+
+    threaded: T = column(1, "1", "0 where the framework or its library runs it on one thread")
+    clocks: T = column(0, "clk", "core clocks of a framework's own loop, all values")
+    packed: T = column(0, "1", "values that the library copies into panels before it multiplies")
+    parts: T = column(0, "1", "pieces that threads take whole, such as images; 0 where the work divides freely")
+    grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
+    local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
+    vector: T = column(0, "1", "1 where the loop is vectorised")
+    spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
+    pipe: T = column(inf, "FMA/clk", "multiply-adds that the library's instructions can start per clock")
