@@ -9,10 +9,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from archsim.trace import load, task_trace
+from archsim.trace import task_trace
 from archsim.trace.zoo.networks import NETWORKS
 
 from ..each import each
+from ..networks import load
 
 Count = tuple[int, int]  # multiply-accumulates of one sample, learned values
 

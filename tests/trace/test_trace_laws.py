@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archsim.base.errors import InputError
-from archsim.trace import KINDS, Op, Trace, dumps, load, loads, names, training_step
+from archsim.trace import KINDS, Op, Trace, dumps, loads, names, training_step
 from archsim.trace.attributes import read, written
 from archsim.trace.kinds.convolution import windows
 from archsim.trace.op import Add, Concat, Conv2d, Linear, Relu, Sigmoid
 
 from ..each import each
+from ..networks import load
 
 FEW = settings(max_examples=60, deadline=None)
 

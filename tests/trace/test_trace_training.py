@@ -7,10 +7,11 @@ import re
 
 import pytest
 
-from archsim.trace import TASKS, Op, Trace, backward, dumps, load, loads, names, task_trace, training_step
+from archsim.trace import TASKS, Op, Trace, backward, dumps, loads, names, task_trace, training_step
 from archsim.trace.op import Add, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Softmax
 
 from ..each import each
+from ..networks import load
 
 DATA = ("N", 4)
 

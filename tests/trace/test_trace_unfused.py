@@ -9,11 +9,13 @@ import pytest
 import archsim
 from archsim.base.errors import ArgumentError, InputError
 from archsim.estimation.request import make_request
-from archsim.trace import load, loads, names, task_trace
+from archsim.trace import loads, names, task_trace
 from archsim.trace.file import dumps
 from archsim.trace.trace import Trace
 from archsim.trace.unfused import unfused
 from archsim.trace.zoo.transformer import MODELS
+
+from ..networks import load
 
 HEAD = '{"schema": "archsim-trace/1", "name": "tiny", "dtype": "fp32", "source": "a test", '
 

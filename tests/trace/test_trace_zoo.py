@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from archsim.base.files import data_folder
-from archsim.trace import dumps, load, names
+from archsim.trace import dumps, names
 from archsim.trace.zoo.networks import NETWORKS
 
 from ..each import each
+from ..networks import load
 
 
 def test_every_network_is_shipped_as_it_is_generated():
