@@ -1,1 +1,1 @@
-"""Schedules: when each kernel runs."""
+"""When each kernel runs: one queue, simulated CUDA streams, request serving, and training on several devices."""

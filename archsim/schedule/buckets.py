@@ -1,4 +1,4 @@
-"""What of a device's training step the others wait for: its gradients, in buckets that are exchanged one by one."""
+"""The gradients of one device's training step, grouped into the buckets that are exchanged together."""
 
 from __future__ import annotations
 
@@ -8,16 +8,32 @@ from archsim.schedule.training import DeviceStep
 from archsim.trace.kind import UPDATE
 from archsim.trace.trace import BoundOp
 
-VALUE = 4.0  # B of a gradient that is exchanged: fp32, whatever the layers compute in
-BUCKET = 25e6  # B of gradients that are exchanged together (Li et al. 2020, PyTorch Distributed, section 4.2)
+GRADIENT_BYTES = 4.0  # B of one gradient on the links: fp32, whatever the precision of the layers
+BUCKET_BYTES = 25e6  # B of one bucket (Li et al. 2020, PyTorch Distributed, section 4.2)
 
 
-def step_of(ops: Sequence[BoundOp], end_s: Sequence[float], bucket_bytes: float = BUCKET) -> DeviceStep:
-    """The step of one device whose ops end at `end_s` [s]: gradients fill buckets in the order in which they are computed."""
+def device_step(ops: Sequence[BoundOp], end_s: Sequence[float], bucket_bytes: float = BUCKET_BYTES) -> DeviceStep:
+    """The training step of one device: when computation ends, and when each bucket of gradients is complete.
+
+    Gradients fill buckets in the order in which the backward pass produces them. A bucket is closed as soon as it holds
+    `bucket_bytes`; the last one may be smaller. Updates that overlap no computation come after it.
+
+    ops: the bound ops of a training step, updates included, in execution order, [N]
+    end_s: when each of them ends on an otherwise idle device [s], [N]
+    bucket_bytes: size at which a bucket is closed [B]
+
+    >>> from archsim.trace.file import load
+    >>> from archsim.trace.training import task_trace
+    >>> ops = task_trace(load("alexnet"), "training_step").bind(N=1).ops
+    >>> step = device_step(ops, [float(i + 1) for i in range(len(ops))])
+    >>> round(sum(size for _, size in step.buckets) / 4)  # the parameters of AlexNet
+    60965224
+    """
     position = {op.name: i for i, op in enumerate(ops)}
     updates = [op for op in ops if op.phase == UPDATE]
     compute_s = max(end_s[i] for i, op in enumerate(ops) if op.phase != UPDATE)
-    ready = sorted((max(end_s[position[name]] for name in op.inputs if name in position), VALUE * op.shape[0]) for op in updates)
+    complete_s = [max(end_s[position[name]] for name in op.inputs if name in position) for op in updates]
+    ready = sorted((time, GRADIENT_BYTES * op.shape[0]) for time, op in zip(complete_s, updates, strict=True))
     buckets, size = [], 0.0
     for i, (time, values) in enumerate(ready):
         size += values

@@ -1,9 +1,11 @@
-"""The engine: resources that several things use at the same time, in simulated time kept by simpy.
+"""The event engine: jobs that share resources in simulated time, which simpy keeps.
 
-A `Job` runs through phases, one after the other. A phase has an amount of work, the rate at which it runs alone, and what it
-takes of each resource meanwhile. A `SharedServer` runs all its jobs at once at max-min fair rates, solved anew whenever a job
-starts, ends or changes its phase; between such moments nothing happens that a closed form does not say. So SMs, caches,
-memories, links, disks and cores are all the same thing with other names, and a kernel, a copy, a ring or a decoder is a job.
+A `Job` runs its phases one after the other. A `Phase` has an amount of work, the rate at which it runs alone, and its demand: how
+much of each resource one unit of its rate takes. A `SharedServer` runs all its jobs at once at max-min fair rates. It solves for
+the rates whenever a job starts, ends or changes its phase; between two such events all rates are constant.
+
+SMs, caches, memories, links, disks and cores are all resources of such a server. A kernel, a copy, an all-reduce or a decoded
+image is a job on it.
 """
 
 from __future__ import annotations
@@ -22,17 +24,20 @@ from archsim.schedule.observer import Observer
 if TYPE_CHECKING:
     from simpy import Environment, Event
 
-REMEMBERED = 10_000  # solutions; layers repeat, and so do the kernels that meet
-SLACK = 1e-12  # phases that end within this share of the time to the next end with it; rounding parts them no more
+CACHED_SOLUTIONS = 10_000  # sets of phases whose rates are kept; layers repeat, and so do the kernels that run side by side
+TIME_TOLERANCE = 1e-12  # relative; phases whose ends differ by less, which is rounding, end together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """Part of a job. `work` is in units of its rate times seconds, `cap` is its rate alone.
+    """A part of a job with constant demands.
 
-    `demand` is what it takes of resources for each unit of its rate; `slots` the share of the pool of slots that it holds
-    if it can get it. A kernel's work is its time alone, its cap 1; a copy's work is its bytes, its cap the fastest it may be.
-    Phases are told apart as objects: the same ones that meet again are not solved again.
+    work: amount of work, in units of the rate x seconds. A kernel's is its time alone; a copy's is its bytes
+    demand: what it takes of each resource for each unit of its rate
+    cap: rate at which it runs alone. A kernel's is 1; a copy's is the bandwidth of its path
+    slots: share of the server's pool of slots that it holds while it runs
+
+    Phases compare by identity, so that a set of phases that runs side by side again is not solved again.
     """
 
     work: float
@@ -42,14 +47,14 @@ class Phase:
     name: str = ""
 
 
-Alone = tuple[Sequence[Phase], list[float], list[float]]  # phases with their rates and times
+Alone = tuple[Sequence[Phase], list[float], list[float]]  # the phases of a job that runs alone, with their rates and times [s]
 
 
 class Job:
-    """Phases under way on a server; `done` happens when the last has ended, `ends` are the ends of those so far [s]."""
+    """A job on a server. `done` succeeds when its last phase has ended; `ends` are the ends of its phases so far [s]."""
 
     __slots__ = ("done", "ends", "left", "mark", "phases")
-    mark: tuple[int, float]  # phases that had ended and work that was left when the server last looked ahead
+    mark: tuple[int, float]  # at the last look-ahead: how many phases had ended, and how much work of the next was left
 
     def __init__(self, phases: Sequence[Phase], done: Event) -> None:
         self.phases, self.done = phases, done
@@ -58,48 +63,49 @@ class Job:
 
 
 class SharedServer:
-    """A server with `capacity` for each resource (no entry: no end) and one pool of slots.
+    """A server that all its jobs share: a capacity for each resource, and one pool of slots.
 
-    Slots go to jobs in the order in which they came, as the CTAs of a kernel leave only what is left to the next one;
-    whoever holds a share of the slots that it wants runs at that share of its rate at most. The rest is max-min fair.
+    A resource without an entry in `capacity` has no limit. Slots go to jobs in order of arrival, as the CTAs of one kernel
+    leave the next one only the SMs' free slots. A job that holds a share of the slots that it wants runs at most at that share
+    of its rate. Beyond that, rates are max-min fair.
 
-    Only the end of a job matters to anyone else, so the server looks ahead to the first one and sets one alarm for it, however
-    many phases change before; a job that starts earlier takes it back to the present.
+    Only the ends of jobs are visible outside. So the server computes ahead to the first end of a job and sets one alarm for it,
+    whatever number of phases change before. A job that starts earlier makes it recompute from the last look-ahead.
     """
 
     def __init__(self, env: Environment, capacity: Mapping[str, float], observers: Sequence[Observer] = (),
                  counters: Mapping[str, tuple[str, float]] | None = None) -> None:  # fmt: skip
-        """`counters` names the resources that observers hear of: resource -> (name with unit, what one unit of it is)."""
+        """`counters` names the resources that observers are told of: resource -> (name with unit, value of one unit of it)."""
         from simpy.events import Timeout
 
         self._timeout: Callable[[Environment, float], Event] = Timeout
         self._env, self._capacity = env, dict(capacity)
         self._observers, self._counters = tuple(observers), dict(counters or {})
         self._active: list[Job] = []
-        self._alarm: Event | None = None  # for the first end of a job; while there is one, all jobs stand as they will then
-        self._since = self._until = 0.0  # when the server last looked ahead, and how far
-        self._awaited = False  # whether it will look ahead at the end of this moment
-        self._seen: list[tuple[float, list[tuple[Phase, float]]]] = []  # what observers will hear of the time until then
-        self._solved: dict[tuple[Phase, ...], list[float]] = {}  # rates of phases that have met before
+        self._alarm: Event | None = None  # for the first end of a job; while it is set, all jobs have the state of that moment
+        self._since = self._until = 0.0  # begin and end of the last look-ahead [s]
+        self._awaited = False  # whether a look-ahead is scheduled for the end of the present moment
+        self._seen: list[tuple[float, list[tuple[Phase, float]]]] = []  # rates of the look-ahead, to be reported at its end
+        self._solved: dict[tuple[Phase, ...], list[float]] = {}  # rates of sets of phases
         self._alone: dict[int, Alone] = {}  # by the id of the phases
-        self._over: list[Job] = []  # the jobs that end with the alarm
-        self._ended: list[Sequence[Phase]] = []  # the phases of all jobs that have ended
+        self._over: list[Job] = []  # jobs that end with the alarm
+        self._ended: list[Sequence[Phase]] = []  # phases of all jobs that have ended
 
     def run(self, phases: Sequence[Phase]) -> Job:
         """Start a job now."""
         job = Job(phases, self._env.event())
         if self._alarm is not None:
-            self._return()
+            self._rewind()
         self._active.append(job)
         if len(self._active) == 1:
             self._look_ahead()
         else:
-            self._look_ahead_soon()
+            self._schedule_look_ahead()
         return job
 
     @property
     def used(self) -> dict[str, float]:
-        """What all jobs that have ended took of each resource, in its own unit times seconds."""
+        """Amount of each resource that all ended jobs took, in the resource's unit x seconds."""
         taken: dict[str, float] = {}
         distinct, times = {id(phases): phases for phases in self._ended}, Counter(map(id, self._ended))
         for key, phases in distinct.items():
@@ -110,34 +116,34 @@ class SharedServer:
 
     @property
     def changes(self) -> int:
-        """Starts of jobs that have ended, and ends of their phases."""
+        """Number of events of all ended jobs: their starts and the ends of their phases."""
         return sum(1 + len(phases) for phases in self._ended)
 
-    def _look_ahead_soon(self) -> None:
-        """Look ahead once all that happens at this moment has happened: jobs often end and start together."""
+    def _schedule_look_ahead(self) -> None:
+        """Look ahead after all other events of the present moment: jobs often end and start at the same time."""
         if not self._awaited:
             self._awaited = True
-            self._timeout(self._env, 0.0).callbacks.append(self._settle)
+            self._timeout(self._env, 0.0).callbacks.append(self._look_ahead_if_due)
 
-    def _settle(self, _: Event) -> None:
+    def _look_ahead_if_due(self, _: Event) -> None:
         self._awaited = False
         if self._active and self._alarm is None:
             self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Run all jobs on to the first end of one, and set the alarm for it."""
+        """Compute the state of all jobs at the first end of one of them, and set the alarm for it."""
         self._since = now = self._env.now
         for job in self._active:
             job.mark = (len(job.ends), job.left)
-        delay = self._walk(inf) - now
-        self._until = now + delay  # as simpy reckons it, which rounding may set apart from where the walk has ended
+        delay = self._advance(inf) - now
+        self._until = now + delay  # the alarm's time in simpy's arithmetic, which may differ by rounding
         for job in self._over:
             job.ends[-1] = self._until
         self._alarm = self._timeout(self._env, delay)
-        self._alarm.callbacks.append(self._close)
+        self._alarm.callbacks.append(self._finish_jobs)
 
-    def _return(self) -> None:
-        """Bring all jobs back from the moment of the alarm to the present."""
+    def _rewind(self) -> None:
+        """Bring all jobs from the state at the alarm back to the present, because another job starts."""
         now = self._env.now
         if now < self._until:
             for job in self._active:
@@ -145,17 +151,17 @@ class SharedServer:
                 del job.ends[at:]
             self._seen.clear()
             self._over.clear()
-            self._walk(now)
-        self._close(self._alarm)
+            self._advance(now)
+        self._finish_jobs(self._alarm)
 
-    def _close(self, alarm: Event | None) -> None:
-        """What was foreseen has happened: tell it, and let go of the jobs that have ended."""
+    def _finish_jobs(self, alarm: Event | None) -> None:
+        """The look-ahead has been reached: report it and remove the jobs that have ended."""
         if alarm is not self._alarm:
             return  # a job has started since it was set
         self._alarm = None
         if self._counters:
             for moment, running in self._seen:
-                self._tell(moment, running)
+                self._report(moment, running)
             self._seen.clear()
         for job in self._over:
             self._active.remove(job)
@@ -163,16 +169,16 @@ class SharedServer:
             job.done.succeed()
             if self._active and not self._awaited:
                 self._awaited = True
-                job.done.callbacks.append(self._settle)  # after whoever waits for the job, who may start another
+                job.done.callbacks.append(self._look_ahead_if_due)  # after the processes that wait for it and may start another
         self._over.clear()
         if self._counters and not self._active:
-            self._tell(self._env.now, ())
+            self._report(self._env.now, ())
 
-    def _walk(self, until: float) -> float:
-        """Let all jobs run on until that moment [s], or until the first of them ends; the moment when they stop."""
+    def _advance(self, until: float) -> float:
+        """Advance all jobs from `_since` to `until` [s], or to the first end of one of them; returns the moment reached [s]."""
         active, over, solved, now = self._active, self._over, self._solved, self._since
         if len(active) == 1:
-            return self._walk_alone(active[0], until)
+            return self._advance_alone(active[0], until)
         phases, left = [job.phases[len(job.ends)] for job in active], [job.left for job in active]
         while not over and now < until:
             met = tuple(phases)
@@ -188,7 +194,7 @@ class SharedServer:
                 now = until
                 break
             now += step
-            limit = step * (1.0 + SLACK)
+            limit = step * (1.0 + TIME_TOLERANCE)
             for i, rate in enumerate(rates):
                 if left[i] > limit * rate:
                     left[i] -= rate * step
@@ -204,8 +210,8 @@ class SharedServer:
             job.left = work
         return now
 
-    def _walk_alone(self, job: Job, until: float) -> float:
-        """The same for a job that shares with nobody, whose rates do not depend on the moment."""
+    def _advance_alone(self, job: Job, until: float) -> float:
+        """The same for a job that runs alone, whose rates do not depend on the time."""
         phases, ends, at = job.phases, job.ends, len(job.ends)
         _, rates, times = self._alone.get(id(phases)) or self._solve_alone(phases)
         ends += accumulate((self._since + job.left / rates[at], *times[at + 1 :]))
@@ -222,7 +228,7 @@ class SharedServer:
         return now
 
     def _solve_alone(self, phases: Sequence[Phase]) -> Alone:
-        """The rates and times of the phases of a job without others."""
+        """Rates and times of the phases of a job that runs alone."""
         rates = []
         for phase in phases:
             rate = phase.cap
@@ -231,12 +237,12 @@ class SharedServer:
                     rate = self._capacity[resource] / weight
             rates.append(rate)
         found = phases, rates, [phase.work / rate for phase, rate in zip(phases, rates, strict=True)]
-        self._alone[id(phases)] = found  # which keeps the phases, so that no others get their id
+        self._alone[id(phases)] = found  # keeps a reference to the phases, so that their id stays theirs
         return found
 
     def _solve(self, phases: tuple[Phase, ...]) -> list[float]:
-        """The rates of phases, the first to come first: 0 for one that waits for slots."""
-        if len(self._solved) >= REMEMBERED:
+        """Rates of phases that run side by side, in order of arrival; 0 for one that waits for slots."""
+        if len(self._solved) >= CACHED_SOLUTIONS:
             self._solved.clear()
         free, rates, load = 1.0, [], dict[str, float]()
         for phase in phases:
@@ -253,8 +259,8 @@ class SharedServer:
         self._solved[phases] = rates
         return rates
 
-    def _tell(self, now: float, running: Iterable[tuple[Phase, float]]) -> None:
-        """What all jobs take of the resources that have counters."""
+    def _report(self, now: float, running: Iterable[tuple[Phase, float]]) -> None:
+        """Report to observers how much all running phases take of the resources that have counters."""
         load = dict.fromkeys(self._counters, 0.0)
         for phase, rate in running:
             for resource, weight in phase.demand:

@@ -1,4 +1,4 @@
-"""Max-min fair shares: what each of several flows gets of the resources that they share."""
+"""Max-min fair shares of resources that several flows use at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ TINY = 1e-12  # of a capacity: what rounding leaves of a resource that is used u
 
 
 def max_min(demands: Sequence[Demand], caps: Sequence[float], capacity: Mapping[str, float]) -> list[float]:
-    """The max-min fair rates: no flow can get more without taking from one that has no more than it.
+    """The max-min fair rates: no flow can get more without taking from a flow that has no more than it.
 
-    All rates rise together; a flow stops at its cap, or where a resource of its demand is used up (progressive filling,
-    Bertsekas and Gallager 1992, Data Networks, section 6.5.2). A resource without a capacity has no end.
+    Progressive filling (Bertsekas and Gallager 1992, Data Networks, section 6.5.2): all rates rise together; a flow stops at its
+    cap, or where a resource of its demand is used up.
+
+    demands: for each of F flows the units of each resource that one unit of its rate takes
+    caps: rate of each flow alone, [F]
+    capacity: units per second of each resource; a resource without an entry has no limit
+
+    Two flows share a link of capacity 4; the first can use only 1 of it:
 
     >>> max_min([(("link", 1.0),), (("link", 1.0),)], [1.0, 9.0], {"link": 4.0})
     [1.0, 3.0]

@@ -1,19 +1,27 @@
-"""One queue in order: the host issues, the device executes."""
+"""Schedules without contention: one CUDA stream fed by an asynchronous host, or a CPU that does both."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from archsim.schedule.timeline import Array, Timeline, steps
+from archsim.schedule.timeline import Array, Timeline, increments
 
 
 def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -> Timeline:
-    """A GPU stream: op i starts when its predecessor has ended and the host has issued it.
+    """One CUDA stream: an op starts when its predecessor has ended and the host has issued it.
 
-    With issue times H_i = h_0 + ... + h_i and device times g_i, the end of op i is max(end_{i-1}, H_i) + g_i, which
-    unrolls to G_i + max over j <= i of (H_j - G_{j-1}), G the running sum of g: two scans, no loop. `device_s` is
-    [D, N], `host_s` and `stall_s` are [N] or [D, N]. During `stall_s` the host works on an op that it begins only when
-    the device has ended the one before, so that it adds to g_i.
+    end_i = max(end_{i-1}, H_i) + g_i, with H_i = h_0 + ... + h_i. It unrolls to G_i + max over j <= i of (H_j - G_{j-1}), with G
+    the running sum of g: two scans instead of a loop.
+
+    device_s: g, time of the kernels of each op [s], [D, N]
+    host_s: h, time in which the host issues each op [s], [N] or [D, N]
+    stall_s: host work on an op that starts only when the device has ended the op before [s], [N] or [D, N]; it adds to g
+    Holds while no more launches wait than the launch queue has places.
+
+    The host takes 2 s to issue each op. The first three kernels wait for it; the third is long enough to hide the next issue:
+
+    >>> asynchronous(np.array([[1.0, 1.0, 5.0, 1.0]]), np.array([2.0, 2.0, 2.0, 2.0])).end_s.tolist()
+    [[3.0, 5.0, 11.0, 12.0]]
     """
     issued = np.cumsum(host_s, axis=-1)
     spent = device_s + stall_s
@@ -21,12 +29,21 @@ def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -
     lead = np.maximum.accumulate(issued - (worked - spent), axis=-1)
     end = worked + lead
     start = end - device_s
-    wait = np.maximum(0.0, steps(end) - device_s)
+    wait = np.maximum(0.0, increments(end) - device_s)
     return Timeline(start_s=start, end_s=end, wait_s=wait)
 
 
 def synchronous(device_s: Array, host_s: Array) -> Timeline:
-    """A CPU: the framework's own time of an op comes before its kernels, on the same cores."""
+    """A CPU: the framework's own time of an op comes before its kernels, on the same cores.
+
+    end_i = end_{i-1} + h_i + g_i
+
+    device_s: g, time of the kernels of each op [s], [D, N]
+    host_s: h, time of the framework for each op [s], [N] or [D, N]
+
+    >>> synchronous(np.array([[1.0, 4.0]]), np.array([0.5, 0.5])).end_s.tolist()
+    [[1.5, 6.0]]
+    """
     host = np.broadcast_to(host_s, device_s.shape)
     end = np.cumsum(device_s + host, axis=-1)
     return Timeline(start_s=end - device_s, end_s=end, wait_s=np.asarray(host))

@@ -1,4 +1,4 @@
-"""The event level of one device: the ops of a network as launches on streams, and what came of them as a `Timeline`."""
+"""The event fidelity on one device: the ops of a network as launches on CUDA streams, with the result as a `Timeline`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from archsim.device.device import Device, Gpu
 from archsim.lower.lower import Lowered
 from archsim.schedule.events import Phase
 from archsim.schedule.observer import Observer
-from archsim.schedule.streams import IssuedOp, assign, play
+from archsim.schedule.streams import IssuedOp, assign, run_streams
 from archsim.schedule.timeline import Array, Timeline
-from archsim.schedule.waves import POWER, capacity, of_machine, phases_of
+from archsim.schedule.waves import POWER, capacity, device_row, phases_of
 from archsim.trace.trace import BoundOp
 
 Plans = Sequence[tuple[Phase, ...]]
@@ -24,10 +24,12 @@ def simulated(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, waits: bool = False,
     streams: int = 1, observers: Sequence[Observer] = (), plans: Sequence[Plans] | None = None,
 ) -> Timeline:  # fmt: skip
-    """Play the ops on `streams` streams of a GPU, or one after the other on a CPU; each of D machines on its own.
+    """Run the ops on `streams` CUDA streams of a GPU, or one after the other on a CPU, on each of D devices separately.
 
-    `issue_s` and `stall_s` are the host's times of each op [s], [D, N]. Where the host `waits` for each op, it has nothing to
-    stall later. Observers see the first machine. `plans` are what `phases_of` gives for each machine, where that is known.
+    issue_s, stall_s: host times of each op [s], [D, N]. A host that waits for each op (`waits`) spends both before it
+    plans: what `phases_of` returns for each device, where the caller has it already
+
+    Observers are told of the first device only. On one stream the result equals `serial.asynchronous` to 1e-9.
     """
     if waits and isinstance(device, Gpu):
         issue_s = issue_s + stall_s
@@ -36,27 +38,28 @@ def simulated(
     start, end = np.zeros((machines, len(lowered.ops))), np.zeros((machines, len(lowered.ops)))
     for machine in range(machines):
         watched = observers if machine == 0 else ()
-        launches = launches_of(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
+        launches = issued_ops(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
                                power=bool(watched), machine=machine,
                                plans=None if plans is None or watched else plans[machine])  # fmt: skip
-        played = play(launches, capacity(), waits=waits, observers=watched, counters=_counters(device) if watched else None)
-        start[machine], end[machine] = played.start_s, played.end_s
+        counters = _counters(device) if watched else None
+        ran = run_streams(launches, capacity(), waits=waits, observers=watched, counters=counters)
+        start[machine], end[machine] = ran.start_s, ran.end_s
     timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
     wait = np.maximum(0.0, timeline.op_time_s - (end - start))
     return Timeline(start_s=start, end_s=end, wait_s=wait)
 
 
-def launches_of(
+def issued_ops(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
     power: bool = False, machine: int = 0, plans: Plans | None = None,
 ) -> list[IssuedOp]:  # fmt: skip
-    """The ops as launches, each on one of `streams` streams; with `power` they say what they draw beyond the idle power."""
+    """The ops in order of issue, each on one of `streams` streams; with `power` their phases carry power beyond idle [W]."""
     plans = plans or phases_of(lowered.kernels, cost, device, power, machine)
     index = lowered.plan_of.tolist()
     phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
     after = dependencies(lowered.ops)
     chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
-    launched, issue, stall = (of_machine(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
+    launched, issue, stall = (device_row(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
     return [
         IssuedOp(
             name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],
@@ -68,7 +71,7 @@ def launches_of(
 
 
 def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
-    """For each op the positions of those whose outputs it reads."""
+    """For each op the positions of the ops whose outputs it reads."""
     position: dict[str, int] = {}
     found = []
     for i, op in enumerate(ops):

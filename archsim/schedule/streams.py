@@ -1,4 +1,4 @@
-"""A GPU that runs ops on several streams, fed by one host thread through a launch queue."""
+"""A GPU that runs ops on several CUDA streams, fed by one host thread through a launch queue."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from archsim.schedule.observer import Observer
 if TYPE_CHECKING:
     from simpy import Environment, Event
 
-# Launches that wait in a queue before the host must wait for the device: the order of magnitude that is told of the CUDA
-# driver, which documents none. A choice.
+# Places of the launch queue: with so many launches pending the host blocks. The CUDA driver documents no number; reports of
+# users name this order of magnitude. A choice.
 QUEUE = 1024
 HOST, STALLS = "host", "host, device waits"  # tracks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedOp:
-    """One op: the host takes `issue_s` to issue it to `stream`, where it runs its phases after the ops in `after`.
+    """One op: the host takes `issue_s` [s] to issue it to `stream`, where its phases run after the ops in `after` have ended.
 
-    `launches` are the places that it takes in the launch queue, of which one must be free when it is issued. `stall_s` is
-    the host's work on it for which the device waits.
+    `launches` is the number of places that it takes in the launch queue; one must be free when it is issued. `stall_s` is host
+    work on it during which the device has to wait [s].
     """
 
     name: str
@@ -38,7 +38,7 @@ class IssuedOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRun:
-    """When each op ran [s], in the order of the launches, what was used of each resource, and how many events that took."""
+    """When each op ran [s], in order of issue; what was used of each resource; the number of events."""
 
     start_s: list[float]
     end_s: list[float]
@@ -47,9 +47,15 @@ class StreamRun:
 
 
 def assign(after: Sequence[Sequence[int]], time_s: Sequence[float], streams: int) -> list[int]:
-    """A stream for each op: that of a predecessor which nothing has followed yet, else the one that is free first.
+    """A stream for each op: that of a predecessor which no other op has followed yet, else the stream that is free first.
 
-    Ops are in the order of issue. Times, as if nothing contended, only decide which stream is free first.
+    after: for each op, in order of issue, the positions of the ops that it depends on
+    time_s: time of each op alone [s]; it only decides which stream is free first
+
+    Two branches behind one op, on two streams:
+
+    >>> assign([(), (0,), (0,), (1, 2)], [1.0, 2.0, 3.0, 1.0], 2)
+    [0, 0, 1, 1]
     """
     last, free = [-1] * streams, [0.0] * streams
     end, chosen = [0.0] * len(time_s), []
@@ -63,18 +69,23 @@ def assign(after: Sequence[Sequence[int]], time_s: Sequence[float], streams: int
     return chosen
 
 
-def play(
+def run_streams(
     launches: Sequence[IssuedOp], capacity: Mapping[str, float], *, waits: bool = False, queue: float = QUEUE,
     observers: Sequence[Observer] = (), counters: Mapping[str, tuple[str, float]] | None = None,
 ) -> StreamRun:  # fmt: skip
-    """Simulate one host thread, a launch queue of `queue` places and the streams that the launches name.
+    """Simulate one host thread, a launch queue of `queue` places, and the streams that the launches name.
 
-    The streams share `capacity`. With `waits` the host waits for each op before it issues the next.
+    capacity: what all streams share, units per second of each resource
+    waits: whether the host waits for each op to end before it issues the next (a synchronous framework)
+
+    >>> alone = run_streams([IssuedOp(name="a", issue_s=0.5, phases=(Phase(2.0),))], {})
+    >>> alone.end_s
+    [2.5]
     """
     from simpy import Environment
 
     env = Environment()
-    stage = _Stage(env, launches, SharedServer(env, capacity, observers, counters), waits, queue, observers)
+    stage = _StreamSimulation(env, launches, SharedServer(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
     of_stream: dict[int, list[int]] = {}
     for i, launch in enumerate(launches):
@@ -87,8 +98,8 @@ def play(
     return StreamRun(start_s=stage.start, end_s=stage.end, used=stage.device.used, events=events)
 
 
-class _Stage:
-    """The state of one simulation, which its processes share."""
+class _StreamSimulation:
+    """The state of one simulation, shared by its processes."""
 
     def __init__(
         self, env: Environment, launches: Sequence[IssuedOp], device: SharedServer, waits: bool, queue: float,
@@ -98,12 +109,12 @@ class _Stage:
         self.observers = observers
         self.start = [0.0] * len(launches)
         self.end = [0.0] * len(launches)
-        self._issued, self._ended = _Marks(env, len(launches)), _Marks(env, len(launches))
+        self._issued, self._ended = _Milestones(env, len(launches)), _Milestones(env, len(launches))
         self._queued = 0.0
         self._room: Event | None = None
 
     def host(self) -> Generator[Event, Any, None]:
-        """Issue op after op."""
+        """The process of the host: issue op after op."""
         env, issued, ended = self.env, self._issued, self._ended
         for i, launch in enumerate(self.launches):
             if self._queued >= self.queue:
@@ -120,7 +131,7 @@ class _Stage:
                 yield ended.event(i)
 
     def stream(self, mine: Sequence[int]) -> Generator[Event, Any, None]:
-        """Run the ops of one stream in order."""
+        """The process of one stream: run its ops in order."""
         env, issued, ended = self.env, self._issued, self._ended
         for i in mine:
             launch = self.launches[i]
@@ -147,7 +158,7 @@ class _Stage:
             ended.mark(i)
 
     def _report(self, op: int, job: Job, begun: float) -> None:
-        """The op as a slice, its kernels as slices inside, and what it had to wait for on other streams."""
+        """Report the op, its kernels inside it, and its dependencies on other streams."""
         launch = self.launches[op]
         track = track_of(launch.stream)
         for observer in self.observers:
@@ -162,8 +173,8 @@ class _Stage:
                 observer.followed((track_of(self.launches[source].stream), self.end[source]), (track, self.start[op]))
 
 
-class _Marks:
-    """Which ops have come so far; who waits for one gets an event."""
+class _Milestones:
+    """Which ops have reached a point (issued, ended), with an event for each op that another process waits for."""
 
     __slots__ = ("_awaited", "_env", "has")
 
@@ -173,18 +184,18 @@ class _Marks:
         self._awaited: dict[int, Event] = {}
 
     def mark(self, op: int) -> None:
-        """The op has come so far."""
+        """The op has reached the point."""
         self.has[op] = True
         if op in self._awaited:
             self._awaited.pop(op).succeed()
 
     def event(self, op: int) -> Event:
-        """What happens when the op comes so far."""
+        """The event that succeeds when the op reaches the point."""
         if op not in self._awaited:
             self._awaited[op] = self._env.event()
         return self._awaited[op]
 
 
 def track_of(stream: int) -> str:
-    """The name of the track of a stream."""
+    """The track on which a stream reports."""
     return f"stream {stream}"

@@ -1,4 +1,4 @@
-"""Data-parallel training in events: input pipelines, steps on every device, sums of gradients while others are computed."""
+"""Data-parallel training in events: input pipelines, the steps of all devices, gradient exchange during the backward pass."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from simpy import Environment, Event, Process, Store
 
 DISK, CORES, MEMORY = "disk", "decode", "host memory"
-PREFETCH = 2  # batches that each stage of an input pipeline works ahead: one is used, one is ready. A choice.
-SERVER_PASSES = 4  # bytes of host memory that a server's update moves for each byte of values: weights and momentum, in and out
+PREFETCH = 2  # batches by which a stage of the input pipeline may run ahead of the next one (double buffering). A choice.
+SERVER_PASSES = 4  # B of host memory traffic per byte of parameters in a server's update: weights and momentum, read and written
 SYNCS = ("allreduce", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStep:
-    """A training step of one device as it runs alone.
+    """The training step of one device without the others.
 
-    After `compute_s` all gradients are there, those of bucket i, `buckets[i]` = (time, bytes), after its time. Then the
-    update takes `update_s`.
+    compute_s: when all gradients are computed [s]
+    update_s: time of the update after it [s]
+    buckets: (when its gradients are complete [s], size [B]) of each bucket
     """
 
     compute_s: float
@@ -37,10 +38,12 @@ class DeviceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Input of each step and device. A stage whose bytes or rate is None is left out: its result is there at once.
+    """The input of one step of one device. A stage whose bytes or rate is None is left out.
 
-    `disk_bytes` are read, `samples` decoded by cores that together make `decode_rate` of them a second, `copy_bytes` copied to
-    the device, at `copy_rate` [B/s] at most.
+    samples: samples of the batch
+    disk_bytes: read from the disk [B]
+    decode_rate: samples per second that all decoding cores make together [1/s]
+    copy_bytes, copy_rate: copied to the device [B], at most at this rate [B/s]
     """
 
     samples: int
@@ -51,16 +54,16 @@ class Pipeline:
 
     @property
     def empty(self) -> bool:
-        """Whether inputs are on the device from the start."""
+        """Whether all inputs are on the device from the start."""
         return (self.disk_bytes, self.decode_rate, self.copy_bytes) == (None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """What the steady state takes: seconds of a step, and how much of it the first device spends on what.
+    """The steady state: the time of a step, and how the first device spends it.
 
-    `input_s`, `compute_s`, `exchange_s` and `update_s` add up to `step_s`; `busy` is the share of the time in which each
-    resource works; `events` counts what happened.
+    `input_s`, `compute_s`, `exchange_s` and `update_s` add up to `step_s` [s]. `exchange_s` is the part of the exchange that no
+    computation hides. `busy` is the utilisation of each resource, `events` the number of events.
     """
 
     step_s: float
@@ -73,8 +76,8 @@ class TrainingRun:
 
 
 @dataclass(slots=True)
-class _Clocks:
-    """When the first device passed each point, step by step."""
+class _StepTimes:
+    """When the first device reached each point of a step [s], step by step."""
 
     begun: list[float] = field(default_factory=list)
     fed: list[float] = field(default_factory=list)
@@ -87,20 +90,31 @@ def train(
     machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
     steps: int = 16, observers: Sequence[Observer] = (),
 ) -> TrainingRun:  # fmt: skip
-    """Simulate `steps` steps of the first `devices` devices and measure the later half, when queues are as they stay."""
+    """Simulate `steps` steps of the first `devices` devices, and measure the later half, when the queues are in steady state.
+
+    sync: `allreduce` (rings among the devices) or `server` (a parameter server in host memory)
+    overlap: whether a bucket is exchanged as soon as it is complete, or all after the backward pass
+
+    One device alone takes its computation and its update:
+
+    >>> from archsim.node.spec import find
+    >>> step = DeviceStep(compute_s=0.1, update_s=0.02, buckets=((0.1, 1e6),))
+    >>> round(train(find("dgx_1_v100").machine, 1, step, Pipeline(samples=1)).step_s, 9)
+    0.12
+    """
     from simpy import Environment
 
     env = Environment()
-    run = _Run(env, machine, devices, step, pipeline, sync, overlap, steps, observers)
+    run = _TrainingSimulation(env, machine, devices, step, pipeline, sync, overlap, steps, observers)
     working = [run.start(device) for device in range(devices)]
     env.run(run.half)
     before = dict(run.shared.used)
     env.run(env.all_of(working))
-    return run.answer(before)
+    return run.result(before)
 
 
-class _Run:
-    """The state of one simulation."""
+class _TrainingSimulation:
+    """The state of one simulation, shared by its processes."""
 
     def __init__(
         self, env: Environment, machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, sync: str, overlap: bool,
@@ -110,13 +124,13 @@ class _Run:
 
         self.env, self.machine, self.devices, self.step, self.pipeline = env, machine, devices, step, pipeline
         self.sync, self.overlap, self.steps, self.observers = sync, overlap and devices > 1, steps, observers
-        self.half = env.event()  # the first device has done half of its steps
-        self.clocks = _Clocks()
+        self.half = env.event()  # succeeds when the first device has done half of its steps
+        self.clocks = _StepTimes()
         self.capacity = {**machine.capacity(), DISK: machine.disk_bandwidth, MEMORY: machine.memory_bandwidth}
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
-        up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _ways(machine, devices))
+        up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _paths_to_server(machine, devices))
         sizes = [size for _, size in step.buckets]
         self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
         self.sums = [_copy((devices + SERVER_PASSES) * size, _hops([MEMORY])) for size in sizes]
@@ -127,12 +141,12 @@ class _Run:
         self.summed = [[[env.event() for _ in range(self.exchanges)] for _ in range(devices)] for _ in range(steps)]
         self.reduction = all_reduce_phases(machine, devices, step) if sync == "allreduce" else []
         self._pushed: dict[tuple[int, int, int], Event] = {}
-        self._complete = Store(env)  # buckets of which the server has the gradients of all devices
+        self._complete = Store(env)  # buckets whose gradients have reached the server from all devices
         if self.exchanges:
             env.process(self._rings() if sync == "allreduce" else self._serve())
 
     def start(self, device: int) -> Process:
-        """Begin the processes of a device; the one that works through its steps."""
+        """Start the processes of a device; returns the one that runs its steps."""
         from simpy import Store
 
         env, line = self.env, self.pipeline
@@ -153,17 +167,17 @@ class _Run:
     def _stage(
         self, gpu: str, stage: str, phases: list[Phase], source: Store | None, target: Store
     ) -> Generator[Event, Any, None]:
-        """Work on batch after batch, as far ahead as the next stage lets it."""
+        """The process of one input stage: batch after batch, at most `PREFETCH` ahead of the next stage."""
         for number in count():
             if source is not None:
                 yield source.get()
             begun = self.env.now
             yield self.shared.run(phases).done
-            self._tell(f"{gpu} {stage}", f"batch {number}", begun, kind=stage)
+            self._report(f"{gpu} {stage}", f"batch {number}", begun, kind=stage)
             yield target.put(number)
 
     def _device(self, device: int, source: Store | None) -> Generator[Event, Any, None]:
-        env, step, clocks = self.env, self.step, self.clocks if device == 0 else _Clocks()
+        env, step, clocks = self.env, self.step, self.clocks if device == 0 else _StepTimes()
         gpu = self.machine.gpus[device]
         served = self.sync == "server" and self.exchanges > 0
         for number in range(self.steps):
@@ -185,7 +199,7 @@ class _Run:
             if step.compute_s > done:
                 yield env.timeout(step.compute_s - done)
             clocks.computed.append(env.now)
-            self._tell(gpu, "forward, backward", clocks.fed[-1], step=number)
+            self._report(gpu, "forward, backward", clocks.fed[-1], step=number)
             if not self.overlap:
                 for i in range(self.exchanges):
                     self._arrive(number, i, device)
@@ -195,54 +209,54 @@ class _Run:
             clocks.summed.append(env.now)
             if not served and step.update_s > 0.0:
                 yield env.timeout(step.update_s)
-                self._tell(gpu, "update", clocks.summed[-1], step=number)
+                self._report(gpu, "update", clocks.summed[-1], step=number)
             clocks.ended.append(env.now)
 
     def _arrive(self, step: int, bucket: int, device: int) -> None:
-        """A device has the gradients of a bucket."""
+        """A bucket of gradients is complete on one device."""
         if self.sync == "server":
-            self._has(step, bucket, device).succeed()
+            self._gradients_ready(step, bucket, device).succeed()
             return
         self.arrived[step][bucket] += 1
         if self.arrived[step][bucket] == self.devices:
             self.ready[step][bucket].succeed((self.machine.gpus[device], self.env.now))
 
     def _rings(self) -> Generator[Event, Any, None]:
-        """All devices sum bucket after bucket, in one order."""
+        """The process of the rings: all-reduce bucket after bucket, in one order on all devices."""
         for number in range(self.steps):
             for i in range(self.exchanges):
                 last = yield self.ready[number][i]
                 begun = self.env.now
                 yield self.shared.run(self.reduction[i]).done
-                self._tell("all-reduce", f"bucket {i}", begun, step=number)
+                self._report("all-reduce", f"bucket {i}", begun, step=number)
                 for observer in self.observers:
                     observer.followed(last, ("all-reduce", begun))
                 for device in range(self.devices):
                     self.summed[number][device][i].succeed()
 
-    def _has(self, step: int, bucket: int, device: int) -> Event:
-        """Happens when a device has the gradients of a bucket."""
+    def _gradients_ready(self, step: int, bucket: int, device: int) -> Event:
+        """The event that succeeds when a device has the gradients of a bucket."""
         return self._pushed.setdefault((step, bucket, device), self.env.event())
 
     def _push(self, device: int, number: int) -> Generator[Event, Any, None]:
         """Send the gradients of a device to the server, bucket after bucket."""
         gpu = self.machine.gpus[device]
         for i in range(self.exchanges):
-            yield self._has(number, i, device)
+            yield self._gradients_ready(number, i, device)
             begun = self.env.now
             yield self.shared.run(self.pushes[device][i]).done
-            self._tell(f"{gpu} push", f"bucket {i}", begun, step=number)
+            self._report(f"{gpu} push", f"bucket {i}", begun, step=number)
             self.arrived[number][i] += 1
             if self.arrived[number][i] == self.devices:
                 yield self._complete.put((number, i))
 
     def _serve(self) -> Generator[Event, Any, None]:
-        """The server sums and updates bucket after bucket, and sends the new values to all devices."""
+        """The process of the server: sum and update bucket after bucket, then send the new values to all devices."""
         for _ in range(self.steps * self.exchanges):
             number, bucket = yield self._complete.get()
             begun = self.env.now
             yield self.shared.run(self.sums[bucket]).done
-            self._tell("server", f"bucket {bucket}", begun, step=number)
+            self._report("server", f"bucket {bucket}", begun, step=number)
             for device in range(self.devices):
                 self.env.process(self._pull(number, bucket, device))
 
@@ -250,12 +264,12 @@ class _Run:
         yield self.shared.run(self.pulls[device][bucket]).done
         self.summed[number][device][bucket].succeed()
 
-    def _tell(self, track: str, name: str, begun: float, **words: object) -> None:
+    def _report(self, track: str, name: str, begun: float, **words: object) -> None:
         for observer in self.observers:
             observer.ran(track, name, begun, self.env.now, {"kind": name.rstrip(" 0123456789")} | words)
 
-    def answer(self, before: Mapping[str, float]) -> TrainingRun:
-        """The later half of the steps, as the first device saw it."""
+    def result(self, before: Mapping[str, float]) -> TrainingRun:
+        """The later half of the steps, as seen by the first device."""
         c, first = self.clocks, self.steps // 2
         steps = self.steps - first
         span = c.ended[-1] - c.begun[first]
@@ -278,16 +292,16 @@ def _hops(names: Sequence[str]) -> Demand:
 
 
 def _copy(size: float, path: Demand) -> list[Phase]:
-    """Bytes over a path, as fast as it lets them."""
+    """A copy of so many bytes over a path, at the bandwidth of the path."""
     return [Phase(size, path, float("inf"))]
 
 
-def _ways(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _paths_to_server(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The ends of the paths to the server, and of those from it."""
     gpus = machine.gpus[:devices]
     return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
 
 
 def all_reduce_phases(machine: Machine, devices: int, step: DeviceStep) -> list[list[Phase]]:
-    """The job that sums each bucket."""
+    """For each bucket the job that sums it over the devices."""
     return [all_reduce(machine, devices, size) for _, size in step.buckets]

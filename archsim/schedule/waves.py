@@ -1,7 +1,7 @@
-"""Kernels as jobs: the waves of their CTAs, and what each wave takes of the SMs, the L2 and the memory.
+"""Kernels as jobs of the event engine: full waves and the tail of their CTAs, with the demand of each on SMs, L2 and memory.
 
-Everything comes from the cost layer: a wave lasts its share of the kernel's own time, and takes of a resource the share that the
-bound of this resource has of that time. So a kernel alone runs exactly as the closed form says.
+All quantities come from the cost layer. A wave lasts its share of the kernel's own time. Its demand on a resource is that
+resource's bound over the kernel's time. So a kernel alone takes exactly the time of the closed form.
 """
 
 from __future__ import annotations
@@ -23,24 +23,29 @@ POWER = "power"
 
 
 def capacity() -> dict[str, float]:
-    """What kernels that run at the same time share, each as a share of what the device has."""
+    """Capacity of every resource that concurrent kernels share, as a share of what the device has.
+
+    >>> set(capacity().values())
+    {1.0}
+    """
     return dict.fromkeys(contended().values(), 1.0)
 
 
 def phases_of(
     kernels: Kernels, cost: PlanCost, device: Device, power: bool = False, machine: int = 0
 ) -> list[tuple[Phase, ...]]:
-    """The phases of each plan on one of the D machines. With `power` they say what they draw beyond the idle power [W].
+    """The phases of each plan on one of the D devices; with `power` they carry power beyond idle [W].
 
-    A plan whose fidelity knows no waves, and every plan of a CPU, is one phase that shares nothing.
+    A kernel has up to three phases: its launch gap, its full waves, its tail. A plan on a CPU, or of a fidelity without waves, is
+    one phase without demands.
     """
     if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
-        return [(Phase(float(time)),) if time > 0 else () for time in of_machine(cost.time_s, machine)]
-    variant = of_machine(cost.choice.variant, machine)
+        return [(Phase(float(time)),) if time > 0 else () for time in device_row(cost.time_s, machine)]
+    variant = device_row(cost.choice.variant, machine)
     columns = _columns(kernels, cost.variants, variant, device, machine)
     drawn = _drawn(kernels, cost, variant, machine) if power else None
     found = []
-    for option in of_machine(cost.option, machine).tolist():
+    for option in device_row(cost.option, machine).tolist():
         first = int(kernels.option_start[option])
         phases: list[Phase] = []
         for kernel in range(first, first + len(kernels.options[option].kernels)):
@@ -49,26 +54,30 @@ def phases_of(
     return found
 
 
-def of_machine(values: NDArray[Any] | float, machine: int) -> NDArray[Any]:
-    """The row of one machine; values that are the same on all of them have one row, or none."""
+def device_row(values: NDArray[Any] | float, machine: int) -> NDArray[Any]:
+    """The row of one of D devices, [V] from [D, V]; values that all devices share have one row or none.
+
+    >>> device_row(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
+    [3.0, 4.0]
+    """
     rows = np.atleast_2d(values)
     return np.asarray(rows[machine if len(rows) > 1 else 0])
 
 
 def _at(values: Array | float, variant: Index, machine: int, width: int) -> Array:
-    """Values of the chosen variants, of `width` variants, on one machine."""
-    return np.asarray(np.broadcast_to(of_machine(values, machine), (width,))[variant])
+    """Values of the chosen variant of each of `width` kernels on one device."""
+    return np.asarray(np.broadcast_to(device_row(values, machine), (width,))[variant])
 
 
 def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine: int) -> list[list[float]]:
-    """For each kernel: gap, time of its full waves and of its tail [s], their slots and pipes, its shares of the rest."""
+    """For each kernel: launch gap, time of full waves and tail [s], slots of both, SM pipes of both, shares of the rest."""
 
     def chosen(values: Array | float) -> Array:
         return _at(values, variant, machine, kernels.repeat.size)
 
     launches = kernels.launches
     ctas, resident, fill = (chosen(values) for values in (cost.terms.ctas, cost.terms.resident, cost.terms.fill))
-    busy, count = chosen(cost.busy_s), float(of_machine(device.sm.count, machine)[0])
+    busy, count = chosen(cost.busy_s), float(device_row(device.sm.count, machine)[0])
     full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
     full = issue_slots(full_ctas, resident, count, fill)
     units = issue_slots(ctas, resident, count, fill)

@@ -16,7 +16,7 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import BATCH, Request, with_batch
 from archsim.estimation.result import trust
 from archsim.schedule.observer import Observer
-from archsim.schedule.serving import Batching, ServingRun, in_turn, serve
+from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
 from archsim.simulate.arrivals import poisson
 from archsim.simulate.interval import BatchMean, batch_means, mean, quantile
 
@@ -139,7 +139,7 @@ def _served(
 ) -> ServingRun:
     if load.scenario in ("SingleStream", "MultiStream"):
         size = 1 if load.scenario == "SingleStream" else MULTI_STREAM
-        return in_turn(load.requests, size, batches.time_s, observers, batches.power_w)
+        return closed_loop(load.requests, size, batches.time_s, observers, batches.power_w)
     if load.scenario == "Offline":
         return serve([0.0] * load.requests, batches.time_s, batching, devices, observers, batches.power_w)
     if load.recorded_s is not None:

@@ -17,7 +17,7 @@ from archsim.estimation.request import Request
 from archsim.estimation.result import trust
 from archsim.evidence.measurement import citations, rows_of
 from archsim.node.spec import MachineSpec
-from archsim.schedule.buckets import BUCKET, step_of
+from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
 from archsim.trace.kind import FORWARD
@@ -95,7 +95,7 @@ class Training:
 
 def simulate_training(
     request: Request, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
-    overlap: bool = True, bucket_bytes: float = BUCKET, steps: int = 16, observers: Sequence[Observer] = (),
+    overlap: bool = True, bucket_bytes: float = BUCKET_BYTES, steps: int = 16, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Training:  # fmt: skip
     """Simulate training steps of a request whose task is `training_step`, its batch on each device.
@@ -106,7 +106,7 @@ def simulate_training(
     _check(request, spec, devices, given, sync, bucket_bytes, steps)
     machine, asked = spec.machine, replace(request, stack=replace(request.stack, inputs="device"))
     result = run(asked)
-    step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
+    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = pipeline_of(asked, spec, given)
     found: dict[int, TrainingRun] = {}
     for count in sorted({1, *devices}):

@@ -22,7 +22,7 @@ from archsim.estimation.request import clock_of, highest_clock_of, limit_of
 from archsim.evidence.case import Case, Shared
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered, lower
-from archsim.schedule.buckets import step_of
+from archsim.schedule.buckets import device_step
 from archsim.schedule.simulated import Plans, simulated
 from archsim.schedule.timeline import Timeline
 from archsim.schedule.training import Pipeline, train
@@ -179,5 +179,5 @@ def _played(
 
 def _together(case: Case, shared: Shared, timeline: Timeline) -> float:
     """Time of a step of several devices [s], one of which alone runs this timeline."""
-    step = step_of(case.ops, timeline.end_s[0].tolist())
+    step = device_step(case.ops, timeline.end_s[0].tolist())
     return train(shared.machine, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s

@@ -17,8 +17,8 @@ from simpy import Environment
 from archsim.estimation.pipeline import host_time, run, spread
 from archsim.estimation.request import make_request
 from archsim.schedule.serving import Batching, serve
-from archsim.schedule.simulated import launches_of
-from archsim.schedule.streams import play
+from archsim.schedule.simulated import issued_ops
+from archsim.schedule.streams import run_streams
 from archsim.schedule.waves import capacity
 from archsim.simulate.arrivals import poisson
 
@@ -70,8 +70,8 @@ def main() -> None:
     host = host_time(result.lowered.kernels, result.cost, request.stack, device, request.calibration)
     issue_s, stall_s = (spread(part, result.lowered.plan_of) for part in (host.issue_s, host.stall_s))
     for streams in (1, 2, 4, 8):
-        launches = launches_of(result.lowered, result.cost, device, issue_s, stall_s, streams=streams)
-        work = partial(play, launches, capacity())
+        launches = issued_ops(result.lowered, result.cost, device, issue_s, stall_s, streams=streams)
+        work = partial(run_streams, launches, capacity())
         print(line(f"training step of ResNet-152, {streams} streams", work().events, work, rounds))
         asked = make_request("resnet_152", "gtx_1080", batch=16, task="training_step", stack="pytorch-cudnn7.0", fidelity="event",
                     streams=streams)  # fmt: skip

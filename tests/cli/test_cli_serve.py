@@ -164,7 +164,7 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     assert sum(event["args"]["requests"] for event in events if event["ph"] == "X") == 4000
 
 
-def test_a_client_in_turn_has_a_timeline(cli: Any, tmp_path: Path) -> None:
+def test_a_closed_loop_client_has_a_timeline(cli: Any, tmp_path: Path) -> None:
     timeline = tmp_path / "stream.json"
     assert cli(*SERVE, "--scenario", "MultiStream", "--requests", "7", "--timeline", str(timeline)).code == 0
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]

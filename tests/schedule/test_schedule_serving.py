@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.schedule.observer import Recording
-from archsim.schedule.serving import Batching, in_turn, serve
+from archsim.schedule.serving import Batching, closed_loop, serve
 from archsim.simulate.arrivals import poisson
 from archsim.simulate.interval import batch_means, mean, quantile
 
@@ -87,8 +87,8 @@ def test_observers_change_nothing_and_see_every_batch() -> None:
     assert min(value for _, _, value in seen.levels) == 0.0
 
 
-def test_a_client_in_turn_sees_the_time_of_its_query() -> None:
-    served = in_turn(10, 8, lambda size: 0.1 * size)
+def test_a_closed_loop_client_sees_the_time_of_its_query() -> None:
+    served = closed_loop(10, 8, lambda size: 0.1 * size)
     assert served.latency_s == pytest.approx([0.8] * 10)
     assert served.utilisation == pytest.approx(1.0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archsim.schedule.events import Phase
 from archsim.schedule.serial import asynchronous, synchronous
-from archsim.schedule.streams import IssuedOp, assign, play
+from archsim.schedule.streams import IssuedOp, assign, run_streams
 
 TIMES = st.floats(0, 1).map(lambda value: round(value, 6))
 
@@ -33,7 +33,7 @@ def test_one_stream_is_the_serial_schedule(queue: tuple[list[float], list[float]
     device, host, stall = queue
     launches = [IssuedOp(name=str(i), issue_s=h, phases=phases(g), stall_s=s)
                 for i, (g, h, s) in enumerate(zip(device, host, stall, strict=True))]  # fmt: skip
-    played = play(launches, {"DRAM": 1.0})
+    played = run_streams(launches, {"DRAM": 1.0})
     serial = asynchronous(np.array([device]), np.array([host]), np.array([stall]))
     assert played.end_s == pytest.approx(serial.end_s[0].tolist(), rel=1e-9, abs=1e-12)
     assert played.start_s == pytest.approx(serial.start_s[0].tolist(), rel=1e-9, abs=1e-12)
@@ -42,7 +42,8 @@ def test_one_stream_is_the_serial_schedule(queue: tuple[list[float], list[float]
 @given(queues())
 def test_a_host_that_waits_for_each_op_is_the_synchronous_schedule(queue: tuple[list[float], list[float], list[float]]) -> None:
     device, host, _ = queue
-    played = play([IssuedOp(name="", issue_s=h, phases=phases(g)) for g, h in zip(device, host, strict=True)], {}, waits=True)
+    ops = [IssuedOp(name="", issue_s=h, phases=phases(g)) for g, h in zip(device, host, strict=True)]
+    played = run_streams(ops, {}, waits=True)
     serial = synchronous(np.array([device]), np.array([host]))
     assert played.end_s == pytest.approx(serial.end_s[0].tolist(), rel=1e-9, abs=1e-12)
 
@@ -70,7 +71,7 @@ def test_without_limits_the_end_is_that_of_the_critical_path(graph: tuple[list[f
     times, after = graph
     launches = [IssuedOp(name="", issue_s=0.0, phases=(Phase(time),), after=before, stream=i)
                 for i, (time, before) in enumerate(zip(times, after, strict=True))]  # fmt: skip
-    assert max(play(launches, {}).end_s) == pytest.approx(longest_path(times, after), rel=1e-9)
+    assert max(run_streams(launches, {}).end_s) == pytest.approx(longest_path(times, after), rel=1e-9)
 
 
 @given(graphs(), st.integers(1, 4))
@@ -82,7 +83,7 @@ def test_streams_keep_the_order_of_dependencies_and_all_bounds(
     assert set(chosen) <= set(range(streams))
     launches = [IssuedOp(name="", issue_s=0.01, phases=phases(time), after=before, stream=stream)
                 for time, before, stream in zip(times, after, chosen, strict=True)]  # fmt: skip
-    played = play(launches, {"DRAM": 1.0})
+    played = run_streams(launches, {"DRAM": 1.0})
     for i, before in enumerate(after):
         assert all(played.start_s[i] >= played.end_s[j] for j in before)
     latest = max(played.end_s) * (1 + 1e-9)
@@ -99,7 +100,7 @@ def test_branches_overlap_on_streams_and_do_not_on_one() -> None:
         chosen = assign(after, times, streams)
         launches = [IssuedOp(name="", issue_s=0.0, phases=(Phase(t, slots=0.5),), after=a, stream=s)
                     for t, a, s in zip(times, after, chosen, strict=True)]  # fmt: skip
-        assert max(play(launches, {}).end_s) == pytest.approx(end)
+        assert max(run_streams(launches, {}).end_s) == pytest.approx(end)
 
 
 def test_a_full_launch_queue_holds_the_host() -> None:
@@ -107,11 +108,11 @@ def test_a_full_launch_queue_holds_the_host() -> None:
     launches = [IssuedOp(name="", issue_s=0.1, phases=(Phase(1.0),)) for _ in range(3)] + [
         IssuedOp(name="", issue_s=3.0, phases=(Phase(1.0),))
     ]
-    free = play(launches, {})
-    held = play(launches, {}, queue=1)
+    free = run_streams(launches, {})
+    held = run_streams(launches, {}, queue=1)
     assert max(free.end_s) == pytest.approx(0.3 + 3.0 + 1.0)
     assert max(held.end_s) == pytest.approx(2.1 + 3.0 + 1.0)
 
 
 def test_an_op_longer_than_the_queue_still_runs() -> None:
-    assert play([IssuedOp(name="", issue_s=0.0, phases=(Phase(1.0),), launches=5000.0)] * 2, {}).end_s == [1.0, 2.0]
+    assert run_streams([IssuedOp(name="", issue_s=0.0, phases=(Phase(1.0),), launches=5000.0)] * 2, {}).end_s == [1.0, 2.0]

@@ -14,8 +14,8 @@ from archsim.estimation.request import make_request
 from archsim.node.node import LinkKind, Machine
 from archsim.node.rings import ring_demand, rings
 from archsim.node.spec import find
-from archsim.schedule.buckets import step_of
-from archsim.schedule.collective import all_reduce, alone_s
+from archsim.schedule.buckets import device_step
+from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.observer import Recording
 from archsim.schedule.training import PREFETCH, SERVER_PASSES, DeviceStep, Pipeline, train
 from archsim.simulate.allreduce import timed
@@ -40,7 +40,7 @@ def test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step(
 ) -> None:
     machine = star(devices, start_s=start, step_s=step)
     closed = start + 2 * (devices - 1) * step + 2 * (devices - 1) / devices * size / PLAIN.bandwidth
-    assert alone_s(all_reduce(machine, devices, size), machine) == pytest.approx(closed, rel=1e-9)
+    assert unloaded_time_s(all_reduce(machine, devices, size), machine) == pytest.approx(closed, rel=1e-9)
     assert timed(machine, devices, size) == pytest.approx(closed, rel=1e-9)
 
 
@@ -150,7 +150,7 @@ def test_the_same_training_gives_the_same_bytes_and_observers_change_nothing() -
 def test_gradients_fill_buckets_in_the_order_in_which_they_are_computed() -> None:
     """FCN-5 at four bytes a value: its last layer comes first, with the one before it, as 9 MB are not full before."""
     result = run(make_request("fcn_5", "tesla_k40", batch=64, task="training_step"))
-    step = step_of(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=9e6)
+    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=9e6)
     last, hidden, first = 4 * 2049 * 1000, 4 * 2049 * 2048, 4 * 513 * 2048
     assert [size for _, size in step.buckets] == [last + hidden, hidden, first]
     times = [time for time, _ in step.buckets]
