@@ -11,10 +11,10 @@ import click
 @click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
 @click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
 def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
-    """Describe this machine as a spec: what the system tells, what --probe measures, and what had to be assumed.
+    """Describe this computer as a spec: what the system tells, what --probe measures, and what had to be assumed.
 
     Every value says how it was got; what could not be seen is said. Works in containers (their limits count) and in virtual
-    machines. Without --out the spec goes to standard output. `--hw host` of every other command is this machine,
+    machines. Without --out the spec goes to standard output. `--hw host` of every other command is this computer,
     described without --probe.
 
     \b
@@ -40,7 +40,7 @@ def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
 
         with Progress() as tell:
             found = detect(probe, name, tell=tell)
-        text, said = found.text, f"{summary(found.spec, found.machine, found.probe)}\n{gpus_said()}"
+        text, said = found.text, f"{summary(found.spec, found.computer, found.probe)}\n{gpus_said()}"
     click.echo("\n".join(f"archsim: {line}" for line in said.splitlines()), err=True)
     if out is None:
         click.echo(text, nl=False)

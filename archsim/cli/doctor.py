@@ -53,14 +53,14 @@ def _data() -> list[str]:
     from archsim.base.errors import ArchsimError
     from archsim.calibration.constants import default
     from archsim.detect import catalog as devices
-    from archsim.node import spec as hosts
+    from archsim.node import spec as nodes
     from archsim.stack import catalog as stacks
     from archsim.trace import file as traces
 
     problems, counts = [], {}
     for what, names, find in (
         ("devices", devices.names(), devices.find),
-        ("hosts", hosts.names(), hosts.find),
+        ("nodes", nodes.names(), nodes.find),
         ("networks", traces.names(), traces.load),
         ("stacks", stacks.names(), stacks.find),
     ):

@@ -8,9 +8,9 @@ import click
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "hosts", "nets", "stacks", "fidelities", "ops"]))
+@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "fidelities", "ops"]))
 def command(what: str) -> None:
-    """What is there: hw (devices), hosts (machines with several), nets (networks), stacks, fidelities or ops.
+    """What is there: hw (devices), nodes (several devices and their links), nets (networks), stacks, fidelities or ops.
 
     \b
     Examples:
@@ -18,7 +18,7 @@ def command(what: str) -> None:
       archsim list nets
     """
     lists: dict[str, Callable[[], str]] = {
-        "hw": _devices, "hosts": _hosts, "nets": _networks, "stacks": _stacks, "fidelities": _fidelities, "ops": _ops,
+        "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "fidelities": _fidelities, "ops": _ops,
     }  # fmt: skip
     click.echo(lists[what]())
 
@@ -39,16 +39,17 @@ def _devices() -> str:
     return table(("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed"), rows, left=4)
 
 
-def _hosts() -> str:
+def _nodes() -> str:
     from archsim.node.spec import find, names
     from archsim.report.text import table
 
     rows = []
     for spec in map(find, names()):
-        machine = spec.machine
-        kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in machine.links))
-        rows.append((machine.id, machine.name, str(machine.devices), f"{machine.cores:g}", kinds, str(len(spec.assumed))))
-    return table(("host", "name", "devices", "cores", "links", "assumed"), rows, left=2)
+        node = spec.node
+        kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
+        host = f"{node.sockets} x {node.host_cpu}"
+        rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
+    return table(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, left=2)
 
 
 def _networks() -> str:

@@ -29,8 +29,8 @@ COMMANDS = {
     "detect": ("archsim.cli.detect", "Describe this computer as a device; --hw host uses it."),
     "measure": ("archsim.cli.measure", "Run networks on this computer and write their times."),
     "study": ("archsim.cli.study", "Answer a question in a file with a reproducible report."),
-    "list": ("archsim.cli.list", "List devices, hosts, networks, stacks, fidelities or op kinds."),
-    "show": ("archsim.cli.show", "Print one device, host, network or stack with the source of every number."),
+    "list": ("archsim.cli.list", "List devices, nodes, networks, stacks, fidelities or op kinds."),
+    "show": ("archsim.cli.show", "Print one device, node, network or stack with the source of every number."),
     "manual": ("archsim.cli.manual", "Print a page of the manual, or the list of pages."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),
 }

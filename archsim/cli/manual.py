@@ -23,7 +23,7 @@ PAGES = {
     "validation": "accuracy, intervals, your own measurements, fitting constants",
     "power": "what the watts consist of; power limits",
     "measure": "describe this computer and measure networks on it",
-    "own-files": "your own devices, hosts, networks and stacks",
+    "own-files": "your own devices, nodes, networks and stacks",
     "studies": "questions in files, answered by reports",
     "python": "the same from Python",
     "formats": "JSON keys, files, exit codes",

@@ -10,16 +10,16 @@ import click
 
 
 @click.command("show")
-@click.argument("what", type=click.Choice(["hw", "host", "net", "stack", "calibration", "silicon"]))
+@click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (hw only).")
 def command(what: str, name: str | None, as_json: bool) -> None:
-    """One device, host, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
+    """One device, node, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
 
     \b
     Examples:
       archsim show hw tegra_x1
-      archsim show host dgx_1_v100
+      archsim show node dgx_1_v100
       archsim show net alexnet
       archsim show stack caffe-cudnn4
       archsim show calibration
@@ -39,7 +39,7 @@ def command(what: str, name: str | None, as_json: bool) -> None:
     if as_json and what == "hw":
         click.echo(json.dumps(_device_record(name), indent=2, allow_nan=False))
         return
-    views: dict[str, Callable[[str], str]] = {"hw": _device, "host": _host, "net": _network, "stack": _stack}
+    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network, "stack": _stack}
     click.echo(views[what](name))
 
 
@@ -70,16 +70,16 @@ def _device(name: str) -> str:
     return "\n\n".join(parts)
 
 
-def _host(name: str) -> str:
+def _node(name: str) -> str:
     from archsim.node.spec import find
     from archsim.report.text import clean, table
 
     spec = find(name)
-    machine = spec.machine
+    node = spec.node
     rows = [(e.key, e.written, e.kind, "; ".join(filter(None, (e.source, e.note)))) for e in spec.entries.values()]
-    links = [(one, other, f"{count} x {kind.name}") for one, other, kind, count in machine.links]
-    holds = f", sold with {machine.holds}" if machine.holds else ""
-    parts = [clean(f"{machine.name} ({machine.id}): {machine.devices} devices{holds}"),
+    links = [(one, other, f"{count} x {kind.name}") for one, other, kind, count in node.links]
+    holds = f", sold with {node.holds}" if node.holds else ""
+    parts = [clean(f"{node.name} ({node.id}): {node.devices} devices{holds}"),
              table(("key", "value", "kind", "source, note"), rows, left=4), table(("from", "to", "links"), links, left=3),
              f"{len(spec.assumed)} of {len(spec.entries)} values are assumed"]  # fmt: skip
     return "\n\n".join(parts)

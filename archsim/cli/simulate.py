@@ -9,8 +9,8 @@ import click
 
 SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "Requests that queue for devices and are answered in batches."),
-    "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a machine: the scaling curve."),
-    "allreduce": ("archsim.cli.simulate_allreduce", "Sums over several devices, on the links of a machine."),
+    "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
+    "allreduce": ("archsim.cli.simulate_allreduce", "Sums over several devices, on the links of a node."),
 }
 
 
@@ -51,5 +51,5 @@ def command() -> None:
     Examples:
       archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
       archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
-      archsim simulate allreduce --host deepbench_8gpu --devices 2,4,8 --bytes 100MB
+      archsim simulate allreduce --node deepbench_8gpu --devices 2,4,8 --bytes 100MB
     """

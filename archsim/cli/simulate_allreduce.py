@@ -11,18 +11,18 @@ from archsim.cli.options import names, quantity, whole
 
 
 @click.command("allreduce")
-@click.option("--host", default="deepbench_8gpu", show_default=True,
-              help="The machine (`archsim list hosts`), or the path of its file.")  # fmt: skip
+@click.option("--node", default="deepbench_8gpu", show_default=True,
+              help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(host: str, devices: str, sizes: str, as_json: bool) -> None:
-    """Sum a buffer over several devices on rings: time, bandwidth, and what DeepBench measured on its own host.
+def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
+    """Sum a buffer over several devices on rings: time, bandwidth, and what DeepBench measured on its own servers.
 
     \b
     Examples:
       archsim simulate allreduce --devices 2,8,16 --bytes 400kB,258MB
-      archsim simulate allreduce --host dgx_1_v100 --devices 8 --bytes 1GB
+      archsim simulate allreduce --node dgx_1_v100 --devices 8 --bytes 1GB
     """
     from archsim.base.units import show
     from archsim.node.spec import find
@@ -30,9 +30,9 @@ def command(host: str, devices: str, sizes: str, as_json: bool) -> None:
     from archsim.simulate.allreduce import simulate_all_reduce
 
     counts = [whole(text, "--devices") for text in names(devices)]
-    found = simulate_all_reduce(find(host), counts, [quantity(text, "B", "--bytes") for text in names(sizes)])
+    found = simulate_all_reduce(find(node), counts, [quantity(text, "B", "--bytes") for text in names(sizes)])
     if as_json:
-        click.echo(json.dumps({"schema": "archsim-allreduce/1", "host": host, "rows": [asdict(row) for row in found]}, indent=2))
+        click.echo(json.dumps({"schema": "archsim-allreduce/1", "node": node, "rows": [asdict(row) for row in found]}, indent=2))
         return
     rows = []
     for row in found:

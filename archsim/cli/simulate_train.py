@@ -9,14 +9,14 @@ import click
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
 
-HOST = "deepbench_8gpu"
+NODE = "deepbench_8gpu"
 
 
 @click.command("train")
 @click.option("--net", required=True, help="A shipped network or the path of a trace file.")
 @click.option("--hw", required=True, help="A shipped GPU, an alias, or the path of a spec file.")
-@click.option("--host", default=HOST, show_default=True,
-              help="The machine that holds the devices (`archsim list hosts`), or the path of its file.")  # fmt: skip
+@click.option("--node", default=NODE, show_default=True,
+              help="The node that holds the devices (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
 @click.option("--input", "given", default="", metavar="disk,decode=N,pcie",
@@ -33,19 +33,19 @@ HOST = "deepbench_8gpu"
 @click.option("--timeline", default=None, metavar="FILE",
               help="Also write when what runs on most devices, for ui.perfetto.dev.")  # fmt: skip
 def command(
-    net: str, hw: str, host: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
+    net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
     as_json: bool, html: str | None, timeline: str | None, **words: Any,
 ) -> None:  # fmt: skip
     """Data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
     Steps of one device are those of `archsim estimate --task training_step`. Gradients are summed bucket by bucket over the
-    links of the host, which copies of inputs use too.
+    links of the node, which copies of inputs use too.
 
     \b
     Examples:
       archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
       archsim simulate train --net alexnet --hw gtx_1080 --input disk,decode=8,pcie
-      archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --host dgx_1_v100 --sync server
+      archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --node dgx_1_v100 --sync server
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
@@ -68,7 +68,7 @@ def command(
         request = make_request(net, hw, batch=batch, task="training_step", **choices(**words))
         tell_without_effect([request], beyond="link.")  # which inputs and gradients cross
         answer = simulate_training(
-            request, find(host), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
+            request, find(node), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:

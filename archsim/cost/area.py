@@ -11,7 +11,7 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
-from archsim.device.silicon import Node, Silicon
+from archsim.device.silicon import ProcessNode, Silicon
 
 BITS = 8.0
 UM2 = 1e-6  # mm2
@@ -67,11 +67,11 @@ def dies_per_wafer(area: Array | float, diameter: float) -> Array | float:
     return np.maximum(1.0, np.pi * (diameter / 2.0) ** 2 / area - np.pi * diameter / np.sqrt(2.0 * area))
 
 
-def die_yield(area: Array | float, node: Node, cluster: float) -> Array | float:
+def die_yield(area: Array | float, node: ProcessNode, cluster: float) -> Array | float:
     """Share of dies without a defect: (1 + A D / alpha)^-alpha, the negative binomial; area [mm2], defects [1/cm2]."""
     return np.asarray((1.0 + area / 100.0 * node.defects / cluster) ** -cluster)
 
 
-def die_cost(area: Array | float, node: Node, silicon: Silicon) -> Array | float:
+def die_cost(area: Array | float, node: ProcessNode, silicon: Silicon) -> Array | float:
     """Price of a wafer over its good dies [USD]. A die with a defect counts as lost, though chips are sold with units off."""
     return np.asarray(node.wafer / (dies_per_wafer(area, silicon.diameter) * die_yield(area, node, silicon.cluster)))

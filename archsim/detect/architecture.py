@@ -11,13 +11,13 @@ from pydantic import Field
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
-from archsim.detect.system import Machine
+from archsim.detect.system import Computer
 
 FILE = "cpus.toml"
 SIZE_LIMIT = 1 << 18
 
 
-class Row(Form):
+class CoreRow(Form):
     """One row of the file; what is empty fits everything."""
 
     architecture: Word
@@ -32,35 +32,35 @@ class Row(Form):
     without: list[str] = []
     fma_ports: Annotated[int, Field(ge=1)] | None = None
 
-    def fits(self, machine: Machine) -> bool:
-        """Whether this may be the core of the machine."""
+    def fits(self, computer: Computer) -> bool:
+        """Whether this may be the core of the computer."""
         return (
-            self.vendor in ("", machine.vendor)
-            and self.family in (None, machine.family)
-            and (not self.models or machine.model in self.models)
-            and (not self.parts or machine.part in self.parts)
-            and machine.flags.issuperset(self.flags)
-            and machine.flags.isdisjoint(self.without)
+            self.vendor in ("", computer.vendor)
+            and self.family in (None, computer.family)
+            and (not self.models or computer.model in self.models)
+            and (not self.parts or computer.part in self.parts)
+            and computer.flags.issuperset(self.flags)
+            and computer.flags.isdisjoint(self.without)
         )
 
 
-def core_of(machine: Machine) -> Row:
-    """The row of a machine; Unsupported where none fits."""
+def core_of(computer: Computer) -> CoreRow:
+    """The row of a computer; Unsupported where none fits."""
     for row in rows():
-        if row.fits(machine):
+        if row.fits(computer):
             return row
     raise Unsupported(
-        f"the processor {machine.name or machine.vendor or 'of this machine'} is of no known kind (it has neither AVX nor NEON); "
+        f"the processor {computer.name or computer.vendor or 'of this computer'} is of no known kind (neither AVX nor NEON); "
         "write a spec as hwspecs/README.md says and name its path"
     )
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[CoreRow, ...]:
     """The rows of the shipped file, in its order."""
     place = data_folder("hwspecs/architectures").joinpath(FILE)
     document = tomllib.loads(read_text(place, SIZE_LIMIT))
-    parsed = [problems_of(Row, words, f"cpu {i + 1}: ") for i, words in enumerate(document["cpu"])]
+    parsed = [problems_of(CoreRow, words, f"cpu {i + 1}: ") for i, words in enumerate(document["cpu"])]
     problems = [said for _, found in parsed for said in found]
     if problems:
         raise InputError(str(place), problems)

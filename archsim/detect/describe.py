@@ -1,4 +1,4 @@
-"""A machine as the text of a spec file: every value with how it was got, and what had to be assumed."""
+"""A computer as the text of a spec file: every value with how it was got, and what had to be assumed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from archsim.detect.architecture import Row
+from archsim.detect.architecture import CoreRow
 from archsim.detect.probe import PRODUCT, Probe
-from archsim.detect.system import Cache, Machine, Told
+from archsim.detect.system import Cache, Computer, Told
 from archsim.device.spec import Entry, Spec
 
 ID = "host"
@@ -37,7 +37,7 @@ class Line:
 class Relative:
     """The shipped spec that fills what the system does not tell."""
 
-    def __init__(self, spec: Spec, row: Row) -> None:
+    def __init__(self, spec: Spec, row: CoreRow) -> None:
         self.spec, self.row = spec, row
         self.source = f"hwspecs/{spec.identity.id}.toml"
 
@@ -50,7 +50,7 @@ class Relative:
         return self.assumed(key, _written(entry), entry.note)
 
     def assumed(self, key: str, value: str | float, note: str = "") -> Line:
-        """A value that only resembles the machine's."""
+        """A value that only resembles the computer's."""
         why = f"not told by the system; as {self.spec.identity.name}"
         return Line(key=key, value=value, source=self.source, kind="assumed", note=_sentence(why, note))
 
@@ -71,17 +71,17 @@ def _sentence(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def describe(machine: Machine, row: Row, relative: Spec, probe: Probe | None = None, name: str = ID) -> str:
+def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | None = None, name: str = ID) -> str:
     """The text of the spec file; `probe` replaces what would be assumed."""
     kin = Relative(relative, row)
-    lines = [*_core(machine, kin, probe), *_clock(machine, kin, probe), *_caches(machine, kin), *_memory(machine, kin, probe),
-             *_power(machine, kin), kin.assumed("chip.node", kin.spec.entries["chip.node"].written)]  # fmt: skip
+    lines = [*_core(computer, kin, probe), *_clock(computer, kin, probe), *_caches(computer, kin), *_memory(computer, kin, probe),
+             *_power(computer, kin), kin.assumed("chip.node", kin.spec.entries["chip.node"].written)]  # fmt: skip
     head: dict[str, str | float] = {
-        "schema": 1, "id": name, "name": f"this machine: {plain(machine.name) or row.architecture}", "kind": "cpu",
-        "vendor": VENDORS.get(machine.vendor, plain(machine.vendor) or "unknown"), "architecture": row.architecture,
+        "schema": 1, "id": name, "name": f"this computer: {plain(computer.name) or row.architecture}", "kind": "cpu",
+        "vendor": VENDORS.get(computer.vendor, plain(computer.vendor) or "unknown"), "architecture": row.architecture,
         "year": row.year, "default_stack": STACK,
     }  # fmt: skip
-    said = [f"# not seen: {plain(text)}" for text in (*machine.unseen, *(probe.failed if probe else ()))]
+    said = [f"# not seen: {plain(text)}" for text in (*computer.unseen, *(probe.failed if probe else ()))]
     return "\n".join(["# Written by archsim detect.", *said, *(f"{key} = {_toml(value)}" for key, value in head.items()),
                       *_tables(lines)]) + "\n"  # fmt: skip
 
@@ -110,26 +110,26 @@ def _toml(value: str | float) -> str:
 # ---------------------------------------------------------------------------------------------- the tables
 
 
-def usable_cores(machine: Machine) -> int:
+def usable_cores(computer: Computer) -> int:
     """Cores whose whole time this process may have: no more than a control group grants."""
-    return machine.cores if machine.quota is None else max(1, min(machine.cores, int(machine.quota)))
+    return computer.cores if computer.quota is None else max(1, min(computer.cores, int(computer.quota)))
 
 
-def simd_bits(machine: Machine, relative: Spec) -> int:
+def simd_bits(computer: Computer, relative: Spec) -> int:
     """Width of the SIMD registers."""
-    return machine.vector_bits or int(float(relative.entries["core.simd"].value))
+    return computer.vector_bits or int(float(relative.entries["core.simd"].value))
 
 
-def _core(machine: Machine, kin: Relative, probe: Probe | None) -> Iterator[Line]:
-    cores, note = usable_cores(machine), ""
-    if cores < machine.cores:
-        note = f"a control group grants the time of {machine.quota:g} of {machine.cores} cores"
-    threads = max(cores, machine.threads * cores // machine.cores)
+def _core(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
+    cores, note = usable_cores(computer), ""
+    if cores < computer.cores:
+        note = f"a control group grants the time of {computer.quota:g} of {computer.cores} cores"
+    threads = max(cores, computer.threads * cores // computer.cores)
     kind = "measured" if not note else "derived"
     yield Line(key="core.count", value=cores, source=COUNTED, kind=kind, note=note)
     yield Line(key="core.threads", value=threads, source=COUNTED, kind=kind, note=note)
-    yield Line(key="core.sockets", value=min(machine.sockets, cores), source=COUNTED, kind="measured")
-    bits = simd_bits(machine, kin.spec)
+    yield Line(key="core.sockets", value=min(computer.sockets, cores), source=COUNTED, kind="measured")
+    bits = simd_bits(computer, kin.spec)
     yield Line(key="core.simd", value=f"{bits} bit", source="/proc/cpuinfo, flags", kind="measured")
     yield _ports(bits, kin, probe)
     for key in CORE:
@@ -158,27 +158,27 @@ def _widest(probe: Probe | None, bits: int) -> Mapping[int, float]:
     return probe.fma512_ps if bits == 512 else probe.fma256_ps
 
 
-def _clock(machine: Machine, kin: Relative, probe: Probe | None) -> Iterator[Line]:
+def _clock(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
     if probe is not None and probe.clock_Hz:
-        yield from _measured_clocks(machine, kin, probe)
+        yield from _measured_clocks(computer, kin, probe)
         return
-    base = machine.base or (Told(value=machine.boost.value, source=machine.boost.source) if machine.boost else None)
+    base = computer.base or (Told(value=computer.boost.value, source=computer.boost.source) if computer.boost else None)
     if base is None:
         yield kin.assumed("clock.base", _written(kin.spec.entries["clock.base"]))
     else:
         yield Line(key="clock.base", value=_hertz(base.value), source=base.source, kind="measured")
     low = base.value if base else kin.number("clock.base")
-    boost = machine.boost.value if machine.boost else low * kin.number("clock.boost") / kin.number("clock.base")
-    for name in _clock_names(machine, kin):
-        if name == "boost" and machine.boost is not None:
-            yield Line(key="clock.boost", value=_hertz(boost), source=machine.boost.source, kind="measured")
+    boost = computer.boost.value if computer.boost else low * kin.number("clock.boost") / kin.number("clock.base")
+    for name in _clock_names(computer, kin):
+        if name == "boost" and computer.boost is not None:
+            yield Line(key="clock.boost", value=_hertz(boost), source=computer.boost.source, kind="measured")
         else:
             value = _between(low, boost, kin, name)
             yield kin.assumed(f"clock.{name}", _hertz(value), "in proportion between base and boost clock; --probe measures it")
 
 
-def _clock_names(machine: Machine, kin: Relative) -> list[str]:
-    wide = simd_bits(machine, kin.spec) >= 512
+def _clock_names(computer: Computer, kin: Relative) -> list[str]:
+    wide = simd_bits(computer, kin.spec) >= 512
     return [name for name in CLOCKS if name != "simd512" or wide]
 
 
@@ -190,26 +190,26 @@ def _between(low: float, high: float, kin: Relative, name: str) -> float:
     return low + (high - low) * min(1.0, max(-0.5, share))
 
 
-def _measured_clocks(machine: Machine, kin: Relative, probe: Probe) -> Iterator[Line]:
+def _measured_clocks(computer: Computer, kin: Relative, probe: Probe) -> Iterator[Line]:
     """Clocks by loops of a known number of cycles, on one core and on all."""
     assert probe.clock_Hz
     scalar, most = probe.clock_Hz, max(probe.clock_Hz)
     boost = max(scalar.values())
-    bits = simd_bits(machine, kin.spec)
+    bits = simd_bits(computer, kin.spec)
     ports = float(_ports(bits, kin, probe).value)
-    found = {"base": min(boost, machine.base.value if machine.base else boost), "boost": boost, "all_core": scalar[most]}
+    found = {"base": min(boost, computer.base.value if computer.base else boost), "boost": boost, "all_core": scalar[most]}
     narrow = probe.fma256_ps.get(most)
     found["simd"] = min(boost, narrow / max(1.0, round(narrow / scalar[most]))) if narrow else scalar[most]
     if bits >= 512:
         wide = probe.fma512_ps.get(most)
         found["simd512"] = min(boost, wide / ports) if wide else found["simd"]
     notes = {
-        "base": "" if machine.base else "no rated clock is told; taken as the measured one",
+        "base": "" if computer.base else "no rated clock is told; taken as the measured one",
         "boost": "a loop of dependent multiplies on one core", "all_core": f"the same on {most} cores at once",
         "simd": "256-bit multiply-adds on all cores", "simd512": "512-bit multiply-adds on all cores",
     }  # fmt: skip
     for name, value in found.items():
-        source = machine.base.source if name == "base" and machine.base else "archsim detect --probe"
+        source = computer.base.source if name == "base" and computer.base else "archsim detect --probe"
         yield Line(key=f"clock.{name}", value=_hertz(value), source=source, kind="measured", note=notes[name])
 
 
@@ -217,19 +217,19 @@ def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz"
 
 
-def _caches(machine: Machine, kin: Relative) -> Iterator[Line]:
-    seen = {f"l{cache.level}": cache for cache in machine.caches}
+def _caches(computer: Computer, kin: Relative) -> Iterator[Line]:
+    seen = {f"l{cache.level}": cache for cache in computer.caches}
     for level in ("l1", "l2", "l3"):
         if f"{level}.size" in kin.spec.entries and (level in seen or not seen):
-            yield from _cache(level, seen.get(level), kin, machine)
+            yield from _cache(level, seen.get(level), kin, computer)
 
 
-def _cache(level: str, cache: Cache | None, kin: Relative, machine: Machine) -> Iterator[Line]:
+def _cache(level: str, cache: Cache | None, kin: Relative, computer: Computer) -> Iterator[Line]:
     told: dict[str, str | float] = {}
     if cache is not None:
         told = {"size": f"{cache.size_B / 1024:g} KiB", "ways": cache.ways, "line": f"{cache.line_B} B"}
-        told["shared_by"] = min(cache.shared_by, usable_cores(machine))
-    note = "as the virtual machine shows it: the host's, which others may use too" if machine.virtual and level == "l3" else ""
+        told["shared_by"] = min(cache.shared_by, usable_cores(computer))
+    note = "as the virtual machine shows it; other virtual machines may use it too" if computer.virtual and level == "l3" else ""
     for name in ("size", "ways", "line", "latency", "bandwidth", "shared_by"):
         value = told.get(name)
         if value:
@@ -238,7 +238,7 @@ def _cache(level: str, cache: Cache | None, kin: Relative, machine: Machine) -> 
             yield kin.line(f"{level}.{name}")
 
 
-def _memory(machine: Machine, kin: Relative, probe: Probe | None) -> Iterator[Line]:
+def _memory(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
     yield kin.assumed("memory.type", str(kin.spec.entries["memory.type"].value))
     if probe is not None and probe.copy_Bps:
         rates = ", ".join(f"{rate / 1e9:.1f} ({n})" for n, rate in probe.copy_Bps.items())
@@ -248,7 +248,7 @@ def _memory(machine: Machine, kin: Relative, probe: Probe | None) -> Iterator[Li
                    note="the bandwidth above was reached")  # fmt: skip
     else:
         per_socket = kin.number("memory.bandwidth") / kin.number("core.sockets")
-        rate = f"{per_socket * machine.sockets / 1e9:.1f} GB/s"
+        rate = f"{per_socket * computer.sockets / 1e9:.1f} GB/s"
         yield kin.assumed("memory.bandwidth", rate, "of each socket; --probe measures it")
         yield kin.line("memory.achievable")
     walked = list(probe.latency_s.items()) if probe else []
@@ -258,21 +258,21 @@ def _memory(machine: Machine, kin: Relative, probe: Probe | None) -> Iterator[Li
                    note=f"a chain of loads over {size >> 20} MiB, page walks included")  # fmt: skip
     else:
         yield kin.line("memory.latency")
-    if machine.memory is None:
+    if computer.memory is None:
         yield kin.assumed("memory.capacity", kin.spec.entries["memory.capacity"].written)
     else:
-        yield Line(key="memory.capacity", value=f"{machine.memory.value / 2**20:.0f} MiB", source=machine.memory.source,
+        yield Line(key="memory.capacity", value=f"{computer.memory.value / 2**20:.0f} MiB", source=computer.memory.source,
                    kind="measured")  # fmt: skip
 
 
-def _power(machine: Machine, kin: Relative) -> Iterator[Line]:
-    share = usable_cores(machine) / kin.number("core.count")
+def _power(computer: Computer, kin: Relative) -> Iterator[Line]:
+    share = usable_cores(computer) / kin.number("core.count")
     scaled = f"its power times {share:.3g}, the share of its cores"
-    if machine.power is not None:
-        yield Line(key="power.tdp", value=f"{machine.power.value:.0f} W", source=machine.power.source, kind="measured")
+    if computer.power is not None:
+        yield Line(key="power.tdp", value=f"{computer.power.value:.0f} W", source=computer.power.source, kind="measured")
     else:
         yield kin.assumed("power.tdp", _watts(kin, "power.tdp", share), scaled)
-    tdp = machine.power.value if machine.power else kin.number("power.tdp") * share
+    tdp = computer.power.value if computer.power else kin.number("power.tdp") * share
     idle = tdp * kin.number("power.idle") / kin.number("power.tdp")
     yield kin.assumed("power.idle", f"{idle:.3g} W", "the same share of the thermal design power")
     yield Line(key="power.boundary", value="package", source="as hwspecs/README.md asks", kind="derived")
@@ -282,16 +282,16 @@ def _watts(kin: Relative, key: str, share: float) -> str:
     return f"{kin.number(key) * share:.3g} W"
 
 
-def summary(spec: Spec, machine: Machine, probe: Probe | None) -> str:
-    """What people read: the machine in a few lines, then how its values were got."""
+def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
+    """What people read: the computer in a few lines, then how its values were got."""
     entries: Mapping[str, Entry] = spec.entries
     kinds = {kind: sum(entry.kind == kind for entry in entries.values()) for kind in KINDS}
     said = [f"{spec.identity.name} ({spec.identity.architecture}), spec hash {spec.digest}"]
     said.append(", ".join(f"{count} values {kind}" for kind, count in kinds.items() if count))
-    if machine.virtual:
-        said.append("a virtual machine: clocks, caches and sockets are what its host shows")
+    if computer.virtual:
+        said.append("a virtual machine: clocks, caches and sockets are what its hypervisor shows")
     if probe is not None and probe.product_flops:
         rates = ", ".join(f"{rate / 1e9:.0f} GFLOP/s ({n} threads)" for n, rate in probe.product_flops.items())
         said.append(f"matrix product of {PRODUCT}: {rates}")
-    said += [f"not seen: {plain(text)}" for text in (*machine.unseen, *(probe.failed if probe else ()))]
+    said += [f"not seen: {plain(text)}" for text in (*computer.unseen, *(probe.failed if probe else ()))]
     return "\n".join(said)

@@ -1,4 +1,4 @@
-"""The NVIDIA GPUs of this machine, as the driver's management library (NVML) tells them."""
+"""The NVIDIA GPUs of this computer, as the driver's management library (NVML) tells them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def gpu_text(facts: GpuFacts, kin: Spec, name: str) -> str:
         "power": ("tdp", facts.power_W, "W", "NVML, default power limit"),
     }
     lines = ["# Written by archsim detect.", "schema = 1", f"id = {json.dumps(name)}",
-             f"name = {json.dumps('this machine: ' + facts.name)}", f"inherits = {json.dumps(kin.identity.id)}"]  # fmt: skip
+             f"name = {json.dumps('this computer: ' + facts.name)}", f"inherits = {json.dumps(kin.identity.id)}"]  # fmt: skip
     for table, (key, value, unit, source) in told.items():
         if value:
             lines.append(f'\n[{table}]\n{key} = {{ value = "{value:g} {unit}", source = "{source}", kind = "measured" }}')

@@ -1,4 +1,4 @@
-"""Microbenchmarks of this machine, each in a process of its own: clock, latencies, copy bandwidth, matrix product.
+"""Microbenchmarks of this computer, each in a process of its own: clock, latencies, copy bandwidth, matrix product.
 
     python -m archsim.detect.probe clock 2        prints one JSON number
 

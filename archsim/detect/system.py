@@ -1,6 +1,6 @@
-"""What Linux tells about the machine: /proc, /sys and the control groups, without starting a program.
+"""What Linux tells about the computer: /proc, /sys and the control groups, without starting a program.
 
-Every path is taken below `root`, so that a test can show another machine.
+Every path is taken below `root`, so that a test can show another computer.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A CPU machine as its system describes it to this process.
+class Computer:
+    """A computer as its operating system describes it to this process.
 
     `cores` and `threads` are those that this process may use; `quota` is the number of processors whose time a control
     group grants, None without a limit. What could not be read is None or empty, and `unseen` says so in sentences.
@@ -67,15 +67,15 @@ class Machine:
     unseen: tuple[str, ...]
 
 
-def read_machine(root: Path = Path("/"), allowed: Collection[int] | None = None) -> Machine:
-    """The machine below `root`; `allowed` are the logical processors this process may run on.
+def read_computer(root: Path = Path("/"), allowed: Collection[int] | None = None) -> Computer:
+    """The computer below `root`; `allowed` are the logical processors this process may run on.
 
     Raises Unsupported where there is no /proc/cpuinfo.
     """
     described = _cpuinfo(root)
     if not described:
         raise Unsupported(
-            "this machine cannot be described: there is no /proc/cpuinfo (only Linux has one); "
+            "this computer cannot be described: there is no /proc/cpuinfo (only Linux has one); "
             "write a spec as hwspecs/README.md says and name its path"
         )
     words = described[0]
@@ -89,7 +89,7 @@ def read_machine(root: Path = Path("/"), allowed: Collection[int] | None = None)
         *unseen, *missed, *_hybrid(root),
         *(["power limit and energy: /sys/class/powercap is not readable here"] if power is None else []),
     ]  # fmt: skip
-    return Machine(
+    return Computer(
         vendor=words.get("vendor_id") or words.get("CPU implementer", ""), name=" ".join(words.get("model name", "").split()),
         family=_integer(words.get("cpu family")), model=_integer(words.get("model")), part=words.get("CPU part", ""),
         flags=flags, virtual="hypervisor" in flags, cores=cores, threads=len(usable), sockets=sockets, quota=_quota(root),
@@ -232,7 +232,7 @@ def _quota(root: Path) -> float | None:
 
 
 def _memory(root: Path) -> Told | None:
-    """Memory of the machine, or what the control group allows of it."""
+    """Memory of the computer, or what the control group allows of it."""
     limits = [number for folder in _groups(root, "memory") for name in ("memory.max", "memory.limit_in_bytes")
               if (number := _number(folder / name)) and number < UNLIMITED]  # fmt: skip
     match = re.search(r"^MemTotal:\s*(\d+) kB", words_of(root / "proc/meminfo"), re.MULTILINE)

@@ -9,7 +9,7 @@ from pydantic import Field
 from archsim.base.schema import Form, Word
 
 
-class HeaderForm(Form):
+class DeviceHeaderForm(Form):
     """The keys before the first table."""
 
     schema_: Literal[1] = Field(alias="schema")

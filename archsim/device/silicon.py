@@ -18,7 +18,7 @@ KINDS = ("datasheet", "derived", "assumed", "fitted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ProcessNode:
     """A process node: `density` of transistors in whole GPUs [1/mm2], SRAM `cell` [um2], `wafer` [USD], `defects` [1/cm2]."""
 
     name: str
@@ -54,10 +54,10 @@ class Silicon:
     rest: float
     diameter: float  # of a wafer [mm]
     cluster: float  # of the defects, in the negative binomial
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, ProcessNode]
     dies: tuple[Die, ...]
 
-    def node(self, size: float) -> Node:
+    def node(self, size: float) -> ProcessNode:
         """The node of a feature size [m]. Raises Unsupported for one whose figures the file does not have."""
         name = f"{size * 1e9:.0f}nm"
         if name not in self.nodes:
@@ -101,7 +101,7 @@ def loads(text: str, path: str) -> Silicon:
     nodes = {}
     for name, content in document.get("nodes", {}).items():
         read = [of(f"nodes.{name}", key, content) for key in ("transistors_per_mm2", "cell_um2", "wafer_usd", "defects_per_cm2")]
-        nodes[name] = Node(name=name, density=read[0], cell=read[1], wafer=read[2], defects=read[3])
+        nodes[name] = ProcessNode(name=name, density=read[0], cell=read[1], wafer=read[2], defects=read[3])
     parts, wafer = document.get("parts"), document.get("wafer")
     areas = {name: of("parts", f"{name}_mm2", parts) for name in ("fp32", "fp64", "tensor", "gddr", "hbm", "rest")}
     storage = {name: of("parts", name, parts) for name in ("sm_storage", "l2_storage")}

@@ -18,7 +18,7 @@ from archsim.base.files import read_text
 from archsim.base.schema import problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
-from archsim.device.form import EntryForm, HeaderForm, StatedForm
+from archsim.device.form import DeviceHeaderForm, EntryForm, StatedForm
 from archsim.device.part import Unit, declared
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     """The spec that `text` holds; `path` is what an error calls it."""
     words = document(text, path)
     header_words = {key: value for key, value in words.items() if not isinstance(value, dict)}
-    header, problems = problems_of(HeaderForm, header_words, "")
+    header, problems = problems_of(DeviceHeaderForm, header_words, "")
     if header is None:
         raise InputError(path, problems)
     base = _parent(path, header.inherits, parent)
@@ -224,7 +224,7 @@ def document(text: str, path: str) -> dict[str, Any]:
     return words
 
 
-def _identity(header: HeaderForm, base: Spec | None) -> tuple[Identity | None, list[str]]:
+def _identity(header: DeviceHeaderForm, base: Spec | None) -> tuple[Identity | None, list[str]]:
     words: dict[str, Any] = {}
     for name in ("vendor", "architecture", "year", "default_stack"):
         words[name] = getattr(header, name) or (getattr(base.identity, name) if base else None)

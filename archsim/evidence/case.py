@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
-from archsim.node.node import Machine
+from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
@@ -15,11 +15,11 @@ METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")  # of whole n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Devices of a `machine` that train together, each on its part of the batch. `overlaps`: gradients are exchanged while others
+    """Devices of a `node` that train together, each on its part of the batch. `overlaps`: gradients are exchanged while others
     are computed.
     """
 
-    machine: Machine
+    node: Node
     devices: int
     overlaps: bool
 

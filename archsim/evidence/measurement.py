@@ -99,7 +99,7 @@ class Protocol:
     place in the source begins. `tokens`: "framework network" -> tokens in a sequence, where its batch counts tokens instead
     of sequences. `waits`: the frameworks whose timer waits for each layer. `threads`: how a row's place in the source
     begins -> the threads that really ran. `lengths`: network -> tokens of its sequences. `clocks`: hardware -> the
-    core clock [MHz] that was set. `boundary`: what its powers cover. `host`: the machine whose devices shared a step;
+    core clock [MHz] that was set. `boundary`: what its powers cover. `node`: the node whose devices shared a step;
     `overlapping`: the frameworks that exchange gradients while they compute others.
     `launched`: how "software dtype" of the kernels begins that the host launches one by one, as PyTorch does; others replay a
     graph. `slower_hosts`: hardware or "hardware op" -> how much longer the host of those rows took.
@@ -121,7 +121,7 @@ class Protocol:
     lengths: Mapping[str, int] = field(default_factory=dict)
     clocks: Mapping[str, float] = field(default_factory=dict)
     boundary: str = ""
-    host: str = ""
+    node: str = ""
     overlapping: tuple[str, ...] = ()
     launched: tuple[str, ...] = ()
     slower_hosts: Mapping[str, float] = field(default_factory=dict)
@@ -190,7 +190,7 @@ def protocol(source: str) -> Protocol:
         versions=entry.get("versions", {}), tokens=entry.get("tokens", {}),
         waits=tuple(entry.get("waits", ())), threads=entry.get("threads", {}),
         lengths=entry.get("lengths", {}), clocks=entry.get("clocks", {}), boundary=entry.get("boundary", ""),
-        host=entry.get("host", ""), overlapping=tuple(entry.get("overlapping", ())),
+        node=entry.get("node", ""), overlapping=tuple(entry.get("overlapping", ())),
         launched=tuple(entry.get("launched", ())), slower_hosts=entry.get("slower_hosts", {}),
         metered_from_s=float(entry.get("metered_from_s", 0.0)),
         meter=Meter(**entry["meter"]) if "meter" in entry else None, unwritten=tuple(entry.get("unwritten", ())),

@@ -12,7 +12,7 @@ from archsim.evidence.family import Family, integer
 from archsim.evidence.measurement import Protocol, protocol
 from archsim.evidence.resolve import Refused, as_timed, network, setting
 from archsim.evidence.table import Row
-from archsim.node.spec import find as find_machine
+from archsim.node.spec import find as find_node
 from archsim.trace.trace import BoundOp
 
 TOGETHER = "+"  # between the names of ops that ran as one
@@ -53,18 +53,18 @@ def read(row: Row, file: str) -> list[Case | Skip]:
 
 
 def _shared(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> Shared | None:
-    """The devices of a row that share its batch, in the machine that its source names; None for one device."""
+    """The devices of a row that share its batch, in the node that its source names; None for one device."""
     devices = integer(cells, "devices", 1)
     if devices == 1:
         return None
-    if not script.host:
-        raise Refused(f"{devices} devices: no host is named for source {cells['source']!r}")
+    if not script.node:
+        raise Refused(f"{devices} devices: no node is named for source {cells['source']!r}")
     if task != "training_step" or QUANTITY[cells["metric"]] != "time":
         raise Refused(f"{devices} devices: only the time of training steps is modelled")
-    machine = find_machine(script.host).machine
-    if devices > machine.devices:
-        raise Refused(f"{devices} devices: host {machine.id} holds {machine.devices}")
-    return Shared(machine=machine, devices=devices, overlaps=framework in script.overlapping)
+    node = find_node(script.node).node
+    if devices > node.devices:
+        raise Refused(f"{devices} devices: node {node.id} holds {node.devices}")
+    return Shared(node=node, devices=devices, overlaps=framework in script.overlapping)
 
 
 def _share(samples: int, devices: int) -> int:

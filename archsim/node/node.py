@@ -1,4 +1,4 @@
-"""A machine: devices, processors and switches as a graph of links, with disks and cores beside it."""
+"""A node: several devices and their host CPU as a graph of links and switches, with the disk and the cores that feed it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import networkx
 
-SERVER = "cpu0"  # the node where inputs are made and a parameter server keeps its values
+SERVER = "cpu0"  # the vertex of the first socket: inputs are made there, a parameter server keeps its values there
 Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkKind:
-    """A kind of link. `bandwidth` is the peak of one direction [B/s], `achievable` the share of it that a copy reaches, `ring`
-    the share that a collective reaches.
+    """A kind of link: PCIe, NVLink, QPI, InfiniBand.
+
+    name: what the file calls it; type: generation and width, in words
+    bandwidth: peak of one direction [B/s]
+    achievable: share of the peak that a copy reaches, 0 to 1
+    ring: share of the peak that a collective over rings reaches, 0 to 1
     """
 
     name: str
@@ -28,17 +32,25 @@ class LinkKind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """`links` are (node, node, kind, how many beside each other); every link carries both directions at once.
+class Node:
+    """Devices, sockets of the host CPU and switches (the vertices), and the links between them (the edges).
 
-    `start_s` is what a collective takes before the first byte, `step_s` what each of its steps takes besides its bytes.
-    `sample_bytes` is one sample as it lies on the disk, `decode_rate` how many a core makes ready for the network [1/s].
+    devices: number of devices; their vertices are gpu0, gpu1, ...
+    links: (vertex, vertex, kind, number of parallel links); a link carries its bandwidth in both directions at once
+    host_cpu: id of the CPU that dispatches kernels and prepares inputs, `sockets` of them with `cores` physical cores in all
+    memory_bandwidth: peak bandwidth of the host memory, all sockets [B/s]
+    disk_bandwidth: sequential reads [B/s]
+    sample_bytes: size of one sample on the disk [B]; decode_rate: samples that one core reads and decodes [1/s]
+    start_s: latency of a collective before its first byte [s]; step_s: latency of each of its steps besides the bytes [s]
+    holds: id of the device that the node is sold with, empty where it is sold with none
     """
 
     id: str
     name: str
     devices: int
     links: tuple[tuple[str, str, LinkKind, int], ...]
+    host_cpu: str
+    sockets: int
     cores: float
     memory_bandwidth: float
     disk_bandwidth: float
@@ -46,15 +58,15 @@ class Machine:
     decode_rate: float
     start_s: float
     step_s: float
-    holds: str = ""  # the device that it is sold with
+    holds: str = ""
 
     @property
     def gpus(self) -> list[str]:
-        """The names of the device nodes, in order."""
+        """The vertices of the devices, in order."""
         return [f"gpu{i}" for i in range(self.devices)]
 
     def graph(self) -> networkx.Graph:
-        """The links as a graph; an edge bears its `kind` and its `count`, the fastest one where kinds differ."""
+        """The links as a graph. An edge has `kind`, `count` and `time` [s/B]; of several kinds it is the fastest."""
         import networkx
 
         graph = networkx.Graph(name=self.id)
@@ -63,11 +75,11 @@ class Machine:
         return graph
 
     def capacity(self) -> Mapping[str, float]:
-        """What each link carries in each direction [B/s], by the name that `hop` gives it."""
+        """Bandwidth of copies over each link in each direction [B/s], keyed by `hop`: peak x achievable x parallel links."""
         return {hop(*ends): kind.bandwidth * kind.achievable * count for ends, kind, count in self._directed()}
 
     def ring_cost(self) -> Mapping[str, float]:
-        """How much of a link's capacity one byte of a collective takes: more than 1 where a copy is faster."""
+        """Capacity of each link that a byte of a collective takes [B]: achievable / ring, above 1 where copies are faster."""
         return {hop(*ends): kind.achievable / kind.ring for ends, kind, _ in self._directed()}
 
     def _directed(self) -> Iterator[tuple[Edge, LinkKind, int]]:
@@ -76,13 +88,17 @@ class Machine:
                 yield ends, words["kind"], words["count"]
 
     def path(self, source: str, target: str) -> list[str]:
-        """The hops of the path between two nodes that takes a byte the shortest time."""
+        """The hops between two vertices over which a byte takes the shortest time."""
         import networkx
 
-        nodes = networkx.shortest_path(self.graph(), source, target, weight="time")
-        return [hop(*ends) for ends in pairwise(nodes)]
+        vertices = networkx.shortest_path(self.graph(), source, target, weight="time")
+        return [hop(*ends) for ends in pairwise(vertices)]
 
 
 def hop(source: str, target: str) -> str:
-    """The name of a link in one direction."""
+    """The name of one direction of a link.
+
+    >>> hop("gpu0", "cpu0")
+    'gpu0 > cpu0'
+    """
     return f"{source} > {target}"

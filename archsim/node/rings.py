@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, permutations
 
-from archsim.node.node import Machine, hop
+from archsim.node.node import Node, hop
 
 Ring = tuple[str, ...]
 LARGEST = 8  # devices among which all rings are tried; more are taken in order
 
 
-def rings(machine: Machine, devices: int) -> list[Ring]:
+def rings(node: Node, devices: int) -> list[Ring]:
     """Rings through the first `devices` devices that share no direct link; each is used in both directions.
 
     Rings in opposite directions over disjoint links are how NCCL uses NVLink. Without enough direct links it is one ring
     over switches and processors, in the order of the devices, which is the order in which they hang on them.
     """
-    gpus = tuple(machine.gpus[:devices])
+    gpus = tuple(node.gpus[:devices])
     direct = Counter({
-        frozenset((one, other)): count for one, other, _, count in machine.links if one in gpus and other in gpus
+        frozenset((one, other)): count for one, other, _, count in node.links if one in gpus and other in gpus
     })  # fmt: skip
     if devices == 2 and direct:
         return [gpus] * direct[frozenset(gpus)]
@@ -59,14 +59,14 @@ def _edges(ring: Ring) -> list[frozenset[str]]:
     return [frozenset(pair) for pair in pairwise((*ring, ring[0]))]
 
 
-def ring_demand(machine: Machine, devices: int) -> Mapping[str, float]:
+def ring_demand(node: Node, devices: int) -> Mapping[str, float]:
     """Capacity of each hop that one byte which passes every device takes, when all rings share the bytes in both directions."""
-    found, cost = rings(machine, devices), machine.ring_cost()
+    found, cost = rings(node, devices), node.ring_cost()
     demand: dict[str, float] = {}
     for ring in found:
         for way in (ring, ring[::-1]) if len(ring) > 1 else ():
             for source, target in pairwise((*way, way[0])):
                 direct = hop(source, target)
-                for step in [direct] if direct in cost else machine.path(source, target):
+                for step in [direct] if direct in cost else node.path(source, target):
                     demand[step] = demand.get(step, 0.0) + cost[step] / (2 * len(found))
     return demand

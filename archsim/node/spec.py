@@ -1,4 +1,4 @@
-"""The file of a machine: hwspecs/hosts/<id>.toml, every value with unit, source and kind."""
+"""The file of a node, hwspecs/hosts/<id>.toml: its host CPU, disk and links, every value with unit, source and kind."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from archsim.base.errors import InputError, UnknownName, nearest
+from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported, nearest
 from archsim.base.files import data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT
+from archsim.device import catalog
+from archsim.device.device import Cpu
 from archsim.device.part import Unit
 from archsim.device.spec import SIZE_LIMIT, Entry, document, read_entry
-from archsim.node.node import SERVER, LinkKind, Machine
+from archsim.node.node import SERVER, LinkKind, Node
 
 FOLDER = "hwspecs/hosts"
-FABRIC = "fabric"  # the one node that all boxes of a cluster share
+FABRIC = "fabric"  # the one switch that all boxes of a cluster share
 
 KEYS: dict[str, dict[str, Unit]] = {
-    "cpu": {
-        "cores": Unit(unit=COUNT, doc="physical cores", whole=True, low=1, above=False),
-        "memory_bandwidth": Unit(unit="B/s", doc="peak bandwidth of the host memory"),
+    "host_cpu": {
+        "id": Unit(unit=TEXT, doc="the CPU that dispatches kernels and prepares inputs: the id or the path of its spec"),
+        "sockets": Unit(unit=COUNT, doc="processors of that kind", whole=True, low=1, above=False),
+        "memory_bandwidth": Unit(unit="B/s", doc="peak bandwidth of the host memory, all sockets, as it is fitted"),
     },
     "disk": {"bandwidth": Unit(unit="B/s", doc="sequential reads")},
     "input": {
@@ -46,7 +49,7 @@ LINK = {
 }
 
 
-class HeaderForm(Form):
+class NodeHeaderForm(Form):
     """The keys before the first table."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -58,11 +61,11 @@ class HeaderForm(Form):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSpec:
-    """A machine with the provenance of its numbers."""
+class NodeSpec:
+    """A node with the provenance of its numbers."""
 
     path: str
-    machine: Machine
+    node: Node
     entries: Mapping[str, Entry]
 
     @property
@@ -77,25 +80,26 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
 
 
-def find(name_or_path: str) -> MachineSpec:
-    """A shipped machine, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
+def find(name_or_path: str) -> NodeSpec:
+    """A shipped node, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
     if name_or_path in names():
         return _shipped(name_or_path)
     if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
         return load(Path(name_or_path))
-    raise UnknownName("host", name_or_path, names(), hint=f"one of {', '.join(names())}, or a path to a .toml")
+    raise UnknownName("node", name_or_path, names(), hint=f"one of {', '.join(names())}, or a path to a .toml")
 
 
 @cache
-def _shipped(name: str) -> MachineSpec:
+def _shipped(name: str) -> NodeSpec:
     return load(data_folder(FOLDER).joinpath(f"{name}.toml"))
 
 
-def load(place: Path | Traversable) -> MachineSpec:
+def load(place: Path | Traversable) -> NodeSpec:
     """Read one file."""
     path = str(place)
     words = document(read_text(place, SIZE_LIMIT), path)
-    header, problems = problems_of(HeaderForm, {key: value for key, value in words.items() if not isinstance(value, dict)}, "")
+    plain = {key: value for key, value in words.items() if not isinstance(value, dict)}
+    header, problems = problems_of(NodeHeaderForm, plain, "")
     sources, graph = words.pop("sources", {}), words.pop("graph", {})
     links = words.pop("links", {})
     tables = {key: value for key, value in words.items() if isinstance(value, dict)}
@@ -108,11 +112,14 @@ def load(place: Path | Traversable) -> MachineSpec:
     problems += _graph_problems(graph, links, header)
     if problems or header is None:
         raise InputError(path, dict.fromkeys(problems))
-    machine = _machine(header, entries, graph)
-    lost = _unreachable(machine)
+    try:
+        node = _node(header, entries, graph)
+    except ArchsimError as error:
+        raise InputError(path, f"host_cpu.id: {error}") from None
+    lost = _unreachable(node)
     if lost:
-        raise InputError(path, [f"graph: {node} has no path to {SERVER}" for node in lost])
-    return MachineSpec(path=path, machine=machine, entries=entries)
+        raise InputError(path, [f"graph: {vertex} has no path to {SERVER}" for vertex in lost])
+    return NodeSpec(path=path, node=node, entries=entries)
 
 
 _TABLES = [*KEYS, "links", "graph", "sources"]
@@ -133,32 +140,32 @@ def _table(table: str, content: Any, known: Mapping[str, Unit], sources: Any, en
     return problems
 
 
-def _graph_problems(graph: Any, links: Any, header: HeaderForm | None) -> list[str]:
+def _graph_problems(graph: Any, links: Any, header: NodeHeaderForm | None) -> list[str]:
     if not isinstance(graph, dict) or not graph:
         return ['graph: is missing; write [graph] with a line for each kind of link: pcie = [["gpu0", "cpu0"]]']
     problems: list[str] = []
-    nodes: set[str] = set()
+    vertices: set[str] = set()
     for kind, edges in graph.items():
         if not isinstance(links, dict) or kind not in links:
             problems.append(f"graph.{kind}: no table [links.{kind}] says what it is")
         for edge in edges if isinstance(edges, list) else [None]:
             if edge is not None and _is_link(edge):
-                nodes.update(edge)
+                vertices.update(edge)
             else:
-                problems.append(f'graph.{kind}: {str(edge)[:60]} is not a link between two nodes like ["gpu0", "cpu0"]')
+                problems.append(f'graph.{kind}: {str(edge)[:60]} is not a link between two ends like ["gpu0", "cpu0"]')
     wanted = {SERVER, *(f"gpu{i}" for i in range(header.devices if header else 0))}
-    problems += [f"graph: {node} has no link" for node in sorted(wanted - nodes)]
-    problems += [f"graph: {node} is beyond the {header.devices} devices" for node in sorted(nodes)
-                 if header and node.startswith("gpu") and node not in wanted]  # fmt: skip
+    problems += [f"graph: {vertex} has no link" for vertex in sorted(wanted - vertices)]
+    problems += [f"graph: {vertex} is beyond the {header.devices} devices" for vertex in sorted(vertices)
+                 if header and vertex.startswith("gpu") and vertex not in wanted]  # fmt: skip
     return problems
 
 
 def _is_link(edge: Any) -> bool:
-    named = isinstance(edge, list) and len(edge) == 2 and all(isinstance(node, str) and node for node in edge)
+    named = isinstance(edge, list) and len(edge) == 2 and all(isinstance(vertex, str) and vertex for vertex in edge)
     return named and edge[0] != edge[1]
 
 
-def _machine(header: HeaderForm, entries: Mapping[str, Entry], graph: dict[str, list[list[str]]]) -> Machine:
+def _node(header: NodeHeaderForm, entries: Mapping[str, Entry], graph: dict[str, list[list[str]]]) -> Node:
     def number(key: str) -> float:
         return float(entries[key].value)
 
@@ -168,23 +175,32 @@ def _machine(header: HeaderForm, entries: Mapping[str, Entry], graph: dict[str, 
                            achievable=number(f"links.{kind}.achievable"), ring=number(f"links.{kind}.ring"))  # fmt: skip
         for (one, other), count in Counter((one, other) for one, other in edges).items():
             links += [(_in_box(one, box, header), _in_box(other, box, header), of_kind, count) for box in range(header.boxes)]
-    return Machine(
+    cpu, sockets = _host_cpu(str(entries["host_cpu.id"].value)), number("host_cpu.sockets")
+    return Node(
         id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), holds=header.holds or "",
-        cores=number("cpu.cores"), memory_bandwidth=number("cpu.memory_bandwidth"), disk_bandwidth=number("disk.bandwidth"),
+        host_cpu=cpu.identity.id, sockets=int(sockets), cores=sockets * float(cpu.core.count / cpu.core.sockets),
+        memory_bandwidth=number("host_cpu.memory_bandwidth"), disk_bandwidth=number("disk.bandwidth"),
         sample_bytes=number("input.sample"), decode_rate=number("input.decode"), start_s=number("collective.start"),
         step_s=number("collective.step"),
     )  # fmt: skip
 
 
-def _in_box(node: str, box: int, header: HeaderForm) -> str:
-    """The name of a node of one of several equal boxes; devices are numbered through."""
-    if node.startswith("gpu"):
-        return f"gpu{int(node[3:]) + box * header.devices}"
-    return node if box == 0 or node == FABRIC else f"box{box} {node}"
+def _host_cpu(name: str) -> Cpu:
+    device = catalog.find(name).device
+    if not isinstance(device, Cpu):
+        raise Unsupported(f"{name} is a GPU; a CPU dispatches kernels")
+    return device
 
 
-def _unreachable(machine: Machine) -> list[str]:
+def _in_box(vertex: str, box: int, header: NodeHeaderForm) -> str:
+    """The name of a vertex of one of several equal boxes; devices are numbered through."""
+    if vertex.startswith("gpu"):
+        return f"gpu{int(vertex[3:]) + box * header.devices}"
+    return vertex if box == 0 or vertex == FABRIC else f"box{box} {vertex}"
+
+
+def _unreachable(node: Node) -> list[str]:
     import networkx
 
-    graph = machine.graph()
+    graph = node.graph()
     return sorted(set(graph) - networkx.node_connected_component(graph, SERVER))

@@ -29,7 +29,7 @@ def training_text(t: Training) -> str:
 def assumed(t: Training) -> list[str]:
     """What nobody has said or measured."""
     unknown = t.assumed_values
-    return [*t.assumptions, f"{len(unknown)} values of device and host are not published: {', '.join(unknown)}"]
+    return [*t.assumptions, f"{len(unknown)} values of device and node are not published: {', '.join(unknown)}"]
 
 
 def measured_words(r: TrainingReference) -> str:
@@ -42,7 +42,7 @@ def title(t: Training) -> str:
     """One line."""
     way = "ring all-reduce" if t.sync == "allreduce" else "parameter server"
     hidden = "overlapped with the backward pass" if t.overlap else "after the backward pass"
-    return clean(f"{t.network} on {t.hardware} in {t.host}: training, batch {t.batch} on each, {t.precision}, stack {t.stack}, "
+    return clean(f"{t.network} on {t.hardware} in {t.node}: training, batch {t.batch} on each, {t.precision}, stack {t.stack}, "
                  f"{way} {hidden}, input {input_words(t.input)}")  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def rate(p: ScalingPoint) -> str:
 
 
 def explained(t: Training) -> list[tuple[str, str]]:
-    """What the columns are, what the parts of the host do, and what others have measured."""
+    """What the columns are, what the other parts of the node do, and what others have measured."""
     last = t.points[-1]
     found = [
         ("shares", "of a step of the first device; exchange is what no computation hides, waiting for slower devices included"),
@@ -77,5 +77,5 @@ def explained(t: Training) -> list[tuple[str, str]]:
     ]
     parts = [f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy]
     if parts:
-        found.append(("host", f"busy with {last.devices} {'device' if last.devices == 1 else 'devices'}: {', '.join(parts)}"))
+        found.append(("node", f"busy with {last.devices} {'device' if last.devices == 1 else 'devices'}: {', '.join(parts)}"))
     return found + [("measured", measured_words(reference)) for reference in t.references]

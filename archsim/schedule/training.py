@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archsim.node.node import SERVER, Machine
+from archsim.node.node import SERVER, Node
 from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import Phase, SharedServer
 from archsim.schedule.fair_share import Demand
@@ -87,7 +87,7 @@ class _StepTimes:
 
 
 def train(
-    machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
+    node: Node, devices: int, step: DeviceStep, pipeline: Pipeline, *, sync: str = "allreduce", overlap: bool = True,
     steps: int = 16, observers: Sequence[Observer] = (),
 ) -> TrainingRun:  # fmt: skip
     """Simulate `steps` steps of the first `devices` devices, and measure the later half, when the queues are in steady state.
@@ -99,13 +99,13 @@ def train(
 
     >>> from archsim.node.spec import find
     >>> step = DeviceStep(compute_s=0.1, update_s=0.02, buckets=((0.1, 1e6),))
-    >>> round(train(find("dgx_1_v100").machine, 1, step, Pipeline(samples=1)).step_s, 9)
+    >>> round(train(find("dgx_1_v100").node, 1, step, Pipeline(samples=1)).step_s, 9)
     0.12
     """
     from simpy import Environment
 
     env = Environment()
-    run = _TrainingSimulation(env, machine, devices, step, pipeline, sync, overlap, steps, observers)
+    run = _TrainingSimulation(env, node, devices, step, pipeline, sync, overlap, steps, observers)
     working = [run.start(device) for device in range(devices)]
     env.run(run.half)
     before = dict(run.shared.used)
@@ -117,20 +117,20 @@ class _TrainingSimulation:
     """The state of one simulation, shared by its processes."""
 
     def __init__(
-        self, env: Environment, machine: Machine, devices: int, step: DeviceStep, pipeline: Pipeline, sync: str, overlap: bool,
+        self, env: Environment, node: Node, devices: int, step: DeviceStep, pipeline: Pipeline, sync: str, overlap: bool,
         steps: int, observers: Sequence[Observer],
     ) -> None:  # fmt: skip
         from simpy import Store
 
-        self.env, self.machine, self.devices, self.step, self.pipeline = env, machine, devices, step, pipeline
+        self.env, self.node, self.devices, self.step, self.pipeline = env, node, devices, step, pipeline
         self.sync, self.overlap, self.steps, self.observers = sync, overlap and devices > 1, steps, observers
         self.half = env.event()  # succeeds when the first device has done half of its steps
         self.clocks = _StepTimes()
-        self.capacity = {**machine.capacity(), DISK: machine.disk_bandwidth, MEMORY: machine.memory_bandwidth}
+        self.capacity = {**node.capacity(), DISK: node.disk_bandwidth, MEMORY: node.memory_bandwidth}
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
-        up, self.down = ([_hops(machine.path(*ends)) for ends in way] for way in _paths_to_server(machine, devices))
+        up, self.down = ([_hops(node.path(*ends)) for ends in way] for way in _paths_to_server(node, devices))
         sizes = [size for _, size in step.buckets]
         self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
         self.sums = [_copy((devices + SERVER_PASSES) * size, _hops([MEMORY])) for size in sizes]
@@ -139,7 +139,7 @@ class _TrainingSimulation:
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
         self.arrived = [[0] * self.exchanges for _ in range(steps)]
         self.summed = [[[env.event() for _ in range(self.exchanges)] for _ in range(devices)] for _ in range(steps)]
-        self.reduction = all_reduce_phases(machine, devices, step) if sync == "allreduce" else []
+        self.reduction = all_reduce_phases(node, devices, step) if sync == "allreduce" else []
         self._pushed: dict[tuple[int, int, int], Event] = {}
         self._complete = Store(env)  # buckets whose gradients have reached the server from all devices
         if self.exchanges:
@@ -150,7 +150,7 @@ class _TrainingSimulation:
         from simpy import Store
 
         env, line = self.env, self.pipeline
-        gpu = self.machine.gpus[device]
+        gpu = self.node.gpus[device]
         stages = [
             (DISK, line.disk_bytes, _hops([DISK]), float("inf")),
             (CORES, None if line.decode_rate is None else float(line.samples), _hops([CORES]), line.decode_rate or 0.0),
@@ -178,7 +178,7 @@ class _TrainingSimulation:
 
     def _device(self, device: int, source: Store | None) -> Generator[Event, Any, None]:
         env, step, clocks = self.env, self.step, self.clocks if device == 0 else _StepTimes()
-        gpu = self.machine.gpus[device]
+        gpu = self.node.gpus[device]
         served = self.sync == "server" and self.exchanges > 0
         for number in range(self.steps):
             if device == 0 and number == self.steps // 2:
@@ -219,7 +219,7 @@ class _TrainingSimulation:
             return
         self.arrived[step][bucket] += 1
         if self.arrived[step][bucket] == self.devices:
-            self.ready[step][bucket].succeed((self.machine.gpus[device], self.env.now))
+            self.ready[step][bucket].succeed((self.node.gpus[device], self.env.now))
 
     def _rings(self) -> Generator[Event, Any, None]:
         """The process of the rings: all-reduce bucket after bucket, in one order on all devices."""
@@ -240,7 +240,7 @@ class _TrainingSimulation:
 
     def _push(self, device: int, number: int) -> Generator[Event, Any, None]:
         """Send the gradients of a device to the server, bucket after bucket."""
-        gpu = self.machine.gpus[device]
+        gpu = self.node.gpus[device]
         for i in range(self.exchanges):
             yield self._gradients_ready(number, i, device)
             begun = self.env.now
@@ -296,12 +296,12 @@ def _copy(size: float, path: Demand) -> list[Phase]:
     return [Phase(size, path, float("inf"))]
 
 
-def _paths_to_server(machine: Machine, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _paths_to_server(node: Node, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The ends of the paths to the server, and of those from it."""
-    gpus = machine.gpus[:devices]
+    gpus = node.gpus[:devices]
     return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
 
 
-def all_reduce_phases(machine: Machine, devices: int, step: DeviceStep) -> list[list[Phase]]:
+def all_reduce_phases(node: Node, devices: int, step: DeviceStep) -> list[list[Phase]]:
     """For each bucket the job that sums it over the devices."""
-    return [all_reduce(machine, devices, size) for _, size in step.buckets]
+    return [all_reduce(node, devices, size) for _, size in step.buckets]

@@ -1,4 +1,4 @@
-"""All-reduces on the links of a host, beside those that DeepBench has measured."""
+"""All-reduces on the links of a node, beside those that DeepBench has measured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import cache
 
 from archsim.base.errors import ArgumentError
 from archsim.base.files import data_folder
-from archsim.node.node import Machine
+from archsim.node.node import Node
 from archsim.node.rings import rings
-from archsim.node.spec import MachineSpec
+from archsim.node.spec import NodeSpec
 from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import SharedServer
 
-MEASURED_ON = "deepbench_8gpu"  # the host of DeepBench's rows
+MEASURED_ON = "deepbench_8gpu"  # the node of DeepBench's rows
 FLOAT = 4.0  # B
 
 
@@ -42,34 +42,34 @@ class AllReduceTime:
     measured: tuple[MeasuredAllReduce, ...]
 
 
-def simulate_all_reduce(spec: MachineSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[AllReduceTime]:
-    """Every size on every number of devices, alone on the host."""
-    machine = spec.machine
+def simulate_all_reduce(spec: NodeSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[AllReduceTime]:
+    """Every size on every number of devices, alone on the node."""
+    node = spec.node
     for what, given in (("devices", devices), ("bytes", sizes)):
         if not given:
             raise ArgumentError(f"{what}: none are named")
     for count in devices:
-        if not 2 <= count <= machine.devices:
-            raise ArgumentError(f"devices {count} is not between 2 and {machine.devices}, which host {machine.id} holds")
+        if not 2 <= count <= node.devices:
+            raise ArgumentError(f"devices {count} is not between 2 and {node.devices}, which node {node.id} holds")
     for size in sizes:
         if not 0 < size < 1e15:
             raise ArgumentError(f"bytes {size:g} is not a size above 0")
     found = []
     for count in devices:
         for size in sizes:
-            time = timed(machine, count, size)
-            rows = tuple(row for row in measured() if machine.id == MEASURED_ON and (row.devices, row.size) == (count, size))
+            time = timed(node, count, size)
+            rows = tuple(row for row in measured() if node.id == MEASURED_ON and (row.devices, row.size) == (count, size))
             found.append(AllReduceTime(devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
-                                 rings=len(rings(machine, count)), measured=rows))  # fmt: skip
+                                 rings=len(rings(node, count)), measured=rows))  # fmt: skip
     return found
 
 
-def timed(machine: Machine, devices: int, size: float) -> float:
-    """How long an all-reduce takes on an idle machine [s], in events."""
+def timed(node: Node, devices: int, size: float) -> float:
+    """How long an all-reduce takes on an idle node [s], in events."""
     from simpy import Environment
 
     env = Environment()
-    SharedServer(env, machine.capacity()).run(all_reduce(machine, devices, size))
+    SharedServer(env, node.capacity()).run(all_reduce(node, devices, size))
     env.run()
     return float(env.now)
 

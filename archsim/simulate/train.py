@@ -1,4 +1,4 @@
-"""Training on several devices of a machine: the scaling curve, and where the time goes."""
+"""Training on several devices of a node: the scaling curve, and where the time goes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.estimation.pipeline import Run, input_bytes, run
 from archsim.estimation.request import Request
 from archsim.estimation.result import trust
 from archsim.evidence.measurement import citations, rows_of
-from archsim.node.spec import MachineSpec
+from archsim.node.spec import NodeSpec
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
@@ -75,7 +75,7 @@ class Training:
 
     network: str
     hardware: str
-    host: str
+    node: str
     stack: str
     precision: str
     batch: int
@@ -94,7 +94,7 @@ class Training:
 
 
 def simulate_training(
-    request: Request, spec: MachineSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
+    request: Request, spec: NodeSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
     overlap: bool = True, bucket_bytes: float = BUCKET_BYTES, steps: int = 16, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Training:  # fmt: skip
@@ -104,7 +104,7 @@ def simulate_training(
     """
     given = given or Input()
     _check(request, spec, devices, given, sync, bucket_bytes, steps)
-    machine, asked = spec.machine, replace(request, stack=replace(request.stack, inputs="device"))
+    node, asked = spec.node, replace(request, stack=replace(request.stack, inputs="device"))
     result = run(asked)
     step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = pipeline_of(asked, spec, given)
@@ -113,11 +113,11 @@ def simulate_training(
         if tell is not None:
             tell(f"{count} {'device' if count == 1 else 'devices'}")
         watched = observers if count == max(devices) else ()
-        found[count] = train(machine, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
+        found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy = float(result.energy_j[0].sum())
     points = tuple(_point(asked, count, found[count], found[1], energy, step) for count in devices)
     return Training(
-        network=request.network, hardware=request.spec.identity.id, host=machine.id, stack=request.stack.id,
+        network=request.network, hardware=request.spec.identity.id, node=node.id, stack=request.stack.id,
         precision=request.precision, batch=request.batch, sync=sync, overlap=overlap, input=given,
         bucket_bytes=bucket_bytes, buckets=len(step.buckets),
         gradient_bytes=sum(size for _, size in step.buckets), points=points,
@@ -129,17 +129,17 @@ def simulate_training(
     )  # fmt: skip
 
 
-def pipeline_of(request: Request, spec: MachineSpec, given: Input) -> Pipeline:
+def pipeline_of(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
     """What the inputs of a batch pass. More workers than cores share the cores."""
-    machine, device = spec.machine, request.spec.device
-    workers = None if given.decode is None else min(float(given.decode), machine.cores)
+    node, device = spec.node, request.spec.device
+    workers = None if given.decode is None else min(float(given.decode), node.cores)
     rate = float("inf")
     if isinstance(device, Gpu) and device.link is not None:
         rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
     size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
     return Pipeline(
-        samples=request.batch, disk_bytes=request.batch * machine.sample_bytes if given.disk else None,
-        decode_rate=None if workers is None else workers * machine.decode_rate, copy_bytes=size if given.pcie else None,
+        samples=request.batch, disk_bytes=request.batch * node.sample_bytes if given.disk else None,
+        decode_rate=None if workers is None else workers * node.decode_rate, copy_bytes=size if given.pcie else None,
         copy_rate=rate,
     )  # fmt: skip
 
@@ -175,34 +175,34 @@ def _warnings(request: Request, result: Run) -> tuple[str, ...]:
     return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
 
 
-def _notes(request: Request, spec: MachineSpec, given: Input) -> tuple[str, ...]:
-    machine, notes = spec.machine, list(request.notes)
-    if machine.holds and machine.holds != request.spec.identity.id:
-        notes.append(f"host {machine.id}: sold with {machine.holds}; here with {request.spec.identity.id}")
-    if given.decode is not None and given.decode > machine.cores:
-        notes.append(f"decode={given.decode}: the host has {machine.cores:g} cores, which they share")
+def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
+    node, notes = spec.node, list(request.notes)
+    if node.holds and node.holds != request.spec.identity.id:
+        notes.append(f"node {node.id}: sold with {node.holds}; here with {request.spec.identity.id}")
+    if given.decode is not None and given.decode > node.cores:
+        notes.append(f"decode={given.decode}: the node's processors have {node.cores:g} cores, which they share")
     if given == Input():
         notes.append("input: made beforehand, on the device; --input disk,decode=8,pcie has it read, decoded and copied")
     if given.disk or given.decode is not None:
-        size = show(machine.sample_bytes, "B", 3)
-        notes.append(f"input: a sample is {size} on the disk, and a core makes {machine.decode_rate:g} of them ready in a second,"
-                     " as the host's file says of photographs")  # fmt: skip
+        size = show(node.sample_bytes, "B", 3)
+        notes.append(f"input: a sample is {size} on the disk, and a core makes {node.decode_rate:g} of them ready in a second,"
+                     " as the node's file says of photographs")  # fmt: skip
     notes.append(trust(request))
     notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
     return tuple(notes)
 
 
 def _check(
-    request: Request, spec: MachineSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
+    request: Request, spec: NodeSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
 ) -> None:
     if not isinstance(request.spec.device, Gpu):
         raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
     if request.task != "training_step":
         raise ArgumentError(f"task {request.task}: what is trained takes training steps")
     for count in devices:
-        if not 1 <= count <= spec.machine.devices:
-            most = spec.machine.devices
-            raise ArgumentError(f"devices {count} is not between 1 and {most}, which host {spec.machine.id} holds")
+        if not 1 <= count <= spec.node.devices:
+            most = spec.node.devices
+            raise ArgumentError(f"devices {count} is not between 1 and {most}, which node {spec.node.id} holds")
     if not devices:
         raise ArgumentError("devices: none are named")
     if len(set(devices)) != len(devices):

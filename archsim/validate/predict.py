@@ -180,4 +180,4 @@ def _played(
 def _together(case: Case, shared: Shared, timeline: Timeline) -> float:
     """Time of a step of several devices [s], one of which alone runs this timeline."""
     step = device_step(case.ops, timeline.end_s[0].tolist())
-    return train(shared.machine, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s
+    return train(shared.node, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s

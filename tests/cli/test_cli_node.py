@@ -42,13 +42,13 @@ def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> 
 
 def test_detect_writes_a_file_of_the_given_id(cli: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "mine.toml")
-    result = cli("detect", "--id", "my_machine", "--out", path)
+    result = cli("detect", "--id", "my_computer", "--out", path)
     assert (result.code, result.out) == (0, "")
-    assert json.loads(cli("estimate", "--net", "alexnet", "--hw", path, "--json").out)["hardware"] == "my_machine"
-    assert cli("detect", "--id", "My Machine").code == 65
+    assert json.loads(cli("estimate", "--net", "alexnet", "--hw", path, "--json").out)["hardware"] == "my_computer"
+    assert cli("detect", "--id", "My Computer").code == 65
 
 
-def test_the_machine_s_own_names_stay_out(cli: Any) -> None:
+def test_the_computer_s_own_names_stay_out(cli: Any) -> None:
     import getpass
     import socket
 
@@ -58,7 +58,7 @@ def test_the_machine_s_own_names_stay_out(cli: Any) -> None:
     assert f"/{getpass.getuser()}/" not in text
 
 
-def test_host_is_this_machine_in_every_command(cli: Any) -> None:
+def test_host_is_this_computer_in_every_command(cli: Any) -> None:
     estimate = json.loads(cli("estimate", "--net", "alexnet", "--hw", "host", "--json").out)
     assert estimate["hardware"] == "host"
     assert estimate["latency_s"] > 0
@@ -82,7 +82,7 @@ def test_what_was_measured_stands_beside_what_is_predicted(cli: Any, tmp_path: P
 
 
 @pytest.mark.usefixtures("ready")
-def test_a_new_machine_is_described_beside_its_rows(cli: Any, tmp_path: Path) -> None:
+def test_a_new_computer_is_described_beside_its_rows(cli: Any, tmp_path: Path) -> None:
     rows, spec = tmp_path / "mine.csv", tmp_path / "mine.toml"
     assert "described it in" in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
     assert 'boost = { value = "2.000 GHz", source = "archsim detect --probe"' in spec.read_text()
@@ -115,10 +115,10 @@ def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("ready")
-def test_constants_are_fitted_to_rows_of_a_machine_of_one_s_own(cli: Any, tmp_path: Path) -> None:
+def test_constants_are_fitted_to_rows_of_a_computer_of_one_s_own(cli: Any, tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     spec, rows, out = str(tmp_path / "mine.toml"), str(tmp_path / "mine.csv"), str(tmp_path / "fitted.toml")
-    assert cli("detect", "--id", "my_machine", "--out", spec).code == 0
+    assert cli("detect", "--id", "my_computer", "--out", spec).code == 0
     nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
     assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
     result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mlas", "--out", out)

@@ -1,4 +1,4 @@
-"""`archsim simulate train` and `allreduce`, and the hosts that they take."""
+"""`archsim simulate train` and `allreduce`, and the nodes that they take."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
 
 
 USAGE = {
-    "more than the host holds": (("--devices", "64"), 2, "between 1 and 32"),
+    "more than the node holds": (("--devices", "64"), 2, "between 1 and 32"),
     "no devices": (("--devices", "0"), 2, "devices 0"),
     "half a device": (("--devices", "1.5"), 2, "not a whole number"),
     "none named": (("--devices", ","), 2, "none are named"),
@@ -101,8 +101,8 @@ USAGE = {
     "no bucket": (("--bucket", "0B"), 2, "bucket 0"),
     "few steps": (("--steps", "1"), 2, "steps 1"),
     "a CPU": (("--hw", "i7_6700k"), 2, "modelled on GPUs"),
-    "unknown host": (("--host", "dgx"), 2, "one of deepbench_8gpu"),
-    "missing file": (("--host", "no/such.toml"), 66, "no such file"),
+    "unknown node": (("--node", "dgx"), 2, "one of deepbench_8gpu"),
+    "missing file": (("--node", "no/such.toml"), 66, "no such file"),
     "unknown sync": (("--sync", "gossip"), 2, "gossip"),
 }
 
@@ -114,13 +114,13 @@ def test_refusals(cli: Any, words: tuple[str, ...], code: int, text: str) -> Non
     assert text in result.err
 
 
-def test_a_host_without_a_path_is_refused(cli: Any, tmp_path: Path) -> None:
+def test_a_node_without_a_path_is_refused(cli: Any, tmp_path: Path) -> None:
     from archsim.base.files import data_folder
 
     text = data_folder("hwspecs/hosts").joinpath("desktop_2gpu.toml").read_text("utf-8")
     place = tmp_path / "split.toml"
     place.write_text(text.replace('["gpu1", "cpu0"]', '["gpu1", "plx0"]'), "utf-8")
-    result = cli(*TRAIN, "--host", str(place), "--devices", "2")
+    result = cli(*TRAIN, "--node", str(place), "--devices", "2")
     assert result.code == 65
     assert "gpu1 has no path to cpu0" in result.err
 
@@ -129,7 +129,7 @@ def test_all_reduces_beside_measured_ones(cli: Any) -> None:
     result = cli("simulate", "allreduce", "--devices", "2,16", "--bytes", "258MB")
     assert result.code == 0
     assert "titan_x_maxwell 41.9 ms" in result.out
-    words = ("--host", "dgx_1_v100", "--devices", "8", "--bytes", "1GB", "--json")
+    words = ("--node", "dgx_1_v100", "--devices", "8", "--bytes", "1GB", "--json")
     [row] = json.loads(cli("simulate", "allreduce", *words).out)["rows"]
     assert row["rings"] == 3
     assert row["measured"] == []
@@ -137,12 +137,12 @@ def test_all_reduces_beside_measured_ones(cli: Any) -> None:
     assert cli("simulate", "allreduce", "--bytes", "-1MB").code == 2
 
 
-def test_hosts_are_listed_and_shown(cli: Any) -> None:
-    assert "dgx_1_v100" in cli("list", "hosts").out
-    shown = cli("show", "host", "dgx_1_v100").out
+def test_nodes_are_listed_and_shown(cli: Any) -> None:
+    assert "dgx_1_v100" in cli("list", "nodes").out
+    shown = cli("show", "node", "dgx_1_v100").out
     assert "links.nvlink.bandwidth" in shown
     assert "2 x nvlink" in shown
-    assert "nearest" in cli("show", "host", "dgx_1_v10").err
+    assert "nearest" in cli("show", "node", "dgx_1_v10").err
 
 
 @pytest.mark.parametrize("what", ["devices", "bytes"])
@@ -154,7 +154,7 @@ def test_all_reduces_of_nothing_are_refused(cli: Any, what: str) -> None:
 
 def test_the_page_says_what_is_assumed_and_what_others_measured(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    words = ("--net", "fcn_5", "--hw", "tesla_k40", "--host", "xeon_e5_2680_v2_4gpu", "--batch", "2048", "--devices", "4")
+    words = ("--net", "fcn_5", "--hw", "tesla_k40", "--node", "xeon_e5_2680_v2_4gpu", "--batch", "2048", "--devices", "4")
     shown = cli("simulate", "train", *words, "--stack", "caffe-cudnn5.1", "--html", str(page))
     assert shown.code == 0
     (rate,) = re.findall(r"^ +4 .* ms +([\d,]+)", shown.out, re.M)

@@ -13,8 +13,8 @@ MOST = 0.25  # the median error that is promised
 
 
 def errors(rows: list[MeasuredAllReduce]) -> list[float]:
-    machine = find(MEASURED_ON).machine
-    return [abs(timed(machine, row.devices, row.size) / row.time_s - 1) for row in rows]
+    node = find(MEASURED_ON).node
+    return [abs(timed(node, row.devices, row.size) / row.time_s - 1) for row in rows]
 
 
 def test_the_corpus_holds_them() -> None:

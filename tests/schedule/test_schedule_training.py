@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.node.node import LinkKind, Machine
+from archsim.node.node import LinkKind, Node
 from archsim.node.rings import ring_demand, rings
 from archsim.node.spec import find
 from archsim.schedule.buckets import device_step
@@ -25,50 +25,51 @@ STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
 NO_INPUT = Pipeline(samples=1)
 
 
-def star(devices: int, kind: LinkKind = PLAIN, **changes: float) -> Machine:
+def star(devices: int, kind: LinkKind = PLAIN, **changes: float) -> Node:
     """Devices around one processor."""
-    machine = Machine(
-        id="star", name="a star", devices=devices, links=tuple((f"gpu{i}", "cpu0", kind, 1) for i in range(devices)), cores=8.0,
+    node = Node(
+        id="star", name="a star", devices=devices, links=tuple((f"gpu{i}", "cpu0", kind, 1) for i in range(devices)),
+        host_cpu="i7_6700k", sockets=2, cores=8.0,
         memory_bandwidth=100.0, disk_bandwidth=5.0, sample_bytes=1.0, decode_rate=2.0, start_s=0.0, step_s=0.0,
     )  # fmt: skip
-    return replace(machine, **changes)
+    return replace(node, **changes)
 
 
 @given(st.integers(2, 32), st.floats(1, 1e9), st.floats(0, 1e-3), st.floats(0, 1e-4))
 def test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step(
     devices: int, size: float, start: float, step: float
 ) -> None:
-    machine = star(devices, start_s=start, step_s=step)
+    node = star(devices, start_s=start, step_s=step)
     closed = start + 2 * (devices - 1) * step + 2 * (devices - 1) / devices * size / PLAIN.bandwidth
-    assert unloaded_time_s(all_reduce(machine, devices, size), machine) == pytest.approx(closed, rel=1e-9)
-    assert timed(machine, devices, size) == pytest.approx(closed, rel=1e-9)
+    assert unloaded_time_s(all_reduce(node, devices, size), node) == pytest.approx(closed, rel=1e-9)
+    assert timed(node, devices, size) == pytest.approx(closed, rel=1e-9)
 
 
 def test_the_slowest_link_sets_the_pace_of_a_ring() -> None:
     slow = replace(PLAIN, name="slow", bandwidth=2.0)
-    machine = replace(star(4), links=(*star(3).links, ("gpu3", "cpu0", slow, 1)))
-    assert timed(machine, 3, 6.0) == pytest.approx(2 * 2 / 3 * 6.0 / 10.0)
-    assert timed(machine, 4, 6.0) == pytest.approx(2 * 3 / 4 * 6.0 / 2.0)
+    node = replace(star(4), links=(*star(3).links, ("gpu3", "cpu0", slow, 1)))
+    assert timed(node, 3, 6.0) == pytest.approx(2 * 2 / 3 * 6.0 / 10.0)
+    assert timed(node, 4, 6.0) == pytest.approx(2 * 3 / 4 * 6.0 / 2.0)
 
 
 def test_rings_over_direct_links_share_none_of_them() -> None:
     """A DGX-1 has two rings with P100 and three with V100, as NVIDIA says of its topology."""
-    for host, count in (("dgx_1_p100", 2), ("dgx_1_v100", 3)):
-        machine = find(host).machine
-        found = rings(machine, 8)
+    for name, count in (("dgx_1_p100", 2), ("dgx_1_v100", 3)):
+        node = find(name).node
+        found = rings(node, 8)
         assert len(found) == count
-        assert all(sorted(ring) == machine.gpus for ring in found)
-        assert all("plx" not in name for name in ring_demand(machine, 8))
-        direct = {frozenset(link[:2]): link[3] for link in machine.links}
+        assert all(sorted(ring) == node.gpus for ring in found)
+        assert all("plx" not in name for name in ring_demand(node, 8))
+        direct = {frozenset(link[:2]): link[3] for link in node.links}
         for edge, number in direct.items():
             taken = sum(frozenset(pair) == edge for ring in found for pair in pairwise((*ring, ring[0])))
             assert taken <= number or "plx" in str(edge)
 
 
 def test_devices_that_no_direct_link_joins_sum_over_switches() -> None:
-    assert rings(find("deepbench_8gpu").machine, 4) == [("gpu0", "gpu1", "gpu2", "gpu3")]
-    assert "gpu0 > plx0" in ring_demand(find("deepbench_8gpu").machine, 4)
-    assert "cpu0 > fabric" in ring_demand(find("deepbench_8gpu").machine, 16)
+    assert rings(find("deepbench_8gpu").node, 4) == [("gpu0", "gpu1", "gpu2", "gpu3")]
+    assert "gpu0 > plx0" in ring_demand(find("deepbench_8gpu").node, 4)
+    assert "cpu0 > fabric" in ring_demand(find("deepbench_8gpu").node, 16)
 
 
 def test_one_device_takes_its_step() -> None:
@@ -95,8 +96,8 @@ def test_a_parameter_server_takes_every_device_s_bytes_over_its_link() -> None:
 def test_a_shared_uplink_slows_a_parameter_server() -> None:
     """Two devices behind one switch push at half the rate each."""
     links = (("gpu0", "plx0", PLAIN, 1), ("gpu1", "plx0", PLAIN, 1), ("plx0", "cpu0", PLAIN, 1))
-    machine = replace(star(2), links=links, memory_bandwidth=1e9)
-    assert train(machine, 2, STEP, NO_INPUT, sync="server").exchange_s == pytest.approx(2 * 1.6, rel=1e-6)
+    node = replace(star(2), links=links, memory_bandwidth=1e9)
+    assert train(node, 2, STEP, NO_INPUT, sync="server").exchange_s == pytest.approx(2 * 1.6, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
 from archsim.detect.probe import Probe
-from archsim.detect.system import Machine, cpu_list, read_machine
+from archsim.detect.system import Computer, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.spec import Spec, loads
 
@@ -39,7 +39,7 @@ def put(root: Path, path: str, text: str) -> None:
     place.write_text(text + "\n")
 
 
-def machine(root: Path, words: dict[str, str], packages: int = 1, cores: int = 2, ways: int = 2, sysfs: bool = True) -> Path:
+def computer(root: Path, words: dict[str, str], packages: int = 1, cores: int = 2, ways: int = 2, sysfs: bool = True) -> Path:
     """A tree with `packages` sockets of `cores` cores of `ways` hardware threads, numbered as Linux does: threads last."""
     count = packages * cores * ways
     blocks = ["\n".join(f"{key}\t: {value}" for key, value in ({"processor": str(i)} | words).items()) for i in range(count)]
@@ -65,13 +65,13 @@ def machine(root: Path, words: dict[str, str], packages: int = 1, cores: int = 2
     return root
 
 
-def spec_of(found: Machine, probe: Probe | None = None) -> Spec:
+def spec_of(found: Computer, probe: Probe | None = None) -> Spec:
     row = core_of(found)
-    return loads(describe(found, row, catalog.find(row.like), probe), "a machine", catalog.find)
+    return loads(describe(found, row, catalog.find(row.like), probe), "a computer", catalog.find)
 
 
 def test_two_sockets_with_hardware_threads(tmp_path: Path) -> None:
-    found = read_machine(machine(tmp_path, HASWELL, packages=2, cores=10, ways=2))
+    found = read_computer(computer(tmp_path, HASWELL, packages=2, cores=10, ways=2))
     assert (found.cores, found.threads, found.sockets) == (20, 40, 2)
     spec = spec_of(found)
     values = {key: entry.value for key, entry in spec.entries.items()}
@@ -86,12 +86,12 @@ def test_two_sockets_with_hardware_threads(tmp_path: Path) -> None:
 
 
 def test_a_container_sees_its_limits(tmp_path: Path) -> None:
-    root = machine(tmp_path, HASWELL, cores=8, ways=1)
+    root = computer(tmp_path, HASWELL, cores=8, ways=1)
     put(root, "proc/self/cgroup", "0::/pod/inner")
     put(root, "sys/fs/cgroup/pod/cpu.max", "250000 100000")
     put(root, "sys/fs/cgroup/pod/inner/cpu.max", "max 100000")
     put(root, "sys/fs/cgroup/pod/inner/memory.max", str(2**30))
-    found = read_machine(root, allowed={1, 2, 3, 6})
+    found = read_computer(root, allowed={1, 2, 3, 6})
     assert (found.cores, found.quota) == (4, 2.5)
     spec = spec_of(found)
     assert spec.entries["core.count"].value == 2
@@ -102,12 +102,12 @@ def test_a_container_sees_its_limits(tmp_path: Path) -> None:
 
 
 def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
-    root = machine(tmp_path, HASWELL, cores=4)
+    root = computer(tmp_path, HASWELL, cores=4)
     put(root, "proc/self/cgroup", "4:memory:/job\n1:cpu,cpuacct:/job\n0::/")
     put(root, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000")
     put(root, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000")
     put(root, "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712")
-    found = read_machine(root)
+    found = read_computer(root)
     assert found.quota == 0.5
     assert spec_of(found).entries["core.count"].value == 1
     assert found.memory is not None
@@ -115,7 +115,7 @@ def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
 
 
 def test_without_sys_everything_that_is_missing_is_said_and_assumed(tmp_path: Path) -> None:
-    found = read_machine(machine(tmp_path, HASWELL, cores=2, ways=2, sysfs=False))
+    found = read_computer(computer(tmp_path, HASWELL, cores=2, ways=2, sysfs=False))
     assert found.cores == 2  # by siblings and cores of /proc/cpuinfo
     assert any("caches" in text for text in found.unseen)
     assert any("topology" in text for text in found.unseen)
@@ -124,42 +124,42 @@ def test_without_sys_everything_that_is_missing_is_said_and_assumed(tmp_path: Pa
     assert spec.entries["l3.size"].source.startswith("hwspecs/xeon_e5_2650_v3_2s.toml")
 
 
-def test_a_virtual_machine_that_hides_its_model(tmp_path: Path) -> None:
-    found = read_machine(machine(tmp_path, MASKED, ways=1))
+def test_a_virtual_computer_that_hides_its_model(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, ways=1))
     assert found.virtual
     assert core_of(found).architecture == "unknown_avx512_fp16"  # what model 167 is cannot do what this one can
     spec = spec_of(found)
     assert spec.entries["core.simd"].value == 512
     assert spec.entries["clock.base"].value == 2.6e9
     assert spec.entries["core.fma_latency"].kind == "assumed"
-    assert "the host's" in spec.entries["l3.size"].note
+    assert "other virtual machines" in spec.entries["l3.size"].note
 
 
 def test_efficiency_cores_are_said(tmp_path: Path) -> None:
-    root = machine(tmp_path, HASWELL)
+    root = computer(tmp_path, HASWELL)
     put(root, "sys/devices/cpu_atom/cpus", "2-3")
-    assert any("2 processors are efficiency cores" in text for text in read_machine(root).unseen)
+    assert any("2 processors are efficiency cores" in text for text in read_computer(root).unseen)
 
 
 def test_an_arm_server(tmp_path: Path) -> None:
-    root = machine(tmp_path, GRAVITON, ways=1)
+    root = computer(tmp_path, GRAVITON, ways=1)
     put(root, "proc/sys/abi/sve_default_vector_length", "16")
-    spec = spec_of(read_machine(root))
+    spec = spec_of(read_computer(root))
     assert (spec.identity.vendor, spec.identity.architecture) == ("Arm", "neoverse_v2")
     assert (spec.entries["core.simd"].value, spec.entries["core.fma_ports"].value) == (128, 4)
 
 
 def test_half_of_the_registers_do_not_double_the_units(tmp_path: Path) -> None:
-    zen = spec_of(read_machine(machine(tmp_path, ZEN4 | {"flags": "sse2 avx avx2 fma"})))
+    zen = spec_of(read_computer(computer(tmp_path, ZEN4 | {"flags": "sse2 avx avx2 fma"})))
     assert (zen.entries["core.simd"].value, zen.entries["core.fma_ports"].value) == (256, 2)
 
 
 def test_the_system_s_clocks_and_power_go_before_assumed_ones(tmp_path: Path) -> None:
-    root = machine(tmp_path, ZEN4)
+    root = computer(tmp_path, ZEN4)
     put(root, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3700000")
     put(root, "sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "2400000")
     put(root, "sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw", "360000000")
-    spec = spec_of(read_machine(root))
+    spec = spec_of(read_computer(root))
     shipped = catalog.find("epyc_9654")
     for key in ("clock.base", "clock.boost", "power.tdp"):
         assert spec.entries[key].kind == "measured"
@@ -168,7 +168,7 @@ def test_the_system_s_clocks_and_power_go_before_assumed_ones(tmp_path: Path) ->
 
 
 def test_a_probe_replaces_what_would_be_assumed(tmp_path: Path) -> None:
-    found = read_machine(machine(tmp_path, MASKED, cores=4, ways=1))
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
     spec = spec_of(found, PROBE)
     values = {key: entry.value for key, entry in spec.entries.items()}
     assert values["core.fma_ports"] == 2  # 5.4 / 3.0 = 1.8: wide code clocks lower
@@ -182,22 +182,22 @@ def test_a_probe_replaces_what_would_be_assumed(tmp_path: Path) -> None:
 
 
 def test_one_512_bit_unit_is_told_from_two(tmp_path: Path) -> None:
-    found = read_machine(machine(tmp_path, MASKED, ways=1))
+    found = read_computer(computer(tmp_path, MASKED, ways=1))
     one = Probe(clock_Hz={1: 3.0e9, 2: 3.0e9}, fma512_ps={1: 2.9e9, 2: 2.9e9})
     assert spec_of(found, one).entries["core.fma_ports"].value == 1
 
 
 def test_nothing_of_a_stranger_s_name_escapes_its_quotes(tmp_path: Path) -> None:
     nasty = HASWELL | {"model name": 'x" kind = "gpu\x1b[31m\\ \N{SNOWMAN}'}
-    spec = spec_of(read_machine(machine(tmp_path, nasty)))
+    spec = spec_of(read_computer(computer(tmp_path, nasty)))
     assert spec.kind == "cpu"
     assert "\x1b" not in spec.identity.name
 
 
 def test_no_proc_and_no_known_processor_are_unsupported(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match=r"hwspecs/README\.md"):
-        read_machine(tmp_path)
-    found = read_machine(machine(tmp_path, {"vendor_id": "Nobody", "flags": "fpu"}))
+        read_computer(tmp_path)
+    found = read_computer(computer(tmp_path, {"vendor_id": "Nobody", "flags": "fpu"}))
     with pytest.raises(Unsupported, match="neither AVX nor NEON"):
         core_of(found)
 

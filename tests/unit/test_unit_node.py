@@ -1,4 +1,4 @@
-"""The files of hosts: those shipped, and what is refused."""
+"""The files of nodes: those shipped, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,34 +18,45 @@ TEXT = data_folder("hwspecs/hosts").joinpath("desktop_2gpu.toml").read_text("utf
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_shipped_host_loads_and_joins_all_its_devices(name: str) -> None:
+def test_every_shipped_node_loads_and_joins_all_its_devices(name: str) -> None:
     spec = find(name)
-    machine = spec.machine
-    assert machine.id == name
-    for gpu in machine.gpus:
-        assert machine.path(SERVER, gpu)
-        assert machine.path(gpu, machine.gpus[0]) or gpu == machine.gpus[0]
-    assert all(kind.ring <= kind.achievable <= 1 for _, _, kind, _ in machine.links)
-    assert not machine.holds or machine.holds in device_names()
+    node = spec.node
+    assert node.id == name
+    for gpu in node.gpus:
+        assert node.path(SERVER, gpu)
+        assert node.path(gpu, node.gpus[0]) or gpu == node.gpus[0]
+    assert all(kind.ring <= kind.achievable <= 1 for _, _, kind, _ in node.links)
+    assert not node.holds or node.holds in device_names()
     assert all(entry.note for entry in spec.assumed)
     assert all(entry.source for entry in spec.entries.values())
 
 
 def test_boxes_of_a_cluster_are_numbered_through() -> None:
-    machine = find("deepbench_8gpu").machine
-    assert machine.devices == 32
-    assert machine.path("gpu8", "gpu9") == ["gpu8 > box1 plx0", "box1 plx0 > gpu9"]
-    assert machine.path("gpu0", "gpu31")[2:4] == ["cpu0 > fabric", "fabric > box3 cpu0"]
+    node = find("deepbench_8gpu").node
+    assert node.devices == 32
+    assert node.path("gpu8", "gpu9") == ["gpu8 > box1 plx0", "box1 plx0 > gpu9"]
+    assert node.path("gpu0", "gpu31")[2:4] == ["cpu0 > fabric", "fabric > box3 cpu0"]
+
+
+def test_a_node_has_the_cores_of_its_host_cpu_on_every_socket() -> None:
+    found = {name: (find(name).node.host_cpu, find(name).node.sockets, find(name).node.cores) for name in names()}
+    assert found["dgx_1_v100"] == ("xeon_e5_2698_v4", 2, 40)
+    assert found["deepbench_8gpu"] == ("xeon_e5_2650_v2", 2, 16)
+    assert found["dgx_a100"] == ("epyc_7742", 2, 128)
+    assert found["xeon_e5_2680_v2_4gpu"] == ("xeon_e5_2680_v2", 2, 20)
 
 
 def test_parallel_links_add_up() -> None:
-    capacity = find("dgx_1_v100").machine.capacity()
+    capacity = find("dgx_1_v100").node.capacity()
     assert capacity["gpu0 > gpu3"] == pytest.approx(2 * capacity["gpu0 > gpu1"])
 
 
 BAD = {
     "unknown key": (TEXT.replace("decode =", "decoed ="), "input.decoed: unknown key; nearest: decode"),
-    "missing key": (TEXT.replace("cores = {", "# cores = {"), "cpu.cores: is missing"),
+    "missing key": (TEXT.replace("sockets = {", "# sockets = {"), "host_cpu.sockets: is missing"),
+    "unknown CPU": (TEXT.replace('"i7_6700k"', '"i7_6701k"'), "host_cpu.id: unknown device 'i7_6701k'; nearest: i7_6700k"),
+    "a GPU as host CPU": (TEXT.replace('"i7_6700k"', '"gtx_1080"'), "host_cpu.id: gtx_1080 is a GPU"),
+    "half a socket": (TEXT.replace("sockets = { value = 1,", "sockets = { value = 0.5,"), "must be at least 1"),
     "unknown table": (TEXT.replace("[disk]", "[disc]"), "[disc]: no such table; nearest: disk"),
     "no unit": (TEXT.replace('"540 MB/s"', "540"), "lacks its unit"),
     "more than all": (TEXT.replace("value = 0.76", "value = 1.76"), "must be at most 1"),
@@ -55,8 +66,8 @@ BAD = {
     "a device without a path": (TEXT.replace('["gpu1", "cpu0"]', '["gpu1", "plx0"]'), "gpu1 has no path to cpu0"),
     "a device too many": (TEXT.replace("devices = 2", "devices = 1"), "gpu1 is beyond the 1 devices"),
     "a kind without a table": (TEXT.replace("\npcie = [[", "\nnvlink = [["), "no table [links.nvlink]"),
-    "a link to itself": (TEXT.replace('["gpu1", "cpu0"]', '["gpu1", "gpu1"]'), "is not a link between two nodes"),
-    "no list of links": (TEXT.replace('[["gpu0", "cpu0"], ["gpu1", "cpu0"]]', '"gpu0"'), "is not a link between two nodes"),
+    "a link to itself": (TEXT.replace('["gpu1", "cpu0"]', '["gpu1", "gpu1"]'), "is not a link between two ends"),
+    "no list of links": (TEXT.replace('[["gpu0", "cpu0"], ["gpu1", "cpu0"]]', '"gpu0"'), "is not a link between two ends"),
     "no devices": (TEXT.replace("devices = 2", "devices = 0"), "devices:"),
     "other schema": (TEXT.replace("schema = 1", "schema = 2"), "schema: must be 1"),
     "no TOML": ("schema = [", "is not valid TOML"),
@@ -65,7 +76,7 @@ BAD = {
 
 @each(("text", "words"), BAD.values())
 def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, text: str, words: str) -> None:
-    place = tmp_path / "host.toml"
+    place = tmp_path / "node.toml"
     place.write_text(text, "utf-8")
     with pytest.raises(InputError) as refusal:
         find(str(place))
@@ -73,6 +84,6 @@ def test_a_bad_file_is_refused_with_its_key(tmp_path: Path, text: str, words: st
     assert str(place) in str(refusal.value)
 
 
-def test_a_typo_names_the_nearest_host() -> None:
+def test_a_typo_names_the_nearest_node() -> None:
     with pytest.raises(UnknownName, match="nearest: dgx_1_v100"):
         find("dgx_1_v10")

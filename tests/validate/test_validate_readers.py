@@ -104,9 +104,9 @@ def test_aliases_become_the_identifier(write: Write) -> None:
         ({"precision": "fp8"}, "gtx_1080 has no unit for fp8"),
         ({"task": "training"}, "task 'training' is not one of"),
         ({"metric": "memory"}, "metric 'memory' is not one of"),
-        ({"devices": "4"}, "4 devices: no host is named for source 'me'"),
+        ({"devices": "4"}, "4 devices: no node is named for source 'me'"),
         ({"devices": "4", "source": "guolinke_k40m"}, "4 devices: only the time of training steps is modelled"),
-        ({"devices": "8", "source": "guolinke_k40m", "task": "training_step"}, "host xeon_e5_2680_v2_4gpu holds 4"),
+        ({"devices": "8", "source": "guolinke_k40m", "task": "training_step"}, "node xeon_e5_2680_v2_4gpu holds 4"),
         ({"devices": "3", "source": "guolinke_k40m", "task": "training_step"}, "3 devices cannot share 16 samples evenly"),
     ],
 )
