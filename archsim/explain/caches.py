@@ -121,7 +121,7 @@ def of_layer(
         tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
         product = product_of(op, kernel, tile, element)
         assert result.cost.variants is not None
-        resident = np.broadcast_to(result.cost.variants.terms["resident"], (1, len(kernels.m)))[0, variant]
+        resident = np.broadcast_to(result.cost.variants.terms.resident, (1, len(kernels.m)))[0, variant]
         slots, cores = int(resident) * int(device.sm.count), int(device.sm.count)
         total = -(-product.ctas // slots)
         parts = _waves(waves(product, slots, cores), min(total, WAVES), tell)
