@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import archsim
 from archsim.device import catalog
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, estimate
@@ -15,7 +16,7 @@ NASTY = '<script>alert("1")</script> & </title>\x07'
 
 @pytest.fixture(scope="session")
 def alexnet() -> Estimate:
-    return estimate("alexnet", "tegra_x1")
+    return archsim.estimate("alexnet", "tegra_x1")
 
 
 @pytest.fixture(scope="session")

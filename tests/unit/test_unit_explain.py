@@ -47,7 +47,7 @@ CELLS = [
     ("attention", "gtx_1080", {"batch": 2}),
     ("attention", "i7_6700k", {"batch": 2}),
 ]
-MOST = 24  # ops of a network that are looked at
+MOST = 12  # ops of a network that are looked at
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +187,12 @@ def test_a_wrong_equation_would_be_noticed():
     assert (step.value, step.right) == (4.0, 3.0)
 
 
+def device_time(query):
+    """Time of the kernels of a trace of one op, which takes a tenth of what its explanation takes to make."""
+    result = run(query)
+    return float(result.cost.time_s[0, int(result.lowered.plan_of[0])])
+
+
 PINS = {"memory.bandwidth", "memory.achievable"}
 
 
@@ -208,16 +214,18 @@ def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):
     """Every spec value and constant in turn is made larger; where the time moves, the explanation must have named it."""
     query = make_request("alexnet", hw, batch=16, stack=stack)
     query = replace(query, trace=replace(query.trace, ops=tuple(op for op in query.trace.ops if op.name == layer)))
-    before = explain(query, layer)
-    named = {row.name for row in (*before.spec, *before.constants)}
+    found = explain(query, layer)
+    named = {row.name for row in (*found.spec, *found.constants)}
+    before = device_time(query)
+    assert before == found.device_s
     moved = set()
     for name, constant in query.calibration.constants.items():
         other = replace(query, calibration=query.calibration.with_values({name: 1.3 * constant.value}))
-        moved |= {name} if explain(other, layer).device_s != before.device_s else set()
+        moved |= {name} if device_time(other) != before else set()
     for key, entry in query.spec.entries.items():
         if isinstance(entry.value, float) and key != "chip.node":  # the energy of another process is not known
             spec = replace(query.spec, entries={**query.spec.entries, key: replace(entry, value=1.3 * entry.value)})
-            moved |= {key} if explain(replace(query, spec=spec), layer).device_s != before.device_s else set()
+            moved |= {key} if device_time(replace(query, spec=spec)) != before else set()
     assert moved <= named
     assert some <= moved
 
