@@ -69,10 +69,13 @@ def _networks() -> str:
 
 def _stacks() -> str:
     from archsim.report.text import table
-    from archsim.stack.catalog import find, names
+    from archsim.stack.catalog import composition, find, names
 
-    rows = [(s.id, s.kind, s.framework, s.library, ", ".join(s.conv.algorithms.get("forward", {}))) for s in map(find, names())]
-    return table(("stack", "kind", "framework", "library", "convolution (forward)"), rows, left=5)
+    rows = []
+    for stack in map(find, names()):
+        forward = stack.conv.candidates("", False).get("forward", {})
+        rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward)))
+    return table(("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, left=5)
 
 
 def _fidelities() -> str:

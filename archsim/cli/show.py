@@ -12,7 +12,7 @@ import click
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (hw only).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (hw and stack only).")
 def command(what: str, name: str | None, as_json: bool) -> None:
     """One device, node, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
 
@@ -21,7 +21,7 @@ def command(what: str, name: str | None, as_json: bool) -> None:
       archsim show hw tegra_x1
       archsim show node dgx_1_v100
       archsim show net alexnet
-      archsim show stack caffe-cudnn4
+      archsim show stack caffe-cudnn4 --json
       archsim show calibration
       archsim show calibration energy.
       archsim show silicon
@@ -34,12 +34,17 @@ def command(what: str, name: str | None, as_json: bool) -> None:
 
         click.echo(silicon_text())
         return
+    if what == "stack" and name is not None:
+        from archsim.report.stack import stack_record, stack_text
+
+        click.echo(json.dumps(stack_record(name), indent=2, allow_nan=False) if as_json else stack_text(name))
+        return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
     if as_json and what == "hw":
         click.echo(json.dumps(_device_record(name), indent=2, allow_nan=False))
         return
-    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network, "stack": _stack}
+    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
     click.echo(views[what](name))
 
 
@@ -118,31 +123,6 @@ def _network(name: str) -> str:
     head = f"{clean(trace.name)}: {clean(trace.source)}\n{bound.macs:,} MACs, {bound.parameters:,} parameters at batch 1"
     head += "".join(f", {name} = {size.usual}" for name, size in trace.sizes.items())
     return f"{head}\n\n" + table(("op", "kind", "inputs", "output", "MACs", "work", "parameters"), rows, left=4)
-
-
-def _stack(name: str) -> str:
-    from archsim.report.text import clean, table
-    from archsim.stack.catalog import find
-
-    s = find(name)
-    lines = [clean(f"{s.id}: {s.framework} with {s.library}, for {s.kind}")]
-    tables = {"": s.conv.algorithms, **{f" on {name}": table for name, table in s.conv.own.items()}}
-    algorithms = [(phase + on, *row) for on, phases in tables.items() for phase, rows in phases.items() for row in rows.items()]
-    lines.append("Convolution\n" + table(("phase", "algorithm", "efficiency constant"), algorithms, left=3))
-    menus = [
-        (name, " ".join(f"{t.m}x{t.n}" for t in menu.tiles), " ".join(map(str, menu.split_k))) for name, menu in s.menus.items()
-    ]
-    lines.append("Menus\n" + table(("product", "tiles", "split of k"), menus, left=3))
-    passes = [
-        (op, phase, f"{p.inputs:g}", f"{p.outputs:g}", str(p.launches))
-        for op, rows in s.passes.items()
-        for phase, p in rows.items()
-    ]
-    lines.append("Passes\n" + table(("op", "phase", "over inputs", "over outputs", "launches"), passes, left=2))
-    limit = "none" if s.conv.workspace_limit == float("inf") else f"{s.conv.workspace_limit / 2**20:g} MiB"
-    lines.append(f"Workspace limit {limit}; groups run {s.conv.grouped}; bias {s.conv.bias}; host time {s.host or 'none'}")
-    lines.append("Sources\n" + "\n".join(f"  {clean(source)}" for source in s.sources))
-    return "\n\n".join(lines)
 
 
 def _calibration(prefix: str) -> str:

@@ -50,13 +50,13 @@ VIEWS = ("reshape",)  # the same values, indexed differently
 
 
 def footprint(
-    trace: BoundTrace, element: int, workspace: float, reserved: float, buffers: str = "shared",
+    trace: BoundTrace, element: int, workspace: float, reserved: float, keeps: bool = False,
     in_place: Collection[str] = ("relu", "relu6"),
 ) -> Footprint:  # fmt: skip
     """What running `trace` (of any task) needs.
 
     Where memory is shared, inference keeps a tensor until its last reader has run; with gradients in the trace every forward
-    tensor stays, and the largest gradient tensors are there beside them. Where layers have `buffers` of their "own", every
+    tensor stays, and the largest gradient tensors are there beside them. Where each layer `keeps` its output and gradient, every
     tensor stays, and so does its gradient. The kinds `in_place` overwrite their first input.
     """
     in_place = {*in_place, *VIEWS}
@@ -65,12 +65,12 @@ def footprint(
     inputs = sum(prod(shape) for shape in trace.inputs.values())
     written = sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and op.kind.op not in in_place)
     if not training:
-        live = inputs + written if buffers == "own" else _peak(trace, in_place)
+        live = inputs + written if keeps else _peak(trace, in_place)
         return Footprint(parameters=float(learned * element), activations=float(live * element), gradients=0.0, optimiser=0.0,
                          workspace=workspace, reserved=reserved)  # fmt: skip
     kept = inputs + written
     widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
-    flowing = max(2 * widest, _sent_back(trace, in_place)) if buffers == "own" else 2 * widest
+    flowing = max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest
     updates = [op for op in trace.ops if op.phase == "update"]
     state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in updates)
     return Footprint(
@@ -141,7 +141,7 @@ def largest(need: Callable[[int], float], room: float, known: tuple[int, float],
 
 def assumptions(stack: Stack) -> str:
     """How the memory was counted, as a sentence for the reader."""
-    own = stack.buffers == "own"
+    own = stack.activations == "kept"
     kept = "each layer keeps its output and its gradient" if own else "memory is used again after its last reader"
     return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
 
@@ -155,7 +155,7 @@ def _with(request: Request, workspace: float) -> Footprint:
 def _without(trace: ByIdentity[BoundTrace], stack: ByIdentity[Stack], element: int) -> Footprint:
     """The footprint but for the workspace, which alone depends on the device."""
     s = stack.it
-    return footprint(trace.it, element, 0.0, s.reserved, s.buffers, s.in_place)
+    return footprint(trace.it, element, 0.0, s.reserved, s.activations == "kept", s.in_place)
 
 
 def _with_workspace(result: Run) -> tuple[int, ...]:

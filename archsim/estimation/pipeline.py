@@ -167,9 +167,9 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     stack's products of int8 leave the tensor cores idle."""
     if not isinstance(device, Gpu):
         return precision
-    if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
+    if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
         return "half"
-    if precision == "int8" and precision in stack.without_tensor and device.rate.int8 is not None:
+    if precision == "int8" and precision in stack.without_tensor_cores and device.rate.int8 is not None:
         return "dp4a"
     return precision
 

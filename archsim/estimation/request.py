@@ -278,7 +278,7 @@ def _megahertz(device: Gpu | Cpu, precision: str) -> str:
 def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
     narrow = precision in ("fp16", "bf16")
     if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
-        if precision == "fp16" and stack.half == "native" and device.rate.fp16 is not None:
+        if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
             return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
         return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
     if isinstance(device, Cpu) and precision in ("fp16", "bf16"):

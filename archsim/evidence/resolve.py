@@ -74,10 +74,10 @@ def as_library(found: Setting, op: str) -> Setting:
     A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
     DeepBench's 1 x 1 convolutions of halves on a T4 take less time than one copy of their input would.
     """
-    own, without = found.stack, found.stack.without_tensor
-    if op == "conv" and own.conv.byte_tensor:
+    own, without = found.stack, found.stack.without_tensor_cores
+    if op == "conv" and own.conv.int8_tensor_cores:
         without = tuple(name for name in without if name != "int8")
-    stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor=without, recurrent="fused",
+    stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
                     recurrent_launches=2, digest=f"{own.digest}-library-{op}")  # fmt: skip
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 

@@ -25,7 +25,7 @@ def attention(op: BoundOp, context: Context) -> Plan:
     rules = context.stack.attention
     new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2]))
     kernels = [*quantised(context, prod(queries) + new, "quantise_attention"), _fused(op, context, kind)]
-    count = rules.stores_cached if _over_cache(queries[1], keys[1]) else rules.stores
+    count = rules.cache_kernels_decode if _over_cache(queries[1], keys[1]) else rules.cache_kernels_prefill
     if count and op.phase == "forward":
         moved = new * context.result / count
         kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))
@@ -53,7 +53,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     size, group = queries[2] // kind.heads, kind.heads // shared
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
-    packs = rules.packed == "always" or (cached and 1 < group <= rules.most_packed)
+    packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
     packed = group if packs else 1
     walked = min(keys[1], kind.window + BLOCK) if kind.window else keys[1]
     share = _share(queries[1], keys[1], kind) * keys[1] / walked

@@ -33,7 +33,7 @@ class Context:
     @property
     def vector(self) -> int:
         """What a thread of an element-wise kernel loads at once [B]: one value, or several where the stack's kernels do."""
-        return max(self.element, self.stack.vector)
+        return max(self.element, self.stack.vector_bytes)
 
     @property
     def result(self) -> int:
@@ -69,9 +69,7 @@ class Context:
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""
-        rules = self.stack.conv
-        general = rules.own.get(self.architecture, rules.algorithms)
-        return (rules.tensor if self.tensor and rules.tensor else general).get(phase, {})
+        return self.stack.conv.candidates(self.architecture, self.tensor).get(phase, {})
 
     def passes(self, op: str, phase: str) -> Passes:
         """How often this stack reads and writes memory for an op of element-wise kernels."""

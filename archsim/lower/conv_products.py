@@ -27,8 +27,8 @@ TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
     m, n, k = padded(layer).product if context.tensor else layer.product
-    if context.tensor and context.stack.conv.channel_step and layer.phase != "backward_filter":
-        k = stepped(layer, context.stack.conv.channel_step)
+    if context.tensor and context.stack.conv.channel_step_bytes and layer.phase != "backward_filter":
+        k = stepped(layer, context.stack.conv.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
     taps = layer.taps if context.tensor and layer.phase == "backward_filter" and context.stack.conv.filter_taps == "apart" else 1
@@ -44,7 +44,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     )  # fmt: skip
     indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     before = [indices] * context.stack.conv.index_launches
-    if context.tensor and layer.element == 1 and context.stack.conv.byte_tensor:
+    if context.tensor and layer.element == 1 and context.stack.conv.int8_tensor_cores:
         before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
                    for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))

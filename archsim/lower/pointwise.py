@@ -106,7 +106,7 @@ def update(op: BoundOp, context: Context) -> Plan:
     size = 4.0 * prod(op.shape)  # master copies are fp32
     kernel = element_wise(
         "update", Role.UPDATE, rows.inputs * size / rows.launches, rows.outputs * size / rows.launches,
-        flop=op.flop / rows.launches, element=max(4, context.stack.vector), repeat=rows.launches,
+        flop=op.flop / rows.launches, element=max(4, context.stack.vector_bytes), repeat=rows.launches,
     )  # fmt: skip
     kernel = replace(kernel, values=prod(op.shape) / rows.launches)
     return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))

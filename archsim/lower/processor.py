@@ -32,7 +32,7 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
 
 def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
-    return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.waiting == "spin"),
+    return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), pipe=stack.multiply_adds)  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     small = kernel.m * kernel.n * kernel.k * kernel.count <= THREADED_PRODUCT
     own = replace(
         shared, packed=stack.packing * operands if blas else 0.0, clocks=stack.gather_clocks * operands,
-        grain=stack.grain if blas else 0.0, threaded=0.0 if small and blas else 1.0,
+        grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
     )  # fmt: skip
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)

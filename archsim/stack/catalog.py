@@ -1,161 +1,112 @@
-"""Finding a stack by name or path, and merging the files that it inherits from."""
+"""Finding a stack by name or path: `stacks.toml` and the files of users name its parts, `compose` puts them together."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tomllib
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, UnknownName
-from archsim.base.files import data_folder, read_text
-from archsim.base.schema import problems_of
-from archsim.base.units import parse
-from archsim.stack.form import ConvForm, ConvPhase, MenuForm, OwnKernelsForm, PassesForm, StackForm
-from archsim.stack.stack import Attention, Conv, Menu, Passes, Stack, Tile
+from archsim.base.errors import InputError, UnknownName, nearest
+from archsim.base.files import data_folder
+from archsim.stack.compose import AXES, FOLDER, Component, Composition, compose, document
+from archsim.stack.read import read
+from archsim.stack.stack import Stack
 
-FOLDER = "traces/stacks"
-SIZE_LIMIT = 256 * 1024
-DEPTH_LIMIT = 8
+LIST = "stacks.toml"  # every shipped stack: id = { parts, and what differs }
+RECORD: type[Stack] = Stack  # the keys of all files are declared by its fields
+IDENTITY = re.compile(r"[a-z0-9_.\-]{2,40}")
+RESERVED = ("schema", "id", "like", "parts", "sources")  # of a stack's table, beside the keys of the record
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """The identifiers of the shipped stacks that can run a network, sorted."""
-    files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")]
-    return tuple(sorted(f.name[: -len(".toml")] for f in files if not _document(f).get("abstract", False)))
+    """The identifiers of the shipped stacks, sorted."""
+    return tuple(sorted(_listed()))
 
 
 @cache
 def find(name_or_path: str) -> Stack:
     """The stack of a shipped name or of a file; UnknownName with the nearest names, or InputError."""
+    composed = composition(name_or_path)
+    stack, problems = read(RECORD, composed.table(), id=composed.id, digest=composed.digest())
+    if stack is None or (problems := _lacking(stack)):
+        raise InputError(_place(name_or_path), problems)
+    return stack
+
+
+@cache
+def composition(name_or_path: str) -> Composition:
+    """What a stack is composed of, and which component sets each value."""
     if "/" in name_or_path or name_or_path.endswith(".toml"):
-        return _build(Path(name_or_path))
-    place = data_folder(FOLDER).joinpath(f"{name_or_path}.toml")
-    if not place.is_file() or _document(place).get("abstract", False):
+        return _of_file(Path(name_or_path))
+    if name_or_path not in _listed():
         raise UnknownName("stack", name_or_path, names(), hint="`archsim list stacks` prints all")
-    return _build(place)
+    return _composed(name_or_path, name_or_path, _listed()[name_or_path].get("parts", {}), [own_values(name_or_path)])
 
 
-def _document(place: Path | Traversable) -> dict[str, Any]:
-    try:
-        return tomllib.loads(read_text(place, SIZE_LIMIT))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(str(place), f"is not valid TOML: {error}") from None
+def own_values(name: str) -> Component:
+    """The values of a shipped stack that none of its parts sets."""
+    return _own(f"{LIST}: {name}", _listed()[name])
 
 
-def _merged(place: Path | Traversable, depth: int = 0) -> dict[str, Any]:
-    """The file's content over that of the files it inherits from, later ones over earlier ones."""
-    own = _document(place)
-    if depth > DEPTH_LIMIT:
-        raise InputError(str(place), f"inherits: more than {DEPTH_LIMIT} levels deep, or a circle")
-    merged: dict[str, Any] = {}
-    parents = own.get("inherits", [])
-    if not isinstance(parents, list):
-        raise InputError(str(place), f"inherits: must be a list of stack names, is {parents!r}")
-    for parent in parents:
-        base = data_folder(FOLDER).joinpath(f"{parent}.toml")
-        if not base.is_file():
-            raise InputError(str(place), f"inherits: no stack file {parent!r}")
-        merged = _over(_merged(base, depth + 1), merged)
-    merged.pop("abstract", None)
-    return _over(own, merged)
-
-
-def _over(top: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
-    result = dict(below)
-    for key, value in top.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        # A table of algorithms replaces the inherited one: a library generation lists all that it has.
-        result[key] = _over(value, result[key]) if both and key not in ("algorithms", "tensor") else value
-    return result
-
-
-def _build(place: Path | Traversable) -> Stack:
-    document = _merged(place)
-    form, problems = problems_of(StackForm, document, "")
-    if form is None or (problems := _lacking(form)):
+def _of_file(place: Path) -> Composition:
+    table = document(place)
+    problems = list(_problems(table))
+    if problems:
         raise InputError(str(place), problems)
-    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+    parts, own = table.get("parts", {}), [_own(str(place), table)]
+    if "like" in table:
+        parts, own = _listed()[table["like"]].get("parts", {}) | parts, [own_values(table["like"]), *own]
+    return _composed(str(place), table["id"], parts, own)
+
+
+def _composed(name: str, identity: str, parts: Mapping[str, str], own: list[Component]) -> Composition:
     try:
-        conv, reserved = _conv(form.conv), _size("reserved", form.reserved)
+        return compose(RECORD, identity, parts, own)
     except ValueError as error:
-        raise InputError(str(place), str(error)) from None
-    return Stack(
-        id=form.id, kind=form.kind, framework=form.framework, library=form.library, host=form.host,
-        host_unit=form.host_unit, host_calls=form.host_calls, vector=form.vector,
-        attention=Attention(
-            fused=form.attention.fused, stores=form.attention.stores,
-            stores_cached=form.attention.stores_cached, packed=form.attention.packed,
-            most_packed=form.attention.most_packed,
-        ),
-        elementwise_threads=form.elementwise_threads, recurrent=form.recurrent, recurrent_launches=form.recurrent_launches,
-        window_slots=form.window_slots, linear_bias=form.linear_bias, half=form.half,
-        without_tensor=tuple(form.without_tensor), optimiser=form.optimiser,
-        inputs=form.inputs, input_copies=form.input_copies, stall=form.stall, stalls=form.stalls, reserved=reserved,
-        variants=form.variants, conv=conv, threaded_ops=tuple(form.threaded_ops), loops=form.loops, waiting=form.waiting,
-        vectorised=form.vectorised, packing=form.packing, gather_clocks=form.gather_clocks, grain=form.grain,
-        default_threads=form.default_threads,
-        multiply_adds=float("inf") if form.multiply_adds is None else form.multiply_adds,
-        menus={name: _menu(menu) for name, menu in form.menus.items()},
-        passes={op: {phase: _passes(row) for phase, row in rows.items()} for op, rows in form.passes.items()},
-        efficiency=form.efficiency,
-        optimiser_passes={name: _passes(row) for name, row in form.optimiser_passes.items()},
-        sources=tuple(dict.fromkeys(form.sources.values())), digest=digest,
-        buffers=form.buffers, in_place=tuple(form.in_place), graphs=form.graphs,
-    )  # fmt: skip
+        raise InputError(_place(name), str(error).splitlines()) from None
 
 
-def _lacking(form: StackForm) -> list[str]:
+def _own(label: str, table: Mapping[str, Any]) -> Component:
+    values = {key: value for key, value in table.items() if key not in RESERVED}
+    return Component(label=label, table=values, sources=table.get("sources", {}))
+
+
+def _problems(table: Mapping[str, Any]) -> list[str]:
+    """What is wrong in the keys of a user's file that say what it is composed of."""
+    problems = [] if table.get("schema") == 1 else [f"schema: must be 1, is {table.get('schema')!r}"]
+    identity, like, parts = table.get("id"), table.get("like"), table.get("parts", {})
+    if not isinstance(identity, str) or not IDENTITY.fullmatch(identity):
+        problems.append(f"id: must be 2 to 40 of a-z, 0-9, '_', '.', '-', is {identity!r}")
+    if like is not None and (not isinstance(like, str) or like not in _listed()):
+        problems.append(f"like: no stack {like!r}; nearest: {', '.join(nearest(str(like), names()) or names())}")
+    if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
+        return [*problems, f"parts: must be a table of names, is {parts!r}"]
+    problems += [f"parts.{axis}: unknown part; known: {', '.join(AXES)}" for axis in parts if axis not in AXES]
+    if not _is_words(table.get("sources", {})):
+        problems.append("sources: must be a table of texts")
+    return problems
+
+
+def _is_words(table: object) -> bool:
+    return isinstance(table, dict) and all(isinstance(value, str) for value in table.values())
+
+
+def _lacking(stack: Stack) -> list[str]:
     """The rows that every op without a row of its own falls back on."""
-    rows = form.passes.get("default", {})
+    rows = stack.passes.get("default", {})
     missing = [f"passes.default.{phase}: is missing" for phase in ("forward", "backward") if phase not in rows]
-    return missing + ([] if "default" in form.optimiser_passes else ["optimiser_passes.default: is missing"])
+    return missing + ([] if "default" in stack.optimiser_passes else ["optimiser_passes.default: is missing"])
 
 
-def _size(key: str, written: str) -> float:
-    size = parse(written, "B")
-    if size < 0:
-        raise ValueError(f"{key}: {written} is less than nothing")
-    return size
+@cache
+def _listed() -> dict[str, dict[str, Any]]:
+    listed = document(data_folder(FOLDER).joinpath(LIST))
+    listed.pop("schema", None)
+    return listed
 
 
-def _conv(form: ConvForm) -> Conv:
-    limit = float("inf") if form.workspace_limit is None else _size("conv.workspace_limit", form.workspace_limit)
-    return Conv(
-        algorithms=_allowed(form.algorithms, form.without), tensor=_allowed(form.tensor, form.without),
-        own={name: _own(form, rule) for name, rule in form.own.items()}, workspace_limit=limit,
-        grouped=form.grouped, bias=form.bias, layout_copies=form.layout_copies, unfold_threads=form.unfold_threads,
-        unfold_flop=form.unfold_flop, unfold_pointwise=form.unfold_pointwise, barrier=form.barrier,
-        winograd_patches=tuple([(i, r, c) for i, r, c in form.winograd_patches]),
-        index_launches=form.index_launches, filter_taps=form.filter_taps, byte_tensor=form.byte_tensor,
-        channel_step=form.channel_step, images=form.images,
-    )  # fmt: skip
-
-
-def _allowed(table: Mapping[ConvPhase, Mapping[str, str]], without: Collection[str]) -> dict[str, dict[str, str]]:
-    """The algorithms of a library that a framework lets run."""
-    return {str(phase): {name: c for name, c in rows.items() if name not in without} for phase, rows in table.items()}
-
-
-def _own(form: ConvForm, rule: OwnKernelsForm) -> dict[str, dict[str, str]]:
-    """The algorithms on an architecture with kernels of its own."""
-    allowed = _allowed(form.algorithms, {*form.without, *rule.without})
-    changed = {str(phase): rows for phase, rows in rule.algorithms.items()}
-    return {phase: {name: changed.get(phase, {}).get(name, c) for name, c in rows.items()} for phase, rows in allowed.items()}
-
-
-def _menu(form: MenuForm) -> Menu:
-    return Menu(
-        tiles=tuple(Tile(**tile.model_dump()) for tile in form.tiles), split_k=tuple(form.split_k),
-        split_least_k=form.split_least_k, split_wide=form.split_wide, split_launches=form.split_launches,
-        architectures=tuple(form.architectures),
-    )  # fmt: skip
-
-
-def _passes(form: PassesForm) -> Passes:
-    return Passes(inputs=form.inputs, outputs=form.outputs, launches=form.launches)
+def _place(name_or_path: str) -> str:
+    return name_or_path if "/" in name_or_path or name_or_path.endswith(".toml") else f"{FOLDER}/{LIST}: {name_or_path}"

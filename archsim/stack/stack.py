@@ -1,12 +1,21 @@
-"""A stack: the facts about a framework and its library that decide which kernels run for an op."""
+"""The record of a stack: the facts about a framework and its libraries that decide which kernels run for an op.
+
+Each field declared with `key` is a key of the files in `traces/stacks`, under the same name; nothing else lists the keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
+from archsim.stack.key import key
+
 T = TypeVar("T")
+
+PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
+CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,145 +25,217 @@ class Tile:
     The library takes it for results of at least `least_m` x `least_n`.
     """
 
-    m: int
-    n: int
-    k: int  # depth of one step of the inner loop
-    threads: int
-    registers: int  # per thread
-    shared: int  # B per CTA
-    least_m: int = 1
-    least_n: int = 1
-    cluster: int = 1  # CTAs that load the longer side of their tiles together
-    overlapped: bool = False  # a group of warps takes exponentials while another multiplies
+    m: int = key("rows of the result that a CTA computes", low=1)
+    n: int = key("columns of the result that a CTA computes", low=1)
+    k: int = key("depth of one step of the inner loop", low=1)
+    threads: int = key("threads of a CTA", low=1)
+    registers: int = key("registers of a thread", low=1)
+    shared: int = key("shared memory of a CTA [B]", low=0)
+    least_m: int = key("fewest rows of a result that it is taken for", low=1, default=1)
+    least_n: int = key("fewest columns of a result that it is taken for", low=1, default=1)
+    cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
+    overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
+    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension."""
 
-    It splits into parts of at least `split_least_k`, and products that are wide in both directions into at most `split_wide`
-    of them (0: any number). `architectures` are those for which it takes the place of the menu it is named after.
-    """
-
-    tiles: tuple[Tile, ...]
-    split_k: tuple[int, ...] = (1,)
-    split_least_k: int = 1
-    split_wide: int = 0
-    architectures: tuple[str, ...] = ()
-    split_launches: int = 1  # kernels where it splits: 2 if a second one adds up the parts
+    tiles: tuple[Tile, ...] = key("the variants", some=True)
+    split_k: tuple[int, ...] = key("into how many parts the library can cut the inner dimension", low=1, default=(1,))
+    split_least_k: int = key("shortest part of the inner dimension", low=1, default=1)
+    split_wide: int = key("most parts for products that are wide in both directions; 0: any number", low=0, default=0)
+    architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
+    split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """How often a streaming op touches memory: `inputs` and `outputs` in units of its input and output size."""
+    """How often an element-wise or two-pass op touches memory, in units of the size of its input and of its output."""
 
-    inputs: float
-    outputs: float
-    launches: int = 1
+    inputs: float = key("times that a tensor of the input's size is read or written", low=0)
+    outputs: float = key("times that a tensor of the output's size is read or written", low=0)
+    launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchitectureKernels:
+    """What differs on one architecture that the library has other convolution kernels for."""
+
+    algorithms: Mapping[str, Mapping[str, str]] = key(
+        "algorithm = the constant of its kernels on this architecture", names=(CONV_PHASES,), default={}
+    )
+    without: tuple[str, ...] = key("algorithms that have no kernel for this architecture", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv:
-    """How the stack convolves.
+    """How the stack convolves. `candidates` are the algorithms to choose from; the fastest whose workspace fits runs."""
 
-    `algorithms` maps a phase to {algorithm: name of its efficiency constant}; every algorithm whose workspace fits
-    `workspace_limit` is a candidate. `tensor` is the same for tensor cores, empty where they take the same algorithms;
-    `own` is the same for architectures that the library has kernels of their own for.
-    `grouped` is how groups run: one after the other, or as one batched kernel. `layout_copies` says which convolutions
-    are surrounded by copies into the library's layout. Unfolding takes `unfold_flop` operations of index arithmetic for
-    each value; `unfold_pointwise` says whether 1 x 1 convolutions are unfolded too. `bias`: added in a pass of its own
-    ("separate"), image by image ("per_image"), written before the product adds to it, as zeros where there is none
-    ("prefilled"), or in the convolution itself ("fused"). `winograd_patches` are the blocks of (images, rows, columns) of
-    2 x 2 results that a CTA of fused Winograd can take, none where any will do. `barrier`: an empty kernel ends each forward
-    pass and each filter gradient. `index_launches` kernels store the indices of an implicit product before it runs.
-    `filter_taps`: whether a filter gradient on tensor cores is one product for all taps ("together") or one for each ("apart").
-    `byte_tensor`: whether convolutions of int8 run on tensor cores, filters and images put in order before, also where the
-    products of the stack do not. `channel_step` [B]: a kernel for tensor cores walks the channels of one tap after the other,
-    each in whole steps of so many; 0 where all are one row.
-    """
+    algorithms: Mapping[str, Mapping[str, str]] = key(
+        "algorithm = its efficiency constant, for each pass", names=(CONV_PHASES,), whole=True
+    )
+    tensor: Mapping[str, Mapping[str, str]] = key(
+        "the same on tensor cores; none: as `algorithms`", names=(CONV_PHASES,), whole=True, default={}
+    )
+    architectures: Mapping[str, ArchitectureKernels] = key("what differs on one architecture", default={})
+    without: tuple[str, ...] = key("algorithms of the library that the framework never asks for", default=())
+    workspace_limit: float = key("most workspace of a layer", unit="B", default=inf)
+    grouped: str = key(
+        "groups run one after the other, or batched in one kernel", choices=("sequential", "batched"), default="sequential"
+    )
+    bias: str = key(
+        "bias: a pass of its own; image by image; written before the product adds to it (zeros where there is none); in the "
+        "convolution's own kernel", choices=("separate", "per_image", "prefilled", "fused"), default="separate",
+    )  # fmt: skip
+    layout_copies: str = key(
+        "copies between the framework's and the library's layout: none; of images around tensor cores; of all images; of all "
+        "operands into blocks of channels", choices=("none", "tensor", "all", "blocked"), default="none",
+    )  # fmt: skip
+    unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
+    unfold_flop: float = key("im2col: operations of index arithmetic for each value", low=0, default=0.0)
+    unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
+    winograd_patches: tuple[tuple[int, int, int], ...] = key(
+        "blocks of [images, rows, columns] of 2 x 2 results that a CTA of fused Winograd takes; none: any", low=1, default=()
+    )
+    barrier: bool = key("an empty kernel ends the groups of each forward pass and of each filter gradient", default=False)
+    index_launches: int = key("kernels that store the indices of an implicit product before it runs", low=0, default=0)
+    filter_taps: str = key(
+        "filter gradients on tensor cores: one product for all taps of the filter, or one for each",
+        choices=("together", "apart"), default="together",
+    )  # fmt: skip
+    int8_tensor_cores: bool = key(
+        "convolutions of int8 called alone run on tensor cores, filters and images reordered before, also where products do not",
+        default=False,
+    )
+    channel_step_bytes: int = key(
+        "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
+        "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
+    )  # fmt: skip
+    images: str = key(
+        "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
+        choices=("sequential", "parallel"), default="sequential",
+    )  # fmt: skip
 
-    algorithms: Mapping[str, Mapping[str, str]]
-    tensor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    own: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    workspace_limit: float = float("inf")
-    grouped: str = "sequential"
-    bias: str = "separate"
-    layout_copies: str = "none"  # "none", "tensor" (those on tensor cores), "all", "blocked"
-    unfold_threads: str = "all"  # CPU: "all" or "one"
-    unfold_flop: float = 0.0
-    unfold_pointwise: bool = False
-    winograd_patches: tuple[tuple[int, int, int], ...] = ()
-    barrier: bool = False
-    index_launches: int = 0
-    filter_taps: str = "together"
-    byte_tensor: bool = False
-    channel_step: int = 0
-    images: str = "sequential"  # CPU: "parallel" where each thread unfolds and multiplies whole images
+    def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
+        """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
+        chosen = self.tensor if tensor and self.tensor else self.algorithms
+        refused, other = {*self.without}, ArchitectureKernels()
+        if chosen is self.algorithms and architecture in self.architectures:
+            other = self.architectures[architecture]
+            refused |= {*other.without}
+        return {
+            phase: {name: other.algorithms.get(phase, {}).get(name, c) for name, c in rows.items() if name not in refused}
+            for phase, rows in chosen.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """How the stack attends: in one `fused` kernel, or by products and a softmax that keep the scores in memory.
+    """How the stack attends: in one kernel, or by two products around a softmax that keep the scores in memory."""
 
-    `stores` kernels put the new keys and values into a cache before a prompt attends, `stores_cached` before one query looks
-    at the cached ones. Heads that share keys are rows of one product "always", or only over "cached" keys (`packed`), and
-    if they are not more than `most_packed`.
-    """
-
-    fused: bool = False
-    stores: int = 0
-    stores_cached: int = 0
-    packed: str = "always"
-    most_packed: int = 65536
+    fused: bool = key("one kernel for attention; else two products around a softmax, with the scores in memory", default=False)
+    cache_kernels_prefill: int = key("kernels that store keys and values before attention over a prompt", low=0, default=0)
+    cache_kernels_decode: int = key("kernels that store keys and values before one query reads the cache", low=0, default=0)
+    packed_heads: str = key(
+        "heads that share keys are rows of one product: always, or only over cached keys",
+        choices=("always", "cached"), default="always",
+    )  # fmt: skip
+    max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A framework on a library. Names of constants (`...efficiency`, `host`) are keys of the calibration file."""
+    """A framework on its libraries. Words called constants are keys of the calibration file.
+
+    `digest` stands for all values: two stacks with one digest give one prediction. `waits` belongs to a measurement: whether the
+    host waited for each op, as tools do that time layer by layer.
+    """
 
     id: str
-    kind: str  # "gpu", "cpu" or "any"
-    framework: str
-    library: str
-    conv: Conv
-    attention: Attention = field(default_factory=Attention)
-    menus: Mapping[str, Menu]
-    passes: Mapping[str, Mapping[str, Passes]]  # op kind -> phase (forward, training, backward) -> passes
-    efficiency: Mapping[str, str]  # kernel family (gemm, gemv, recurrent) -> name of its constant
-    optimiser_passes: Mapping[str, Passes]
-    host: str = ""  # constant: host time per call of the framework
-    host_unit: str = "op"  # what a call of the framework is on a GPU: an "op", or each "kernel"
-    host_calls: Mapping[str, float] = field(default_factory=dict)  # op kind -> its host time in units of a plain op's
-    elementwise_threads: str = "all"  # CPU: "all" or "one"
-    vector: int = 0  # B that a thread of a streaming kernel loads at once; 0: one value
-    threaded_ops: tuple[str, ...] = ()  # CPU: ops that run on all threads where the others run on one
-    loops: Mapping[str, float] = field(default_factory=dict)  # CPU: clocks for each value of an op's scalar loop
-    vectorised: bool = False  # CPU: its loops over elements and windows use SIMD instructions
-    packing: float = 1.0  # CPU: effort of copying an operand of a product into panels, relative to scalar code
-    gather_clocks: float = 0.0  # CPU: to fetch each value of an operand of a product by its index
-    grain: float = 0.0  # CPU: rows and columns of a product for each thread, below which one thread does it all
-    waiting: str = "spin"  # CPU: what threads without work do: "spin" or "sleep"
-    default_threads: str = "cores"  # CPU: threads where nobody set them, one per core or per hardware thread
-    multiply_adds: float = float("inf")  # CPU: per clock and core, the most that the binary's instructions can start
-    recurrent: str = "fused"  # "fused": library sequence kernels; "steps": op by op
-    recurrent_launches: int = 2  # per time step and layer
-    window_slots: float = 0.0  # issue slots for one value of a window (pooling, LRN): bounds, address, comparison
-    linear_bias: str = "separate"  # "separate": a pass of its own; "fused": in the epilogue of the product
-    without_tensor: tuple[str, ...] = ()  # formats that it multiplies outside tensor cores, whatever the chip has
-    half: str = "storage"  # fp16 without fast units: "storage": multiplied as fp32, "native": multiplied as fp16 all the same
-    optimiser: str = "sgd_momentum"  # of the framework's published benchmark scripts
-    variants: Mapping[str, str] = field(default_factory=dict)  # network -> the graph that this framework's script builds
-    inputs: str = "device"  # where the timed run finds its input: "device" or "host" (copied over the link)
-    waits: bool = False  # whether the host waits for each op, as tools do that time layer by layer
-    input_copies: int = 1  # copies of an input within host memory before it crosses the link
-    stall: str = ""  # constant: host time for which the device waits, `stalls` times in an op of a kind and phase
-    stalls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    reserved: float = 0.0  # B of device memory that context and framework take
-    sources: tuple[str, ...] = ()
+    kind: str = key("the devices it runs on", choices=("gpu", "cpu", "any"))
+    framework: str = key("the framework, as measurements and `sources.toml` call it")
+    reserved: float = key("device memory that context and framework take", unit="B", default=0.0)
+    activations: str = key(
+        "a layer keeps its output and gradient, or memory is used again after the last reader",
+        choices=("kept", "reused"), default="reused",
+    )  # fmt: skip
+    in_place: tuple[str, ...] = key("ops that overwrite their first input", default=("relu", "relu6"))
+    variants: Mapping[str, str] = key("network = the graph that this framework's script builds under its name", default={})
+    optimiser: str = key(
+        "of the framework's published benchmark scripts", choices=("sgd", "sgd_momentum", "adam"), default="sgd_momentum"
+    )
+    without_tensor_cores: tuple[str, ...] = key("precisions whose products do not run on tensor cores", default=())
+    fp16_arithmetic: str = key(
+        "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
+    )
+    graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
+    host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
+    host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
+    host_calls: Mapping[str, float] = key(
+        "op kind = its host time in units of a plain op's; others 1", low=0, above=True, default={}
+    )
+    stall: str = key("constant: host time for which the device waits", default="")
+    stalls: Mapping[str, Mapping[str, float]] = key(
+        "op kind = how many times the device waits in each phase", low=0, above=True, default={}
+    )
+    inputs: str = key("where a batch comes from: device memory, or the host over the link", choices=("device", "host"),
+                      default="device")  # fmt: skip
+    input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
+    efficiency: Mapping[str, str] = key(
+        "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
+        "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"
+    )
+    menus: Mapping[str, Menu] = key("tiles for a kind of product; NAME_tensor on tensor cores, NAME_half for halves elsewhere",
+                                    default={})  # fmt: skip
+    linear_bias: str = key(
+        "bias of fully connected layers: a pass of its own, or in the product's kernel", choices=("separate", "fused"),
+        default="separate",
+    )  # fmt: skip
+    recurrent: str = key(
+        "recurrent layers: the library's kernels for a whole sequence, or op by op at each step", choices=("fused", "steps"),
+        default="fused",
+    )  # fmt: skip
+    recurrent_launches: int = key("kernels and calls for each step and layer where they run op by op", low=1, default=2)
+    attention: Attention = key("how attention runs", default=Attention())
+    conv: Conv = key("how convolutions run")
+    passes: Mapping[str, Mapping[str, Passes]] = key(
+        "op kind = its traffic in each phase; default for all others; accumulate: the sum of gradients that meet, if not add",
+        names=((), PHASES),
+    )
+    optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
+    window_slots: float = key(
+        "issue slots for each value of a window, of pixels (pooling) or channels (LRN)", low=0, default=0.0
+    )
+    default_threads: str = key(
+        "CPU: threads where nobody sets them, one per core or one per hardware thread", choices=("cores", "hardware"),
+        default="cores",
+    )  # fmt: skip
+    idle_threads: str = key("CPU: threads without work busy-wait (spin) or sleep", choices=("spin", "sleep"), default="spin")
+    elementwise_threads: str = key(
+        "CPU: the cores that run element-wise ops; where one fills the tensors, their pages lie in one socket's memory",
+        choices=("one", "all"), default="all",
+    )  # fmt: skip
+    threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
+    loops: Mapping[str, float] = key(
+        "CPU: op, op.training or op.backward = core clocks for each value of its scalar loop (for each element of a window)",
+        low=0, above=True, default={},
+    )  # fmt: skip
+    vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)
+    multiply_adds: float = key(
+        "CPU: multiply-adds for each clock and core that the binary's instructions can start; none: those of the core",
+        low=0, above=True, default=inf,
+    )  # fmt: skip
+    packing: float = key(
+        "CPU: effort of copying an operand of a product into panels, relative to scalar code", low=0, above=True, default=1.0
+    )
+    gather_clocks: float = key("CPU: clocks to fetch one value of an operand of a product by its index", low=0, default=0.0)
+    min_rows_per_thread: float = key(
+        "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0
+    )
+    waits: bool = False
     digest: str = ""
-    buffers: str = "shared"  # "own": a layer keeps its output and gradient; "shared": memory is used again after the last reader
-    in_place: tuple[str, ...] = ("relu", "relu6")  # ops that overwrite their first input
-    graphs: bool = False  # whether a run can be recorded once and replayed as a CUDA graph
 
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""

@@ -103,13 +103,14 @@ def test_a_batch_that_makes_a_tensor_too_large(cli: Any, tmp_path: Path) -> None
     assert "2^53" in result.err
 
 
-STACK = 'schema = 1\nid = "mine"\nkind = "gpu"\ninherits = ["caffe-cudnn4"]\nframework = "f"\nlibrary = "l"\n'
+STACK = 'schema = 1\nid = "mine"\nlike = "caffe-cudnn4"\n'
 STACKS = {
     "unknown key": (STACK + "foo = 1\n", "foo: unknown key"),
     "unknown algorithm": (STACK + '[conv.algorithms]\nforward = { implicit_gem = "one" }\n', "nearest: implicit_gemm"),
     "unknown phase": (STACK + '[conv.algorithms]\nsideways = { implicit_gemm = "one" }\n', "sideways"),
-    "missing parent": (STACK.replace("caffe-cudnn4", "nope"), "no stack file 'nope'"),
-    "parent that is no list": (STACK.replace('["caffe-cudnn4"]', "5"), "must be a list"),
+    "like no stack": (STACK.replace("caffe-cudnn4", "nope"), "like: no stack 'nope'"),
+    "like a number": (STACK.replace('"caffe-cudnn4"', "5"), "like: no stack 5"),
+    "unknown part": (STACK + 'parts = { library = "cudnn 4.5" }\n', "no version '4.5'; known: 1, 2"),
     "missing menu": (STACK.replace("caffe-cudnn4", "ideal") + '[conv.algorithms]\nforward = { implicit_gemm = "one" }\n',
                      "menus.conv_forward"),
     "no tiles": (STACK + "[menus.gemm]\ntiles = []\n", "menus"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -14,78 +13,32 @@ from archsim.device import catalog as devices
 from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
-from archsim.stack.form import AttentionForm, ConvForm, MenuForm, PassesForm, StackForm, TileForm
+from archsim.stack.compose import AXES, Component, components, document, part_names, versions
+from archsim.stack.listing import markdown
 from archsim.stack.stack import Stack
 
 from ..each import each
 
 PROMISED = [
-    "caffe-native",
-    "caffe-cudnn4",
-    "caffe-cudnn5.1",
-    "caffe-cudnn7.1",
-    "caffe-native8",
-    "torch7-native",
-    "torch7-cudnn1",
-    "torch7-cudnn2",
-    "torch7-cudnn3",
-    "torch7-cudnn4",
-    "torch7-cudnn5.0",
-    "torch7-cudnn5.1",
-    "torch7-cudnn5.1-frugal",
-    "torch7-cudnn7.0",
-    "tensorflow-cudnn4",
-    "tensorflow-cudnn5.1",
-    "tensorflow-cudnn5.1-feed",
-    "tensorflow-cudnn7.0",
-    "tensorflow-cudnn7.1",
-    "tensorflow-cudnn7.4",
-    "cntk-cudnn5.1",
-    "mxnet-cudnn5.1",
-    "mxnet-cudnn7.0",
-    "mxnet-cudnn7.1",
-    "mxnet-cudnn7.5",
-    "neon-maxas",
-    "neon-maxas-direct",
-    "theano-cudnn5.1",
-    "caffe2-native",
-    "caffe2-cudnn5.1",
-    "caffe2-cudnn7.0",
-    "caffe2-cudnn7.1",
-    "pytorch-native",
-    "pytorch-cudnn5.1",
-    "pytorch-cudnn7.0",
-    "pytorch-cudnn7.1",
-    "pytorch-cudnn7.4",
-    "pytorch-cudnn7.5",
-    "pytorch-cudnn7.6",
-    "pytorch-2",
-    "pytorch-2-channels-last",
-    "serving",
-    "vllm-0.14",
-    "tensorrt-llm",
-    "tensorrt-1",
-    "tensorrt-tx2",
-    "tensorrt-8",
-    "caffe-openblas",
-    "torch7-cpu",
-    "torch7-mkl",
-    "tensorflow-eigen",
-    "cntk-cpu",
-    "mxnet-openblas",
-    "mxnet-mkl2017",
-    "mxnet-mkldnn",
-    "intel-mkl",
-    "pytorch-cpu",
+    "caffe-native", "caffe-cudnn4", "caffe-cudnn5.1", "caffe-cudnn7.1", "caffe-native8", "torch7-native", "torch7-cudnn1",
+    "torch7-cudnn2", "torch7-cudnn3", "torch7-cudnn4", "torch7-cudnn5.0", "torch7-cudnn5.1", "torch7-cudnn5.1-frugal",
+    "torch7-cudnn7.0", "tensorflow-cudnn4", "tensorflow-cudnn5.1", "tensorflow-cudnn5.1-feed", "tensorflow-cudnn7.0",
+    "tensorflow-cudnn7.1", "tensorflow-cudnn7.4", "cntk-cudnn5.1", "mxnet-cudnn5.1", "mxnet-cudnn7.0", "mxnet-cudnn7.1",
+    "mxnet-cudnn7.5", "neon-maxas", "neon-maxas-direct", "theano-cudnn5.1", "caffe2-native", "caffe2-cudnn5.1",
+    "caffe2-cudnn7.0", "caffe2-cudnn7.1", "pytorch-native", "pytorch-cudnn5.1", "pytorch-cudnn7.0", "pytorch-cudnn7.1",
+    "pytorch-cudnn7.4", "pytorch-cudnn7.5", "pytorch-cudnn7.6", "pytorch-2", "pytorch-2-channels-last", "serving", "vllm-0.14",
+    "tensorrt-llm", "tensorrt-1", "tensorrt-tx2", "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
+    "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu",
-]
+]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
 DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2"}
 
 
 def constants_of(stack: Stack) -> set[str]:
     """The names of constants that a stack's file mentions."""
-    tables = (stack.conv.algorithms, stack.conv.tensor, *stack.conv.own.values())
+    conv = stack.conv
+    tables = (conv.algorithms, conv.tensor, *(conv.candidates(one, False) for one in conv.architectures))
     algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
     return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.stall} - {""})
 
@@ -93,10 +46,6 @@ def constants_of(stack: Stack) -> set[str]:
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
     device = hw or DEVICES[catalog.find(stack).kind]
     return float(archsim.estimate(net=net, hw=device, stack=stack, batch=16, task=task, **how).latency_s)  # type: ignore[arg-type]
-
-
-def folder() -> Path:
-    return Path(str(catalog.data_folder(catalog.FOLDER)))
 
 
 def test_every_promised_stack_is_there() -> None:
@@ -112,13 +61,9 @@ def test_every_constant_exists(name: str) -> None:
     assert constants_of(catalog.find(name)) <= set(default().constants)
 
 
-def test_every_key_of_a_stack_is_described() -> None:
+def test_the_readme_holds_the_table_of_keys_that_the_record_declares() -> None:
     readme = Path(__file__).parents[2].joinpath("traces", "stacks", "README.md").read_text("utf-8")
-    told_elsewhere = {"schema_", "id", "framework", "library", "inherits", "abstract", "sources", "source"}
-    tables = {StackForm: "", ConvForm: "conv.", AttentionForm: "attention.", MenuForm: "", TileForm: "", PassesForm: ""}
-    for form, prefix in tables.items():
-        keys = set(form.model_fields) - told_elsewhere - {"conv", "attention"}
-        assert [key for key in sorted(keys) if not re.search(rf"`(\[|{prefix})?{key}[`.\]]", readme)] == [], form.__name__
+    assert markdown(Stack) in readme, "the table under `## Keys` is what python -m archsim.stack.listing prints"
 
 
 def test_a_constant_that_does_not_exist_is_noticed() -> None:
@@ -135,20 +80,31 @@ def test_every_algorithm_is_one_that_lowering_knows(name: str) -> None:
     assert named <= set(ALGORITHMS)
 
 
-@each("name", catalog.names())
-def test_every_stack_says_its_sources(name: str) -> None:
-    stack = catalog.find(name)
-    assert len(stack.sources) >= 2 or name == "ideal"
-    assert all(len(source) > 20 for source in stack.sources)
+def all_components() -> list[Component]:
+    """Every table of every shipped component, and the values of the stacks themselves."""
+    found = [catalog.own_values(name) for name in catalog.names()]
+    for axis in AXES:
+        for name in part_names(axis):
+            for version in versions(document(catalog.data_folder(catalog.FOLDER).joinpath(AXES[axis], f"{name}.toml"))) or [""]:
+                for kind in ("gpu", "cpu"):
+                    found += components(axis, f"{name} {version}".strip(), kind)
+    return found
 
 
-def test_every_table_names_a_source_of_its_file_or_of_one_it_inherits() -> None:
-    for place in folder().glob("*.toml"):
-        document = catalog._merged(place)
-        tables = [document.get("conv", {}), *document.get("menus", {}).values()]
-        tables += document.get("conv", {}).get("own", {}).values()
-        used = {table["source"] for table in tables if "source" in table}
-        assert used <= set(document.get("sources", {})), place.name
+def test_every_value_has_a_source_and_every_source_a_value() -> None:
+    names = {"kind", "framework"}  # they say what the component is
+    without, unused, short = set(), set(), set()
+    for component in all_components():
+        assigned = component.assigned(Stack)
+        without |= {(component.label, path) for path, one in assigned.items() if not one.source and path[0] not in names}
+        unused |= {(component.label, key) for key in component.unused(Stack)}
+        short |= {text for text in component.sources.values() if len(text) <= 20}
+    assert (without, unused, short) == (set(), set(), set())
+
+
+def test_every_component_is_part_of_a_stack() -> None:
+    used = {(axis, part.partition(" ")[0]) for name in catalog.names() for axis, part in catalog.composition(name).parts.items()}
+    assert used == {(axis, name) for axis in AXES for name in part_names(axis)}
 
 
 @each("name", catalog.names())
@@ -167,35 +123,24 @@ def test_tensorrt_does_not_train(name: str) -> None:
         latency(name, "alexnet", "training_step")
 
 
-def test_inherited_tables_merge() -> None:
-    pair, framework, library = (
-        catalog._merged(folder() / f"{n}.toml") for n in ("tensorflow-cudnn5.1-feed", "tensorflow", "cudnn5.1")
-    )
-    assert pair["conv"]["workspace_limit"] == framework["conv"]["workspace_limit"]  # from the framework
-    assert pair["conv"]["algorithms"] == library["conv"]["algorithms"]  # from the library
-    assert pair["conv"]["layout_copies"] == "all"  # its own
-    assert pair["menus"]["winograd"] == library["menus"]["winograd"]
-    assert set(pair["sources"]) > set(framework["sources"]) | set(library["sources"])
-
-
 def test_a_framework_can_refuse_an_algorithm_of_its_library() -> None:
-    forward = catalog.find("tensorflow-cudnn5.1-feed").conv.algorithms["forward"]
+    forward = catalog.find("tensorflow-cudnn5.1-feed").conv.candidates("pascal", False)["forward"]
     assert "winograd_nonfused" not in forward
-    assert "winograd_nonfused" in catalog.find("torch7-cudnn5.1").conv.algorithms["forward"]
+    assert "winograd_nonfused" in catalog.find("torch7-cudnn5.1").conv.candidates("pascal", False)["forward"]
 
 
 @pytest.mark.parametrize("name", ["torch7-cudnn3", "caffe-cudnn4", "torch7-cudnn5.0", "torch7-cudnn5.1", "caffe-cudnn7.1"])
 def test_cudnn_keeps_its_compiled_kernels_on_kepler(name: str) -> None:
     """Kernels in the machine language of Maxwell do not run there; the frequency domain and transforms apart do."""
     conv = catalog.find(name).conv
-    forward, general = conv.own["kepler"]["forward"], conv.algorithms["forward"]
+    forward, general = (conv.candidates(architecture, False)["forward"] for architecture in ("kepler", "maxwell"))
     assert forward["implicit_gemm"] == "conv.cudnn1" != general["implicit_gemm"]
     assert set(general) - set(forward) == {"winograd"} & set(general)
-    assert conv.own["kepler"]["backward_filter"]["implicit_gemm"] == "conv.cudnn1.filter"
+    assert conv.candidates("kepler", False)["backward_filter"]["implicit_gemm"] == "conv.cudnn1.filter"
 
 
 def test_a_framework_refuses_an_algorithm_on_every_architecture() -> None:
-    assert "fft_tiling" not in catalog.find("tensorflow-cudnn5.1").conv.own["kepler"]["forward"]
+    assert "fft_tiling" not in catalog.find("tensorflow-cudnn5.1").conv.candidates("kepler", False)["forward"]
 
 
 @pytest.mark.parametrize(

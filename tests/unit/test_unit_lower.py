@@ -184,7 +184,7 @@ def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_
     for precision, step, forward, backward in (
         ("fp32", 64, 6 * 9, 8 * 9), ("fp16", 0, 8 * 9, 8 * 9 / 4), ("fp16", 64, 32 * 9, 32 * 9 / 4)
     ):  # fmt: skip
-        result = lowered(trace, stack("implicit_gemm", channel_step=step), precision=precision)
+        result = lowered(trace, stack("implicit_gemm", channel_step_bytes=step), precision=precision)
         found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
         assert (found["forward"], found["backward_data"]) == (forward, backward)
 
@@ -393,7 +393,7 @@ def test_ops_without_windows_cost_no_slots() -> None:
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
     relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
-    wide = replace(stack(), vector=16, host_calls={"relu": 2.0}, digest="vector")
+    wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2.0}, digest="vector")
     one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
     assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
     assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
@@ -567,7 +567,8 @@ def attended(queries: int, keys: int, packed: str = "always", precision: str = "
     menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor", "attention_single_tensor"), Menu(tiles=(TILE,)))
     rows = {"forward": Passes(inputs=1, outputs=1)}
     made = replace(
-        stack(), menus=menus, attention=Attention(stores=2, stores_cached=0, packed=packed, most_packed=3),
+        stack(), menus=menus,
+        attention=Attention(cache_kernels_prefill=2, cache_kernels_decode=0, packed_heads=packed, max_packed_heads=3),
         passes=stack().passes | {"quantise_attention": rows}, digest=f"attention {packed}",
     )  # fmt: skip
     (option,) = options(lowered(trace, made, precision=precision))

@@ -100,15 +100,15 @@ def test_memory_grows_with_the_batch() -> None:
     assert sizes == sorted(set(sizes))
 
 
-def test_layers_with_buffers_of_their_own_share_nothing() -> None:
-    inference, training = (footprint(network(task), 4, 0.0, 0.0, "own") for task in ("inference", "forward_backward"))
+def test_layers_that_keep_their_output_and_gradient_share_nothing() -> None:
+    inference, training = (footprint(network(task), 4, 0.0, 0.0, True) for task in ("inference", "forward_backward"))
     assert inference.activations == 4 * (DATA + CONV + FC)
     assert training.activations == footprint(network("forward_backward"), 4, 0.0, 0.0).activations
     assert training.gradients == 4 * (LEARNED + 2 * CONV)  # more than those of the convolution and of the linear layer together
 
 
 def test_a_stack_says_which_ops_work_in_place() -> None:
-    in_place, apart = (footprint(network("inference"), 4, 0.0, 0.0, "own", ops) for ops in (("relu",), ()))
+    in_place, apart = (footprint(network("inference"), 4, 0.0, 0.0, True, ops) for ops in (("relu",), ()))
     assert apart.activations - in_place.activations == 4 * CONV
 
 

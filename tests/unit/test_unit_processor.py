@@ -139,7 +139,7 @@ def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
 def test_pages_and_waiting_are_those_of_the_stack() -> None:
     assert {k.cpu.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
     assert {k.cpu.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
-    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", waiting="sleep"), "conv2")} == {0}
+    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", idle_threads="sleep"), "conv2")} == {0}
 
 
 def test_threads_that_nobody_sets() -> None:

@@ -1,43 +1,50 @@
-"""Stacks: how files are merged, and what is refused."""
+"""Stacks: how components are composed, where each value comes from, and what is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from archsim.base.errors import InputError, MissingFile, UnknownName
-from archsim.stack import catalog
+from archsim.stack import catalog, compose
+from archsim.stack.compose import Component
+from archsim.stack.origin import origins
 from archsim.stack.stack import Stack
 
-from ..each import each
-
-HEAD = 'schema = 1\nid = "mine"\nkind = "gpu"\nframework = "f"\nlibrary = "l"\n'
+HEAD = 'schema = 1\nid = "mine"\n'
 
 
-def read(folder: Path, content: str, inherits: str = '["ideal"]') -> Stack:
+def of_text(folder: Path, content: str, like: str = 'like = "ideal"') -> Stack:
     path = folder / "mine.toml"
-    path.write_text(f"{HEAD}inherits = {inherits}\n{content}")
+    path.write_text(f"{HEAD}{like}\n{content}")
+    catalog.composition.cache_clear()
     return catalog.find.__wrapped__(str(path))
 
 
-def refused(folder: Path, content: str, match: str, inherits: str = '["ideal"]') -> None:
-    with pytest.raises(InputError, match=match):
-        read(folder, content, inherits)
+def problems(folder: Path, content: str, like: str = 'like = "ideal"') -> list[str]:
+    with pytest.raises(InputError) as caught:
+        of_text(folder, content, like)
+    return list(caught.value.problems)
 
 
-@each("name", catalog.names())
-def test_every_shipped_stack_loads_and_gives_sources(name: str) -> None:
-    stack = catalog.find(name)
-    assert stack.id == name
-    assert stack.sources
-    assert set(stack.conv.algorithms) >= {"forward"}
+def composed(parts: Mapping[str, str], own: Mapping[str, object] | None = None) -> compose.Composition:
+    return compose.compose(Stack, "mine", parts, [Component(label="mine", table=own or {}, sources={})])
 
 
-def test_abstract_files_are_no_stacks() -> None:
-    assert "base" not in catalog.names()
-    with pytest.raises(UnknownName):
-        catalog.find("base")
+def test_every_shipped_stack_loads() -> None:
+    for name in catalog.names():
+        stack = catalog.find(name)
+        assert stack.id == name
+        assert {*stack.conv.algorithms} >= {"forward"}, name
+
+
+def test_a_component_is_no_stack() -> None:
+    for name in ("base", "caffe", "cudnn"):
+        assert name not in catalog.names()
+        with pytest.raises(UnknownName):
+            catalog.find(name)
 
 
 def test_an_unknown_stack_offers_near_ones() -> None:
@@ -49,7 +56,7 @@ def test_an_unknown_stack_offers_near_ones() -> None:
 
 def test_a_file_changes_only_what_it_names(tmp_path: Path) -> None:
     ideal = catalog.find("ideal")
-    mine = read(tmp_path, "[passes]\nrelu = { forward = { inputs = 7, outputs = 3 } }\n")
+    mine = of_text(tmp_path, 'kind = "gpu"\n[passes]\nrelu = { forward = { inputs = 7, outputs = 3 } }\n')
     assert (mine.id, mine.kind) == ("mine", "gpu")
     assert (mine.passes["relu"]["forward"].inputs, mine.passes["relu"]["forward"].outputs) == (7, 3)
     assert mine.passes["relu"]["backward"] == ideal.passes["relu"]["backward"]
@@ -57,65 +64,144 @@ def test_a_file_changes_only_what_it_names(tmp_path: Path) -> None:
     assert mine.conv == ideal.conv
 
 
-def test_later_parents_win_over_earlier_ones(tmp_path: Path) -> None:
-    for order in (("caffe-native", "ideal"), ("ideal", "caffe-native")):
-        mine = read(tmp_path, "", f'["{order[0]}", "{order[1]}"]')
-        assert dict(mine.conv.algorithms["forward"]) == dict(catalog.find(order[1]).conv.algorithms["forward"])
+def test_a_file_may_take_other_parts_than_the_stack_it_is_like(tmp_path: Path) -> None:
+    mine = of_text(tmp_path, 'parts = { library = "cudnn 5.1" }\n', 'like = "caffe-cudnn4"')
+    assert mine.conv.algorithms == catalog.find("caffe-cudnn5.1").conv.algorithms
+    assert mine.menus["gemm"] == catalog.find("caffe-cudnn4").menus["gemm"]
+    assert mine.conv.barrier  # of the stack it is like
 
 
-def test_a_table_of_algorithms_replaces_the_inherited_one(tmp_path: Path) -> None:
-    mine = read(tmp_path, '[conv.algorithms]\nforward = { im2col = "one" }\n', '["caffe-cudnn4"]')
-    assert {phase: dict(rows) for phase, rows in mine.conv.algorithms.items()} == {"forward": {"im2col": "one"}}
+def test_a_file_of_parts_needs_no_stack_to_be_like(tmp_path: Path) -> None:
+    mine = of_text(tmp_path, 'parts = { framework = "torch7", library = "cudnn 4", blas = "cublas 7.5" }\n', "")
+    assert composed(catalog.composition("torch7-cudnn4").parts).table() == catalog.composition("torch7-cudnn4").table()
+    assert mine.conv == catalog.find("torch7-cudnn4").conv
+
+
+def test_a_version_has_what_the_versions_before_brought() -> None:
+    menus = {version: composed({"library": f"cudnn {version}"}).table()["menus"] for version in ("4", "5.0", "7.1")}
+    assert menus["5.0"]["winograd"] == menus["4"]["winograd"]
+    assert menus["5.0"]["conv_backward_filter"] != menus["4"]["conv_backward_filter"] != menus["7.1"]["conv_backward_filter"]
+    assert "transformed_tensor" in menus["7.1"].keys() - menus["5.0"].keys()
+
+
+def test_a_component_says_what_holds_for_one_kind_of_device() -> None:
+    gpu, cpu = (composed({"framework": "mxnet"}, {"kind": kind}).table() for kind in ("gpu", "cpu"))
+    assert gpu["recurrent_launches"] == cpu["recurrent_launches"] == 13
+    assert (gpu["reserved"], gpu["conv"]["workspace_limit"]) == ("300 MB", "1024 MiB")
+    assert "reserved" not in cpu
+    assert cpu["in_place"] == ["relu"]
+
+
+def test_parts_that_disagree_are_refused_unless_the_stack_decides() -> None:
+    parts = {"framework": "caffe2", "library": "cudnn 5.1", "blas": "cublas 8"}
+    with pytest.raises(ValueError, match=r"passes\.lrn\.forward: frameworks/caffe2.toml and libraries/cudnn.toml since 1"):
+        composed(parts)
+    rows = {phase: {"inputs": 1, "outputs": 1} for phase in ("forward", "backward")}
+    assert composed(parts, {"passes": {"lrn": rows}}).table()["passes"]["lrn"] == rows
+    with pytest.raises(ValueError, match=r"kind: libraries/cudnn\.toml and blas/openblas\.toml"):
+        composed({"library": "cudnn 4", "blas": "openblas"})
+
+
+def test_an_engine_stands_over_its_library() -> None:
+    assert composed({"library": "cudnn 8", "blas": "cublas 11"}).table()["window_slots"] == 44
+    assert catalog.find("tensorrt-8").window_slots == 12
+
+
+def test_a_table_of_algorithms_replaces_the_one_below(tmp_path: Path) -> None:
+    mine = of_text(tmp_path, '[conv.algorithms]\nforward = { im2col = "one" }\n', 'like = "caffe-cudnn4"')
+    assert mine.conv.algorithms == {"forward": {"im2col": "one"}}
     assert mine.conv.workspace_limit == catalog.find("caffe-cudnn4").conv.workspace_limit
 
 
-def test_sources_of_all_parents_are_kept(tmp_path: Path) -> None:
-    mine = read(tmp_path, '[sources]\nmine = "my own measurement"\n')
-    assert set(mine.sources) == {*catalog.find("ideal").sources, "my own measurement"}
+def test_each_value_knows_the_component_that_set_it_and_its_source() -> None:
+    found = {o.path: o for o in origins(Stack, catalog.composition("torch7-cudnn5.1-frugal"))}
+    assert found["conv.workspace_limit"].component == "stacks.toml: torch7-cudnn5.1-frugal"
+    assert found["conv.workspace_limit"].source.startswith("soumith/cudnn.torch, find.lua")
+    assert found["conv.algorithms"].component == "libraries/cudnn.toml since 5.1"
+    assert "computeOffsetsKernel" in found["conv.index_launches"].source
+    assert (found["reserved"].value, found["reserved"].component) == ("300 MB", "frameworks/torch7.toml [gpu]")
+    assert found["passes.tanh.forward"].component == "base.toml"
+    assert (found["graphs"].value, found["graphs"].component) == ("false", "")
+
+
+def test_a_source_stands_for_the_keys_below_it_and_the_longest_wins() -> None:
+    part = Component(label="", table={}, sources={"*": "rest", "menus, passes.lrn": "both", "menus.gemm": "gemm"})
+    sources = [part.source(path) for path in (("host",), ("menus", "x"), ("menus", "gemm"), ("passes", "lrn", "forward"))]
+    assert sources == ["rest", "both", "gemm", "both"]
+    assert part.source(("menus_of", "x")) == "rest"
 
 
 def test_the_digest_sees_every_change(tmp_path: Path) -> None:
-    digests = {read(tmp_path, content).digest for content in ("", 'host = "host.caffe"\n', 'reserved = "1 MB"\n')}
+    digests = {of_text(tmp_path, content).digest for content in ("", 'host = "host.caffe"\n', 'reserved = "1 MB"\n')}
     assert len(digests) == 3
+    assert of_text(tmp_path, "").digest == of_text(tmp_path, '[sources]\n"*" = "a remark"\n').digest  # a source changes no value
 
 
 def test_sizes_are_in_bytes(tmp_path: Path) -> None:
-    mine = read(tmp_path, 'reserved = "300 MB"\n[conv]\nworkspace_limit = "8 MiB"\n')
+    mine = of_text(tmp_path, 'reserved = "300 MB"\n[conv]\nworkspace_limit = "8 MiB"\n')
     assert (mine.reserved, mine.conv.workspace_limit) == (300e6, 8 * 2**20)
 
 
-def test_a_circle_of_parents_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.toml").write_text(HEAD + 'inherits = ["b"]\n')
-    (tmp_path / "b.toml").write_text(HEAD + 'inherits = ["a"]\n')
-    monkeypatch.setattr(catalog, "data_folder", lambda _: tmp_path)
-    with pytest.raises(InputError, match="or a circle"):
-        catalog.find.__wrapped__(str(tmp_path / "a.toml"))
+REFUSED = {
+    "foo = 1\n": "foo: unknown key; nearest: ",
+    'digest = "x"\n': "digest: unknown key",
+    "[conv]\nbarier = true\n": "conv.barier: unknown key; nearest: barrier",
+    "conv = 5\n": "conv: must be a table, is 5",
+    '[conv.algorithms]\nsideways = { im2col = "one" }\n': "conv.algorithms.sideways: unknown name; known: forward",
+    "[conv.algorithms]\nforward = { im2col = 1 }\n": "conv.algorithms.forward.im2col: must be text, is 1",
+    "[menus.gemm]\ntiles = []\n": "menus.gemm.tiles: must not be empty",
+    "[menus.gemm]\nsplit_k = [1]\n": "menus.gemm.tiles: is missing",
+    "[menus.gemm]\ntiles = [{ m = 0 }]\n": "menus.gemm.tiles[0].m: must be at least 1, is 0",
+    "[conv]\nwinograd_patches = [[1, 4]]\n": "conv.winograd_patches[0]: must have 3 values, is [1, 4]",
+    "[conv]\nbarrier = 1\n": "conv.barrier: must be true or false, is 1",
+    "recurrent_launches = 1.5\n": "recurrent_launches: must be a whole number, is 1.5",
+    "recurrent_launches = true\n": "recurrent_launches: must be a whole number, is True",
+    'idle_threads = "nap"\n': "idle_threads: must be spin or sleep, is 'nap'",
+    'in_place = "relu"\n': "in_place: must be a list, is 'relu'",
+    'reserved = "-5 GB"\n': "reserved: -5 GB is less than nothing",
+    '[conv]\nworkspace_limit = "-8 MiB"\n': "conv.workspace_limit: -8 MiB is less than nothing",
+    'reserved = "1e300 PB"\n': "reserved: '1e300 PB' is not finite",
+    'reserved = "5"\n': "reserved: '5' lacks its unit",
+    "reserved = 5\n": "reserved: must be text with its unit, is 5",
+    "[passes]\nrelu = { forward = { inputs = -1, outputs = 1 } }\n": "passes.relu.forward.inputs: must be at least 0, is -1",
+    "[passes]\nrelu = { forward = { inputs = nan, outputs = 1 } }\n": "passes.relu.forward.inputs: must be a finite number",
+    "[loops]\nrelu = 0\n": "loops.relu: must be more than 0, is 0",
+}
 
 
-def test_hostile_files(tmp_path: Path) -> None:
-    refused(tmp_path, "foo = 1\n", "foo: unknown key")
-    refused(tmp_path, "[conv]\nfoo = 1\n", "conv")
-    refused(tmp_path, "conv = 5\n", "conv: ")
-    refused(tmp_path, '[conv.algorithms]\nsideways = { im2col = "one" }\n', "sideways")
-    refused(tmp_path, "[menus.gemm]\ntiles = []\nsource = 'x'\n", "menus: ")
-    refused(tmp_path, 'reserved = "-5 GB"\n', "reserved: -5 GB is less than nothing")
-    refused(tmp_path, '[conv]\nworkspace_limit = "-8 MiB"\n', "workspace_limit: -8 MiB is less than nothing")
-    refused(tmp_path, 'reserved = "1e300 PB"\n', "is not finite")
-    refused(tmp_path, 'reserved = "5"\n', "lacks its unit")
-    refused(tmp_path, "[passes]\nrelu = { forward = { inputs = -1, outputs = 1 } }\n", "passes: ")
-    refused(tmp_path, "[passes]\nrelu = { forward = { inputs = nan, outputs = 1 } }\n", "passes: ")
-    refused(tmp_path, "", "no stack file 'nope'", '["nope"]')
-    refused(tmp_path, "", "must be a list", '"ideal"')
-    refused(tmp_path, "", "must be a list", "5")
-    refused(tmp_path, "[", "is not valid TOML")
+@pytest.mark.parametrize(("content", "said"), REFUSED.items(), ids=list(REFUSED.values()))
+def test_a_wrong_value_is_named_by_its_whole_path(tmp_path: Path, content: str, said: str) -> None:
+    assert any(problem.startswith(said) for problem in problems(tmp_path, content)), problems(tmp_path, content)
 
 
-def test_a_stack_that_falls_back_on_nothing_is_refused(tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_said_at_once(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, 'foo = 1\nreserved = "5"\n[passes]\nrelu = { forward = 3 }\n')) == 3
+
+
+def test_a_file_that_is_composed_of_nothing_known_is_refused(tmp_path: Path) -> None:
+    for content, like, said in (
+        ("", 'like = "nope"', "like: no stack 'nope'"), ("", "like = 5", "like: no stack 5"),
+        ('parts = "cudnn"\n', "", "parts: must be a table of names"),
+        ('parts = { kernel = "cudnn 4" }\n', "", "parts.kernel: unknown part; known: framework, library"),
+        ('parts = { library = "cudmn 4" }\n', "", "parts.library: no library 'cudmn'; nearest: cudnn"),
+        ('parts = { library = "cudnn" }\n', "", "parts.library: cudnn: no version is named; known: 1, 2"),
+        ('parts = { blas = "openblas 3" }\n', "", "parts.blas: openblas: no version '3'; known: none"),
+        ("sources = 5\n", "", "sources: must be a table of texts"),
+    ):  # fmt: skip
+        assert any(problem.startswith(said) for problem in problems(tmp_path, content, like)), content
+    (tmp_path / "two.toml").write_text('schema = 2\nid = "Mine!"\n')
+    with pytest.raises(InputError, match=r"(?s)schema: must be 1, is 2.*id: must be 2 to 40"):
+        catalog.find(str(tmp_path / "two.toml"))
+    with pytest.raises(InputError, match="is not valid TOML"):
+        of_text(tmp_path, "[")
+
+
+def test_a_stack_that_falls_back_on_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compose, "_base", lambda: {})
     content = (
-        'sources = { a = "b" }\nefficiency = {}\npasses = {}\noptimiser_passes = {}\n[conv]\nsource = "a"\nalgorithms = {}\n'
+        'kind = "gpu"\nframework = "f"\nefficiency.gemm = "one"\nconv.algorithms = {}\n'
+        "passes.tanh.forward = { inputs = 1, outputs = 1 }\noptimiser_passes.sgd = { inputs = 1, outputs = 1 }\n"
     )
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, content, "[]")
-    assert set(caught.value.problems) >= {
+    assert {*problems(tmp_path, content, "")} == {
         "passes.default.forward: is missing", "passes.default.backward: is missing", "optimiser_passes.default: is missing",
     }  # fmt: skip

@@ -1,0 +1,183 @@
+"""Composing a stack: a framework, a library, a BLAS and an engine say what each is known to do, the stack itself the rest.
+
+Nothing is inherited further: a component names no other component. Every value keeps the component that set it and its source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources.abc import Traversable
+from itertools import combinations
+from pathlib import Path as FilePath
+from typing import Any
+
+from archsim.base.errors import InputError, nearest
+from archsim.base.files import data_folder, read_text
+from archsim.stack.read import Path, leaves
+
+FOLDER = "traces/stacks"
+SIZE_LIMIT = 256 * 1024
+# What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.
+AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines"}
+EQUALS = ("framework", "library", "blas")
+KINDS = ("gpu", "cpu")
+RESERVED = ("sources", "since", "version", *KINDS)  # of a component's tables, beside the keys of the record
+REST = "*"  # the source of every value of a component that has no source of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """A value of a stack, the component that set it and its source (empty where a user's file names none)."""
+
+    value: Any
+    component: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """The values that one table of one file sets; `label` names both."""
+
+    label: str
+    table: Mapping[str, Any]
+    sources: Mapping[str, str]
+
+    def assigned(self, record: type) -> dict[Path, Assigned]:
+        """The values by their path in the record."""
+        return {path: Assigned(value=value, component=self.label, source=self.source(path))
+                for path, value in leaves(record, self.table)}  # fmt: skip
+
+    def source(self, path: Path) -> str:
+        """The source of the longest part of a path that has one, else that of the rest."""
+        at = ".".join(path)
+        named = [(key, text) for keys, text in self.sources.items() for key in _keys(keys)]
+        found = [(len(key), text) for key, text in named if key == at or at.startswith(f"{key}.")]
+        return max(found)[1] if found else self.sources.get(REST, "")
+
+    def unused(self, record: type) -> list[str]:
+        """The sources of keys that the component does not set."""
+        paths = [".".join(path) for path, _ in leaves(record, self.table)]
+        keys = [key for keys in self.sources for key in _keys(keys) if key != REST]
+        return [key for key in keys if not any(path == key or path.startswith(f"{key}.") for path in paths)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """A stack before it is read: its components and, for each path, the value that holds."""
+
+    id: str
+    parts: Mapping[str, str]
+    assigned: Mapping[Path, Assigned]
+
+    def table(self) -> dict[str, Any]:
+        """The values as one file would write them."""
+        table: dict[str, Any] = {}
+        for path, one in self.assigned.items():
+            at = table
+            for name in path[:-1]:
+                at = at.setdefault(name, {})
+            at[path[-1]] = one.value
+        return table
+
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that stand for all values."""
+        values = {".".join(path): one.value for path, one in self.assigned.items()}
+        return hashlib.sha256(json.dumps([self.id, values], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def document(place: FilePath | Traversable) -> dict[str, Any]:
+    """The content of a TOML file, or InputError."""
+    try:
+        return tomllib.loads(read_text(place, SIZE_LIMIT))
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(str(place), f"is not valid TOML: {error}") from None
+
+
+def compose(record: type, identity: str, parts: Mapping[str, str], own: list[Component]) -> Composition:
+    """The stack of these parts (axis -> "NAME" or "NAME VERSION") and of its own values, later ones over earlier ones.
+
+    Raises ValueError with one line for each part that does not exist and each key that framework, library and BLAS set to
+    different values, unless the engine or the stack itself sets it.
+    """
+    documents = {axis: _part(axis, parts[axis].partition(" ")[0]) for axis in AXES if axis in parts}
+    kinds = [table["kind"] for table in (*(c.table for c in own), *documents.values()) if "kind" in table]
+    base = dict(_base())
+    layers = {"base": [Component(label="base.toml", sources=base.pop("sources", {}), table=base)]}
+    layers |= {axis: components(axis, parts[axis], kinds[0] if kinds else "") for axis in documents}
+    values = {axis: _stacked([c.assigned(record) for c in found]) for axis, found in (layers | {"stack": own}).items()}
+    last = values["stack"].keys() | values.get("engine", {}).keys()
+    equals = [values[axis] for axis in EQUALS if axis in values]
+    disagreed = [
+        f"{'.'.join(path)}: {one[path].component} and {other[path].component} set it to different values"
+        for one, other in combinations(equals, 2)
+        for path in one.keys() & other.keys() - last
+        if one[path].value != other[path].value
+    ]
+    if disagreed:
+        raise ValueError("\n".join(sorted(disagreed)))
+    return Composition(id=identity, parts=parts, assigned=_stacked(values.values()))
+
+
+def _stacked(layers: Iterable[Mapping[Path, Assigned]]) -> dict[Path, Assigned]:
+    """Later layers over earlier ones; a value takes the place of all that stood at or below its path."""
+    result: dict[Path, Assigned] = {}
+    for layer in layers:
+        for path, one in layer.items():
+            for other in [p for p in result if p != path and p[: len(path)] == path]:
+                del result[other]
+            result[path] = one
+    return result
+
+
+def part_names(axis: str) -> tuple[str, ...]:
+    """The shipped components of an axis, by the names of their files."""
+    files = data_folder(FOLDER).joinpath(AXES[axis]).iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
+
+
+def versions(found: Mapping[str, Any]) -> list[str]:
+    """The versions of a component's file, oldest first; none where it has only one."""
+    return [block["version"] for block in found.get("since", [])]
+
+
+@cache
+def _base() -> dict[str, Any]:
+    return document(data_folder(FOLDER).joinpath("base.toml"))
+
+
+@cache
+def _part(axis: str, name: str) -> dict[str, Any]:
+    place = data_folder(FOLDER).joinpath(AXES[axis], f"{name}.toml")
+    if not place.is_file():
+        known = part_names(axis)
+        raise ValueError(f"parts.{axis}: no {axis} {name!r}; nearest: {', '.join(nearest(name, known) or known)}")
+    return document(place)
+
+
+def components(axis: str, reference: str, kind: str) -> list[Component]:
+    """The tables of a part ("NAME" or "NAME VERSION") that hold for a kind of device, general ones first."""
+    name, _, version = reference.partition(" ")
+    found = _part(axis, name)
+    file, known = f"{AXES[axis]}/{name}.toml", versions(found)
+    if (version and version not in known) or (known and not version):
+        said = f"no version {version!r}" if version else "no version is named"
+        raise ValueError(f"parts.{axis}: {name}: {said}; known: {', '.join(known) or 'none'}")
+    blocks = found.get("since", [])[: known.index(version) + 1] if version else []
+    tables = [(file, found), *((f"{file} since {block['version']}", block) for block in blocks)]
+    return [component for label, table in tables for component in _tables(label, table, kind)]
+
+
+def _tables(label: str, table: Mapping[str, Any], kind: str) -> Iterator[Component]:
+    yield Component(label=label, table={k: v for k, v in table.items() if k not in RESERVED}, sources=table.get("sources", {}))
+    if kind in KINDS and kind in table:
+        own = {k: v for k, v in table[kind].items() if k != "sources"}
+        yield Component(label=f"{label} [{kind}]", table=own, sources=table[kind].get("sources", {}))
+
+
+def _keys(written: str) -> list[str]:
+    return [key.strip() for key in written.split(",")]
