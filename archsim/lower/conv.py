@@ -6,7 +6,7 @@ Every algorithm is one function from a layer's geometry and phase to an option, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from archsim.base.errors import InputError, Unsupported, nearest
 from archsim.lower.context import Context, element_wise, plan
@@ -26,46 +26,54 @@ from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
-Algorithm = Callable[[Layer, Context, str], Option | None]
 
-AS_IT_LIES = ("plain_gemm",)  # algorithms that read and write the layout of the framework
-ALGORITHMS: dict[str, Algorithm] = {
-    "implicit_gemm": implicit_gemm,
-    "plain_gemm": plain_gemm,
-    "scatter_gemm": scatter_gemm,
-    "im2col": im2col,
-    "im2col_batch": im2col_batch,
-    "direct": direct,
-    "winograd": winograd,
-    "winograd_4x4": winograd_4x4,
-    "winograd_nonfused": winograd_nonfused,
-    "winograd_nonfused_5x5": winograd_nonfused_5x5,
-    "fft": fft,
-    "fft_tiling": fft_tiling,
-    "depthwise": depthwise,
-    "perfect": perfect,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """How a convolution can run. `option` is None for a layer that it cannot run.
+
+    `limited`: its workspace counts against the limit of the stack, which a framework does not ask of its own buffers. `copied`:
+    where framework and library differ in layout, images are copied before and after; otherwise it takes them as they lie.
+    """
+
+    option: Callable[[Layer, Context, str], Option | None]
+    limited: bool = True
+    copied: bool = True
+
+
+ALGORITHMS = {
+    "implicit_gemm": Algorithm(option=implicit_gemm),
+    "plain_gemm": Algorithm(option=plain_gemm, copied=False),
+    "scatter_gemm": Algorithm(option=scatter_gemm),
+    "im2col": Algorithm(option=im2col, limited=False),
+    "im2col_batch": Algorithm(option=im2col_batch, limited=False),
+    "direct": Algorithm(option=direct),
+    "winograd": Algorithm(option=winograd),
+    "winograd_4x4": Algorithm(option=winograd_4x4),
+    "winograd_nonfused": Algorithm(option=winograd_nonfused),
+    "winograd_nonfused_5x5": Algorithm(option=winograd_nonfused_5x5),
+    "fft": Algorithm(option=fft),
+    "fft_tiling": Algorithm(option=fft_tiling),
+    "depthwise": Algorithm(option=depthwise),
+    "perfect": Algorithm(option=perfect),
 }
 
 
 def conv2d(op: BoundOp, context: Context) -> Plan:
     """Every algorithm of the stack that can run this layer within the workspace limit; the bias as its own pass."""
     layer, rules = layer_of(op, context.element), context.stack.conv
+    before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
             near = nearest(name, ALGORITHMS) or list(ALGORITHMS)
             problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}"
             raise InputError(f"stack {context.stack.id}", problem)
-        option = ALGORITHMS[name](layer, context, efficiency)
-        if option is not None and (option.workspace <= rules.workspace_limit or name.startswith("im2col")):
-            options.append(option)
+        algorithm = ALGORITHMS[name]
+        option = algorithm.option(layer, context, efficiency)
+        if option is not None and (option.workspace <= rules.workspace_limit or not algorithm.limited):
+            options.append(replace(option, kernels=(*(before if algorithm.copied else ()), *option.kernels, *after)))
     if not options:
         raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
-    before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
-    options = [
-        replace(option, kernels=(*(() if option.algorithm in AS_IT_LIES else before), *option.kernels, *after))
-        for option in options
-    ]
     return plan(op, context, *options)
 
 

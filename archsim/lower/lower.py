@@ -23,12 +23,16 @@ TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
 
 Rule = Callable[[BoundOp, Context], Plan | None]
 
+# What has no row here is lowered to the passes of its stack over its tensors.
 RULES: dict[str, Rule] = {
     "conv2d": conv.conv2d,
     "conv_transpose2d": conv.conv_transpose2d,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
     "attention": attention.attention,
+    "reshape": pointwise.view,
+    "dropout": pointwise.dropout,
+    "concat": pointwise.concat,
     "embedding": pointwise.embedding,
     "slice": pointwise.part,
     "quantise": pointwise.quantise,

@@ -9,17 +9,13 @@ from archsim.lower.columns import GpuColumns
 from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
-from archsim.stack.stack import Passes
 from archsim.trace.trace import BoundOp
 
-VIEWS = ("reshape",)  # change how a tensor is indexed, not where it lies
 SHORT_ROW = 1024  # values that the threads of one warp hold in registers, so that a row is read once
 
 
-def pointwise(op: BoundOp, context: Context) -> Plan | None:
-    """The passes of its stack over the tensors of an op; None where the stack does nothing for it."""
-    if op.kind.op in VIEWS or (op.kind.op == "dropout" and not context.training):
-        return None
+def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
+    """The passes of its stack over the tensors of an op, each `times` over; None where the stack does nothing for it."""
     phase = "forward" if op.phase == "forward" else "backward"
     # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
     meets = getattr(op.kind, "accumulate", False)
@@ -32,7 +28,21 @@ def pointwise(op: BoundOp, context: Context) -> Plan | None:
     moved = rows.inputs * inputs + rows.outputs * out
     # The passes say how much moves; what is not the result itself is read.
     written = min(writes, moved)
-    return _passes(op, context, rows, max(moved - written, min(reads, moved)), written)
+    return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written)
+
+
+def view(op: BoundOp, context: Context) -> None:
+    """Nothing: how a tensor is indexed changes, not where it lies."""
+
+
+def dropout(op: BoundOp, context: Context) -> Plan | None:
+    """A pass in training, nothing at inference."""
+    return pointwise(op, context) if context.training else None
+
+
+def concat(op: BoundOp, context: Context) -> Plan | None:
+    """A copy of each input to its place."""
+    return pointwise(op, context, len(op.input_shapes))
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
@@ -62,35 +72,31 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
     return single("element_wise", op, context, *kernels)
 
 
-def _passes(op: BoundOp, context: Context, rows: Passes, reads: float, writes: float) -> Plan:
-    launches = rows.launches * (len(op.input_shapes) if op.kind.op == "concat" else 1)
-    windows = _window_reads(op) / launches
-    slots = context.stack.window_slots * _window_values(op) / launches
-    # A loop of a CPU works through the windows of a pooling; that of an LRN keeps a running sum of its window.
+def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float) -> Plan:
+    covered = _window_values(op)
+    # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
+    windows = (covered if op.phase == "forward" else 2.0 * covered) / launches
+    # A loop of a CPU works through windows of pixels; over channels it keeps a running sum.
     largest = max(prod(shape) for shape in (*op.input_shapes, op.shape)) / launches
+    looped = windows if windows and _window(op) else largest
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
         repeat=launches, efficiency=efficiency,
     )  # fmt: skip
-    own = replace(kernel, values=windows if windows and op.kind.op != "lrn" else largest,
-                  gpu=GpuColumns(cache_bytes=context.element * windows, slots=slots))  # fmt: skip
-    return plan(op, context, Option(algorithm="element_wise", kernels=(own,)))
+    gpu = GpuColumns(cache_bytes=context.element * windows, slots=context.stack.window_slots * covered / launches)
+    return plan(op, context, Option(algorithm="element_wise", kernels=(replace(kernel, values=looped, gpu=gpu),)))
 
 
-def _window_reads(op: BoundOp) -> float:
-    """Values that windows of pixels (pooling) or channels (LRN) read through the cache: each once for every window.
-
-    The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
-    """
-    covered = _window_values(op)
-    return covered if op.phase == "forward" else 2.0 * covered
+def _window(op: BoundOp) -> tuple[int, int] | None:
+    """Height and width of the window of pixels that each result is taken from (pooling)."""
+    return getattr(op.kind, "kernel", None)
 
 
 def _window_values(op: BoundOp) -> float:
-    """Values of all windows together."""
-    kernel = getattr(op.kind, "kernel", None) or (getattr(op.kind, "size", 0), 1)
-    return float(prod(op.shape) * kernel[0] * kernel[1])
+    """Values of all windows together, of pixels (pooling) or channels (LRN): each is read through the cache for every window."""
+    height, width = _window(op) or (getattr(op.kind, "size", 0), 1)
+    return float(prod(op.shape) * height * width)
 
 
 def embedding(op: BoundOp, context: Context) -> Plan:
