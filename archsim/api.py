@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from archsim.estimation.result import Estimate, estimate
+from archsim.estimation.estimate import estimate
+from archsim.estimation.result import Estimate
 from archsim.report.notebook import snippet
 
 __all__ = ["Estimate", "estimate"]

@@ -175,7 +175,7 @@ def _many_batches(
 
 def _payoffs(field: Field, batches: Sequence[int]) -> list[Any]:
     """For each pair of a CPU and a GPU, the ops of both at each batch, data in place."""
-    from archsim.estimation.result import estimate_of
+    from archsim.estimation.estimate import estimate_of
     from archsim.study.crossover import payoffs
 
     requests = {name: [field.request(name, batch) for batch in batches] for name in field.devices}

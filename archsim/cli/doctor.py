@@ -78,7 +78,7 @@ def _data() -> list[str]:
 
 
 def _prediction() -> list[str]:
-    from archsim.estimation.result import estimate
+    from archsim.estimation.estimate import estimate
 
     bound = estimate("alexnet", "tegra_x1", fidelity="roofline").latency_s
     predicted = estimate("alexnet", "tegra_x1").latency_s

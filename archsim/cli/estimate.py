@@ -35,7 +35,7 @@ def command(
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
     """
-    from archsim.estimation.result import estimate
+    from archsim.estimation.estimate import estimate
     from archsim.report.data import csv_text, json_text, record
     from archsim.schedule.observer import Recording
 

@@ -112,11 +112,11 @@ def _settings(
 ) -> ValidationSettings:  # fmt: skip
     from archsim.calibration.constants import default, load
     from archsim.cli.options import names
+    from archsim.estimation.ablation import PARTS
     from archsim.estimation.fidelity import find
     from archsim.evidence.columns import known_columns
     from archsim.validate.baseline import BASELINES
     from archsim.validate.evaluation import ValidationSettings
-    from archsim.validate.predict import PARTS
 
     return ValidationSettings(
         calibration=load(calibration) if calibration else default(),

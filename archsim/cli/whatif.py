@@ -35,8 +35,8 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
+    from archsim.estimation.estimate import estimate_of
     from archsim.estimation.request import make_request
-    from archsim.estimation.result import estimate_of
     from archsim.report.whatif import whatif_json, whatif_text
     from archsim.study.whatif import change
 

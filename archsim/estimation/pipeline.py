@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from archsim.cost.cost import Array
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.request import Request
+from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import Lowered, lower
 from archsim.schedule.observer import Observer
@@ -23,6 +25,9 @@ from archsim.schedule.timeline import Timeline
 from archsim.stack.stack import Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
+
+if TYPE_CHECKING:
+    from archsim.schedule.simulated import Plans
 
 STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
@@ -50,6 +55,7 @@ class Run:
     host: HostTime
     idle: float | Array  # what the device draws while it waits for the host [W]
     overlaps: bool = False  # whether ops may run side by side
+    group_step_s: Array | None = None  # of several devices that share the batch, [1]
 
     @cached_property
     def dram_bytes(self) -> Array:
@@ -83,8 +89,8 @@ class Run:
 
     @property
     def latency_s(self) -> Array:
-        """Time of one batch, [D]."""
-        return self.timeline.latency_s
+        """Time of one batch [s], [D]; of devices that share it, the time of their step."""
+        return self.timeline.latency_s if self.group_step_s is None else self.group_step_s
 
     @property
     def total_energy_j(self) -> Array:
@@ -106,47 +112,97 @@ class Run:
         return np.bincount(plans[plans >= 0], minlength=self.cost.time_s.shape[-1]).astype(float)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Priced:
+    """What kernels cost on D variants of a device: all that requests of one device, stack and setting have in common."""
+
+    device: Device
+    kernels: Kernels
+    cost: PlanCost
+    host: HostTime
+
+    @cached_property
+    def phases(self) -> Sequence[Plans]:
+        """The plans as phases of simulated time, for each of the D variants."""
+        from archsim.schedule.waves import phases_of
+
+        machines = max(len(self.cost.time_s), len(self.host.issue_s), len(self.host.stall_s))
+        return [phases_of(self.kernels, self.cost, self.device, machine=machine) for machine in range(machines)]
+
+
 def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
-    """Lower the network, cost every distinct plan once, and put the ops in time. With `observers` they are told how a simulation
-    of any fidelity that counts launches goes; where nothing overlaps it is the same schedule.
+    """The whole pipeline: lower the network, cost every distinct plan once, put the ops in time.
+
+    `observers` are told how a simulation of any fidelity that counts launches goes; where nothing overlaps it is the same
+    schedule.
     """
-    device, constants = machine(request), request.calibration
     lowered = lowered_of(request)
+    return scheduled(request, lowered, priced(request, lowered.kernels), observers)
+
+
+def priced(request: Request, kernels: Kernels) -> Priced:
+    """What the kernels of a request cost, and the host CPU's time for them."""
+    device, constants = device_of(request), request.calibration
     multiplied = arithmetic(request.stack, device, request.precision)
     threads = 1 if request.threads is None else request.threads
-    cost = request.fidelity.cost(
-        lowered.kernels, device, multiplied, request.clock, threads, constants, frozenset(), request.limit
-    )
-    overheads = float(request.fidelity.overheads)
-    host = host_time(lowered.kernels, cost, request.stack, device, constants).scaled(overheads)
-    size = _input_bytes(ByIdentity(request.trace.ops)) if request.stack.inputs == "host" else 0.0
-    feed = feed_time(size, request.stack, device, constants) * overheads
+    cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit)
+    return Priced(device=device, kernels=kernels, cost=cost, host=host_time(kernels, cost, request.stack, device, constants))
+
+
+def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequence[Observer] = ()) -> Run:
+    """The ops of a request in time, from what their kernels cost. `lowered` has the request's own ops, and kernels that other
+    requests may share.
+    """
+    device, cost, constants = costs.device, costs.cost, request.calibration
+    counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
+    host = costs.host if counted == 1.0 else costs.host.scaled(counted)
+    feed: Array | float = 0.0
+    if request.stack.inputs == "host":
+        feed = feed_time(_input_bytes(ByIdentity(request.trace.ops)), request.stack, device, constants) * counted
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
     if request.fidelity.events or observers:
-        timeline = _simulated(request, lowered, cost, host, feed, device, observers)
+        timeline = _simulated(request, lowered, costs, host, feed, observers)
     else:
         timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, request.stack.waits)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, overlaps=request.fidelity.events)
+    step_s = None
+    if request.group is not None and request.fidelity.overheads:
+        step_s = _group_step(request.group, lowered, request.batch, timeline)
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle,
+               overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
 
 
 def _simulated(
-    request: Request, lowered: Lowered, cost: PlanCost, host: HostTime, feed_s: Array | float, device: Device,
-    observers: Sequence[Observer],
-) -> Timeline:  # fmt: skip
+    request: Request, lowered: Lowered, costs: Priced, host: HostTime, feed_s: Array | float, observers: Sequence[Observer]
+) -> Timeline:
+    """The ops in simulated time. Observers are told of power too, which the phases that requests share leave out."""
     from archsim.schedule.simulated import simulated
 
     issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
     issue_s[..., :1] += feed_s
-    return simulated(lowered, cost, device, issue_s, stall_s, waits=request.stack.waits, streams=request.streams,
-                     observers=observers)  # fmt: skip
+    return simulated(lowered, costs.cost, costs.device, issue_s, stall_s, waits=request.stack.waits, streams=request.streams,
+                     observers=observers, plans=None if observers else costs.phases)  # fmt: skip
+
+
+def _group_step(group: DeviceGroup, lowered: Lowered, batch: int, timeline: Timeline) -> Array:
+    """Time of a training step of several devices [s], [1], of which each alone runs this timeline."""
+    from archsim.schedule.buckets import device_step
+    from archsim.schedule.training import Pipeline, train
+
+    step = device_step(lowered.ops, timeline.end_s[0].tolist())
+    return np.array([train(group.node, group.devices, step, Pipeline(samples=batch), overlap=group.overlaps).step_s])
 
 
 def lowered_of(request: Request) -> Lowered:
     """The kernels of a request."""
+    return lowered_ops(request, request.trace.ops)
+
+
+def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
+    """Any ops as the kernels that the device and the stack of a request run for them."""
     device = request.spec.device
-    return lower(request.trace.ops, request.stack, device.kind, request.precision, request.task != "inference",
+    return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
                  architecture=device.identity.architecture)  # fmt: skip
 
@@ -179,7 +235,7 @@ def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
     return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
-def machine(request: Request) -> Device:
+def device_of(request: Request) -> Device:
     """The device as the request runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
     device = request.spec.device
     if not request.graph or not isinstance(device, Gpu):
@@ -237,7 +293,7 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _input_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
     return input_bytes(ops.it)
 

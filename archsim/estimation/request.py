@@ -16,8 +16,10 @@ from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
+from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import Fidelity
 from archsim.estimation.fidelity import find as find_fidelity
+from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.file import digest
@@ -34,18 +36,23 @@ MOST_POWER = 1e5  # W; no board or package takes as much
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One question: this network as this task on this device with this stack. `clock` [Hz] and `threads` are numbers or [D, 1].
+    """What is asked: this network as this task on this device with this stack, every default filled in.
 
-    `asked` holds the arguments of `make_request`: what nobody named there follows the spec.
-
-    With a `limit` [W] (a float or [D, 1]) each kernel runs at the highest clock up to `clock` at which it draws no more;
-    without one, at `clock`.
+    clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
+    limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
+    threads: threads on a CPU, a number or [D, 1]; None on a GPU
+    work: what the ops are made of; None for single ops that somebody timed
+    graph: whether the run is replayed as one CUDA graph
+    streams: CUDA streams on which ops that do not wait for each other may overlap
+    dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
+    group: devices that share a training step; the trace is then that of one of them
+    without: parts of the model that are left out, to see what each contributes
+    asked: the arguments of `make_request`; what was not given there follows the device
     """
 
     network: str
-    trace_digest: str
-    template: Trace  # the ops of the task, the batch not yet bound
     trace: BoundTrace
+    work: Work | None
     spec: Spec
     stack: Stack
     task: str
@@ -53,18 +60,38 @@ class Request:
     precision: str
     threads: int | Array | None
     clock: float | Array
+    limit: float | Array | None = None
     fidelity: Fidelity
     calibration: Calibration
-    graph: bool = False  # the run is replayed as one CUDA graph
-    limit: float | Array | None = None
-    streams: int = 1  # on which ops that do not wait for each other may overlap
+    graph: bool = False
+    streams: int = 1
+    dispatch: float = 1.0
+    group: DeviceGroup | None = None
+    without: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def team(self) -> int | None:
-        """The threads of a question about one device; None on a GPU."""
+    def thread_count(self) -> int | None:
+        """The threads of a request for one device; None on a GPU."""
         return None if self.threads is None else int(self.threads)
+
+    @property
+    def training(self) -> bool:
+        """Whether the ops run as in training."""
+        return self.task != "inference"
+
+    @property
+    def template(self) -> Trace:
+        """The ops of the task, the batch not yet bound. Raises Unsupported for single ops."""
+        if self.work is None:
+            raise Unsupported(f"{self.network}: single ops have no other batch")
+        return prepared(*self.work)
+
+    @property
+    def trace_digest(self) -> str:
+        """Sixteen hexadecimal digits that stand for the ops of the task; empty for single ops."""
+        return "" if self.work is None else _digest(self.work)
 
 
 def make_request(
@@ -121,73 +148,30 @@ def make_request(
     if streams != 1:
         _check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
-    work = (variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
+    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
+    highest, limit = clock_and_limit(spec, precision, clock, power_limit)
     return Request(
-        network=net, trace_digest=_digest(work), template=prepared(*work), trace=_bound(work, batch, seq_len), spec=spec,
-        stack=chosen, task=task, batch=batch, precision=precision, threads=threads,
-        clock=clock_of(spec, clock, power_limit, precision), limit=limit_of(spec, clock, power_limit),
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
-        notes=tuple(notes), asked=asked,
+        network=net, trace=_bound(work, batch, seq_len), work=work, spec=spec, stack=chosen, task=task, batch=batch,
+        precision=precision, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
+        calibration=calibration or default_calibration(), graph=graph, streams=streams, notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
-    """The same question of other numbers of the device; clock, limit and threads that nobody asked for follow them.
+    """The same request with other numbers of the device; clock, limit and threads that were not asked for follow them.
 
     `asked` replaces arguments of `make_request` among clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    clock, limit, threads = asked_clock(spec, given), given.get("power_limit"), given.get("threads")
+    clock, limit = clock_and_limit(spec, request.precision, asked_clock(spec, given), given.get("power_limit"))
+    threads = given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    return replace(request, spec=spec, threads=threads, clock=clock_of(spec, clock, limit, request.precision),
-                   limit=limit_of(spec, clock, limit), asked=given)  # fmt: skip
-
-
-def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
-    """The clock that was asked for [Hz], as such or by a power mode; None where it follows the spec."""
-    mode, clock = asked.get("power_mode"), asked.get("clock")
-    return clock if mode is None else mode_clock(spec, mode, clock)
-
-
-def clock_of(
-    spec: Spec, clock: float | Array | None, power_limit: float | Array | None, precision: str
-) -> float | Array:  # fmt: skip
-    """The highest clock that kernels may take [Hz]: the one asked for, under a power limit the highest, else the usual one."""
-    device = spec.device
-    if clock is not None:
-        return clock
-    return highest_clock_of(device) if power_limit is not None else device.usual_clock(precision)
-
-
-def limit_of(spec: Spec, clock: float | Array | None, power_limit: float | Array | None) -> float | Array | None:
-    """The power that clocks keep to [W]: the one asked for, that of a GPU whose sustained clock nobody measured, else none."""
-    if power_limit is not None:
-        return power_limit
-    guessed = isinstance(spec.device, Gpu) and spec.entries["clock.sustained"].kind == "assumed"
-    return spec.device.power.tdp if guessed and clock is None else None
-
-
-def highest_clock_of(device: Gpu | Cpu) -> float | Array:
-    """The highest clock that the power management of a device chooses under load [Hz]."""
-    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.default_clock
-
-
-def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Array:
-    """The core clock [Hz] of a power mode of a module. Raises Unsupported for a device without modes, UnknownName for others."""
-    modes = {key.removeprefix("mode."): entry.number for key, entry in spec.entries.items() if key.startswith("mode.")}
-    if not modes:
-        raise Unsupported(f"power mode {mode}: {spec.identity.id} has none; --clock and --power-limit set what a mode does")
-    found = mode.lower().replace("-", "").replace("_", "")
-    if found not in modes:
-        raise UnknownName("power mode", mode, list(modes), hint=f"one of {', '.join(modes)}")
-    if clock is not None:
-        raise ArgumentError("a power mode sets the clock: give one of the two")
-    return modes[found]
+    return replace(request, spec=spec, threads=threads, clock=clock, limit=limit, asked=given)
 
 
 def with_batch(request: Request, batch: int) -> Request:
-    """The same question for another batch. Raises ValueError for one that makes a tensor too large."""
+    """The same request for another batch. Raises ValueError for one that makes a tensor too large."""
     return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
 
 
@@ -265,7 +249,7 @@ def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
 
 def _clock_note(spec: Spec, device: Gpu, precision: str) -> str:
     megahertz = _megahertz(device, precision)
-    if limit_of(spec, None, None) is None:
+    if clock_and_limit(spec, precision)[1] is None:
         return f"clock {megahertz} MHz: the sustained clock of the spec; --clock sets another"
     return (f"clock up to {megahertz} MHz, less for kernels that would draw more than "
             f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A case: one measured value with everything that is needed to predict it."""
+"""A case: one published value with the conditions that it was measured under."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from archsim.device.spec import Spec
 from archsim.node.node import Node
 from archsim.stack.stack import Stack
-from archsim.trace.trace import BoundOp
+from archsim.trace.task import Work
+from archsim.trace.trace import BoundOp, BoundTrace
 
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")  # of whole networks; a kernel may have a clock_hz
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """Devices of a `node` that train together, each on its part of the batch. `overlaps`: gradients are exchanged while others
-    are computed.
+class DeviceGroup:
+    """The first `devices` devices of a node, which share each training step.
+
+    `overlaps`: gradients are exchanged while others are still computed; otherwise after the backward pass.
     """
 
     node: Node
@@ -34,13 +36,19 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One row of a measurement file, ready to be predicted.
+    """One row of a measurement file, its words resolved: what ran, on what, and how it was timed.
 
-    `label` is the network, or the op of a kernel row. `clock` [Hz] is the measured one, None where the row gives none.
-    `limit` [W] is the power limit that was set, None for the device's own. With an `anchor`, only the ratio to another run
-    is predicted. With `shared` devices the ops are those of one of them, the batch is that of all. `host` is how much longer
-    than the stack says the framework's host took, 0 where its time does not belong to the measurement (a kernel timed alone).
-    `line` and `file` say where the row stands, `fields` hold all its columns.
+    label: the network, or the op of a row of a single kernel
+    task: as the source's script runs it, which may be more than its table says
+    trace, work: the ops that were timed, of one device; `work` is None for single ops
+    stack: the software that ran, with the input feed and the waits of the source's timer
+    batch: as the source counts it, over all devices
+    threads, clock [Hz]: as stated; None where the row does not say
+    limit: the power limit that was set [W]; None for the device's own
+    anchor: with it, only the ratio to another run is predicted
+    group: the devices that shared the batch; None for one
+    dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
+    file, line, fields: where the row stands, and all its columns
     """
 
     line: int
@@ -53,7 +61,8 @@ class Case:
     metric: str
     measured: float
     split: str
-    ops: tuple[BoundOp, ...]
+    trace: BoundTrace
+    work: Work | None = None
     spec: Spec
     stack: Stack
     precision: str
@@ -62,9 +71,14 @@ class Case:
     clock: float | None = None
     limit: float | None = None
     anchor: Anchor | None = None
-    shared: Shared | None = None
-    host: float = 1.0
+    group: DeviceGroup | None = None
+    dispatch: float = 1.0
     file: str = ""
+
+    @property
+    def ops(self) -> tuple[BoundOp, ...]:
+        """The ops that were timed."""
+        return self.trace.ops
 
     @property
     def training(self) -> bool:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from archsim.evidence.resolve import Refused
 from archsim.trace.op import FORWARD, Conv2d, Kind, Shape
-from archsim.trace.trace import BoundOp
+from archsim.trace.trace import BoundOp, BoundTrace
+
+
+def alone(name: str, *ops: BoundOp) -> BoundTrace:
+    """Single ops as what was timed; they read nothing from each other."""
+    return BoundTrace(name=name, inputs={}, ops=ops, symbols={})
 
 
 def forward(kind: Kind, out: Shape, *inputs: Shape) -> BoundOp:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import conv, op
+from archsim.evidence.kernel_ops import alone, conv, op
 from archsim.evidence.resolve import Refused, as_library, device, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row
@@ -41,8 +41,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         Case(
             line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=what,
             hardware=hardware, stack_id=found.stack.id, task="inference" if phase == FORWARD else "backward",
-            metric="latency_s", measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), ops=(built,),
-            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, host=0.0, file=file,
+            metric="latency_s", measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), trace=alone(what, built),
+            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, dispatch=0.0, file=file,
         )
     ]  # fmt: skip
 

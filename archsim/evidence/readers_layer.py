@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import conv, forward, op
+from archsim.evidence.kernel_ops import alone, conv, forward, op
 from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row
@@ -45,8 +45,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
                 line=row.line, fields={**cells, "source": cells["source_id"], "timed": column}, source=cells["source_id"],
                 label=kind.lower(), hardware=found.spec.identity.id, stack_id=found.stack.id,
                 task=_task(kind, phases), metric="latency_s", measured=float(text) * 1e-3,
-                split=cells.get("split", ""), ops=tuple(BUILDERS[kind](cells, phase) for phase in phases), spec=found.spec,
-                stack=found.stack, precision=found.precision, batch=integer(cells, "N"), file=file,
+                split=cells.get("split", ""), trace=alone(kind.lower(), *(BUILDERS[kind](cells, phase) for phase in phases)),
+                spec=found.spec, stack=found.stack, precision=found.precision, batch=integer(cells, "N"), file=file,
             )
         )  # fmt: skip
     return cases

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from archsim.device.spec import Spec
-from archsim.evidence.case import METRICS, Case, Shared, Skip
+from archsim.evidence.case import METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.family import Family, integer
-from archsim.evidence.measurement import Protocol, protocol
 from archsim.evidence.resolve import Refused, as_timed, network, setting
+from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
 from archsim.node.spec import find as find_node
 from archsim.trace.trace import BoundOp
 
 TOGETHER = "+"  # between the names of ops that ran as one
-_PER_CORE = re.compile(r"vCPUs/2")
+_HALF_OF_VCPUS = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d+) vCPU\)")
 
 
@@ -34,25 +35,26 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
     framework = found.stack.framework
     ran = script.task(task, name, framework)
-    shared = _shared(cells, script, framework, ran)
-    samples = _share(script.samples(batch, name, framework), 1 if shared is None else shared.devices)
+    group = _group(cells, script, framework, ran)
+    samples = _share(script.samples(batch, name, framework), 1 if group is None else group.devices)
     graph = script.graph(name, framework, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
-    ops = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
+    work, trace = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     alone = cells.get("op", "")
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
-            ops=_only(ops, alone) if alone else ops, spec=found.spec, stack=found.stack, host=float(not alone),
-            precision=found.precision, batch=batch, threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
-            clock=_clock(cells, script), shared=shared, file=file,
+            trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
+            spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
+            threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
+            clock=_clock(cells, script), group=group, dispatch=float(not alone), file=file,
         )
     ]  # fmt: skip
 
 
-def _shared(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> Shared | None:
+def _group(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> DeviceGroup | None:
     """The devices of a row that share its batch, in the node that its source names; None for one device."""
     devices = integer(cells, "devices", 1)
     if devices == 1:
@@ -64,7 +66,7 @@ def _shared(cells: Mapping[str, str], script: Protocol, framework: str, task: st
     node = find_node(script.node).node
     if devices > node.devices:
         raise Refused(f"{devices} devices: node {node.id} holds {node.devices}")
-    return Shared(node=node, devices=devices, overlaps=framework in script.overlapping)
+    return DeviceGroup(node=node, devices=devices, overlaps=framework in script.overlapping)
 
 
 def _share(samples: int, devices: int) -> int:
@@ -105,7 +107,7 @@ def threads(cells: Mapping[str, str]) -> int | None:
     text = cells.get("threads", "").strip()
     if text.isdecimal() and int(text) > 0:
         return int(text)
-    match = _VCPUS.search(cells.get("source_ref", "")) if _PER_CORE.search(text) else None
+    match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None
     return max(1, int(match[1]) // 2) if match else None
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from archsim.evidence.case import Anchor, Case, Skip
 from archsim.evidence.family import Family, Reader, integer
-from archsim.evidence.measurement import protocol
 from archsim.evidence.readers_kernel import parameters
 from archsim.evidence.resolve import Refused, network, setting
 from archsim.evidence.software import stack_of
+from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
 
 Run = tuple[str, str, str, str]  # what one curve has in common: hardware, model, batch, optimiser
@@ -53,15 +53,15 @@ def _cases(row: Row, file: str, curve: Curve) -> list[Case | Skip]:
         raise Refused(f"network {name!r} is not described")
     found = setting(cells["hardware"], stack_of("epochs", cells["software"]), cells["precision"])
     task = TASKS.get(cells["task"], cells["task"])
-    ops = network(script.graphs[name], task, batch, found.stack, False, script.lengths.get(name))
+    work, trace = network(script.graphs[name], task, batch, found.stack, False, script.lengths.get(name))
     fields = {**cells, "source": cells["source_id"], "power_limit_w": f"{limit:g}", "boundary": script.boundary}
 
     def case(metric: str, measured: float, anchor: Anchor | None = None) -> Case:
         return Case(
             line=row.line, fields=fields, source=cells["source_id"], label=script.graphs[name],
             hardware=found.spec.identity.id, stack_id=found.stack.id, task=task, metric=metric, measured=measured,
-            split=cells.get("split", ""), ops=ops, spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
-            limit=limit, anchor=anchor, file=file,
+            split=cells.get("split", ""), trace=trace, work=work, spec=found.spec, stack=found.stack,
+            precision=found.precision, batch=batch, limit=limit, anchor=anchor, file=file,
         )  # fmt: skip
 
     if cells["metric"] == "power_w":

@@ -9,11 +9,11 @@ from archsim.base.errors import ArchsimError, Unsupported
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
-from archsim.evidence.measurement import Protocol
+from archsim.evidence.sources import Protocol
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared
-from archsim.trace.trace import BoundOp
+from archsim.trace.trace import BoundTrace
 from archsim.trace.training import TASKS
 
 HALF_STORAGE = "fp16 storage"  # values of two bytes, arithmetic in fp32
@@ -52,12 +52,13 @@ def setting(hardware: str, stack: str, precision: str) -> Setting:
 
 def network(
     graph: str, task: str, batch: int, stack: Stack, input_gradient: bool, tokens: int | None = None
-) -> tuple[BoundOp, ...]:  # fmt: skip
-    """The ops of a task of a network, with sequences of `tokens`, or the usual ones; equal arguments give the same tuple."""
-    found = _network((graph, task, stack.optimiser, input_gradient, stack.attention.fused), batch, tokens)
+) -> tuple[Work, BoundTrace]:  # fmt: skip
+    """The ops of a task of a network, with sequences of `tokens`, or the usual ones; equal arguments give the same trace."""
+    work = Work(graph, task, stack.optimiser, input_gradient, stack.attention.fused)
+    found = _network(work, batch, tokens)
     if isinstance(found, str):
         raise Refused(found)
-    return found
+    return work, found
 
 
 def device(name: str) -> Spec:
@@ -135,8 +136,8 @@ def _stack(name: str) -> Stack | str:
 
 
 @lru_cache(maxsize=4096)
-def _network(work: Work, batch: int, tokens: int | None) -> tuple[BoundOp, ...] | str:
-    graph, task = work[:2]
+def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
+    graph, task = work.net, work.task
     if task not in TASKS:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
     try:
@@ -147,6 +148,6 @@ def _network(work: Work, batch: int, tokens: int | None) -> tuple[BoundOp, ...] 
         if tokens is not None and "T" not in trace.free_symbols:
             return f"network {graph!r} takes no sequences of a length that can be set"
         sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
-        return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols}).ops
+        return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols})
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

@@ -69,8 +69,16 @@ def read_table(place: str | Path | Traversable) -> Table:
     if not problems and not rows:
         problems.append("line 1: a header and no rows")
     refuse(path, problems)
-    name = Path(path).name.removesuffix(".gz").removesuffix(".csv")
-    return Table(path=path, name=name, header=header, rows=tuple(rows))
+    return Table(path=path, name=table_name(Path(path).name), header=header, rows=tuple(rows))
+
+
+def table_name(file: str) -> str:
+    """What the rows of a file are called: its name without endings.
+
+    >>> table_name("kernels.csv.gz")
+    'kernels'
+    """
+    return file.removesuffix(".gz").removesuffix(".csv")
 
 
 def refuse(path: str, problems: Sequence[str]) -> None:

@@ -114,7 +114,7 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
     host = _host(teller, index, plan)
     return Explanation(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
-        seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.team,
+        seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.thread_count,
         clock_hz=_clock(query, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,
         attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
         least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,

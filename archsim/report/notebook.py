@@ -44,6 +44,6 @@ def _measured(e: Estimate) -> list[tuple[str, str]]:
     return [
         ("measured", f"{METRIC_NAMES[r.metric]} {show(r.measured, METRIC_UNITS[r.metric])}, predicted "
                      f"{show(r.predicted, METRIC_UNITS[r.metric])} ({100 * r.error:+.1f} %; {r.source}; {r.stack}, "
-                     f"{show(r.clock_hz, 'Hz')})")
+                     f"{show(r.clock_hz, 'Hz')})" + (f"; measured with {'; '.join(r.conditions)}" if r.conditions else ""))
         for r in e.references
     ]  # fmt: skip

@@ -97,7 +97,7 @@ def _memory_uses(e: Estimate) -> str:
 def _measured(e: Estimate) -> str:
     parts = ["<h2>Measured by others</h2>"]
     if e.references:
-        note = "Each prediction is for the stack and clock of its own row; an error above zero predicts too much."
+        note = "Each prediction is for the conditions of its own row; an error above zero predicts too much."
         parts += [references(e), f'<p class="quiet">{note}</p>']
     else:
         parts.append("<p>Nothing published for this cell is in the corpus.</p>")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
-from archsim.estimation.result import OpEstimate, estimate_of
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.result import OpEstimate
 from archsim.report.compare import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table

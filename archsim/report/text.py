@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archsim.base.units import show, show_capacity
-from archsim.estimation.result import Estimate, OpEstimate, Reference
+from archsim.estimation.references import Reference
+from archsim.estimation.result import Estimate, OpEstimate
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
@@ -123,8 +124,13 @@ def _reference(r: Reference) -> str:
     covers = f"; it covers: {r.boundary}" if r.boundary else ""
     return (
         f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)} ({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}), "
-        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %{covers}"
+        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %{covers}" + conditions_line(r.conditions)
     )
+
+
+def conditions_line(conditions: Sequence[str]) -> str:
+    """What was otherwise in a measurement than is asked, as a line below it; empty where nothing was."""
+    return f"\n{'':<11} measured with {'; '.join(map(clean, conditions))}" if conditions else ""
 
 
 def small_print(e: Estimate) -> str:

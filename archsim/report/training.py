@@ -35,7 +35,7 @@ def assumed(t: Training) -> list[str]:
 def measured_words(r: TrainingReference) -> str:
     """A published step beside the simulated one."""
     return (f"{r.devices} devices {show(r.measured_s, 's', 3)} a step ({r.source}), predicted {show(r.predicted_s, 's', 3)}, "
-            f"error {100 * r.error:+.1f} %")  # fmt: skip
+            f"error {100 * r.error:+.1f} %" + "".join(f"; measured with {words}" for words in r.conditions))  # fmt: skip
 
 
 def title(t: Training) -> str:

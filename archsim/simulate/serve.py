@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import ArgumentError
-from archsim.base.version import __version__
+from archsim.estimation.estimate import provenance_of
+from archsim.estimation.intervals import trust
 from archsim.estimation.memory import largest_batch
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import BATCH, Request, with_batch
-from archsim.estimation.result import trust
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
 from archsim.simulate.arrivals import poisson
@@ -189,8 +189,7 @@ def _answer(
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
         requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
         highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,
-        provenance={"version": __version__, "spec_hash": query.spec.digest, "trace_hash": query.trace_digest,
-                    "calibration": f"{query.calibration.version}+{query.calibration.digest}"},
+        provenance=provenance_of(query),
         **figures,  # type: ignore[arg-type]
     )  # fmt: skip
 

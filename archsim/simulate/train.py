@@ -9,13 +9,17 @@ import numpy as np
 
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
-from archsim.base.version import __version__
 from archsim.device.device import Gpu
+from archsim.estimation.estimate import provenance_of
+from archsim.estimation.intervals import trust
+from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.pipeline import Run, input_bytes, run
+from archsim.estimation.references import differences
 from archsim.estimation.request import Request
-from archsim.estimation.result import trust
-from archsim.evidence.measurement import citations, rows_of
+from archsim.evidence.case import DeviceGroup
+from archsim.evidence.lookup import network_cases
+from archsim.evidence.sources import citation
 from archsim.node.spec import NodeSpec
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
@@ -60,13 +64,17 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReference:
-    """A published step of the same network, stack and number of devices, whose batches together are as large."""
+    """A published step of the same network, stack and number of devices, whose batches together are as large.
+
+    `predicted_s` is for exactly its conditions; `conditions` say in words what differs from the simulated step.
+    """
 
     devices: int
     measured_s: float
     predicted_s: float
     error: float  # predicted / measured - 1
     source: str
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +124,19 @@ def simulate_training(
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy = float(result.energy_j[0].sum())
     points = tuple(_point(asked, count, found[count], found[1], energy, step) for count in devices)
+
+    def group_of(count: int) -> DeviceGroup:
+        return DeviceGroup(node=node, devices=count, overlaps=overlap)
+
     return Training(
         network=request.network, hardware=request.spec.identity.id, node=node.id, stack=request.stack.id,
         precision=request.precision, batch=request.batch, sync=sync, overlap=overlap, input=given,
         bucket_bytes=bucket_bytes, buckets=len(step.buckets),
         gradient_bytes=sum(size for _, size in step.buckets), points=points,
-        references=_references(request, points), warnings=_warnings(asked, result),
+        references=_references(asked, devices, group_of, _options(given, sync, bucket_bytes)), warnings=_warnings(asked, result),
         assumptions=_notes(request, spec, given),
         assumed_values=tuple(entry.key for entry in (*request.spec.assumed, *spec.assumed)),
-        provenance={"version": __version__, "spec_hash": request.spec.digest, "trace_hash": request.trace_digest,
-                    "calibration": f"{request.calibration.version}+{request.calibration.digest}"},
+        provenance=provenance_of(request),
     )  # fmt: skip
 
 
@@ -158,14 +169,37 @@ def _point(request: Request, count: int, t: TrainingRun, alone: TrainingRun, ene
     )  # fmt: skip
 
 
-def _references(request: Request, points: Sequence[ScalingPoint]) -> tuple[TrainingReference, ...]:
-    rows = [row for row in rows_of(request.network, request.spec.identity.id) if row.metric == "latency_s" and row.devices > 1 and
-            (row.task, row.precision, row.stack) == (request.task, request.precision, request.stack.id)]  # fmt: skip
-    return tuple(
-        TrainingReference(devices=p.devices, measured_s=row.value, predicted_s=p.step_s, error=p.step_s / row.value - 1,
-                  source=citations().get(row.source, row.source))
-        for p in points for row in rows if (row.devices, row.batch) == (p.devices, p.devices * request.batch)
-    )  # fmt: skip
+def _references(
+    request: Request, devices: Sequence[int], group_of: Callable[[int], DeviceGroup], options: tuple[str, ...]
+) -> tuple[TrainingReference, ...]:
+    """The published steps of these numbers of devices, in their order; `options` say what the simulation does otherwise."""
+    sizes = {str(count): str(count * request.batch) for count in devices}
+
+    def wanted(cells: Mapping[str, str]) -> bool:
+        own = (cells["metric"], cells["task"], cells["precision"], cells["stack"])
+        asked = ("latency_s", request.task, request.precision, request.stack.id)
+        return own == asked and cells["devices"] in sizes and cells["batch"] == sizes[cells["devices"]]
+
+    found = []
+    for case in network_cases(request.network, request.spec.identity.id, wanted):
+        if case.group is not None:
+            own = request_of(case, request.calibration, request.fidelity.name)
+            step_s, _ = predicted(case, own)
+            asked = replace(request, group=group_of(case.group.devices))
+            found.append(TrainingReference(
+                devices=case.group.devices, measured_s=case.measured, predicted_s=step_s, error=step_s / case.measured - 1,
+                source=citation(case.source), conditions=(*differences(own, asked), *options),
+            ))  # fmt: skip
+    return tuple(sorted(found, key=lambda reference: devices.index(reference.devices)))
+
+
+def _options(given: Input, sync: str, bucket_bytes: float) -> tuple[str, ...]:
+    """How the simulated step differs from that by which published steps are predicted, in words."""
+    found = [] if given == Input() else ["input ready on the device, not read, decoded or copied"]
+    found += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
+    usual, chosen = show(BUCKET_BYTES, 'B', 3), show(bucket_bytes, 'B', 3)
+    found += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
+    return tuple(found)
 
 
 def _warnings(request: Request, result: Run) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from math import log, prod
 import numpy as np
 
 from archsim.device.device import Gpu
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
-from archsim.estimation.result import Estimate, estimate_of
+from archsim.estimation.result import Estimate
 from archsim.study.certainty import in_order, least, less, log_normal
 from archsim.trace.kind import FORWARD
 

@@ -10,8 +10,8 @@ import numpy as np
 from archsim.base.errors import ArchsimError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
-from archsim.estimation.result import estimate_of
 from archsim.study.coupling import at_base
 from archsim.study.grid import chosen, varied
 from archsim.study.knob import CHOICES, meaning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
 from archsim.trace.file import load
@@ -10,7 +11,15 @@ from archsim.trace.trace import Trace
 from archsim.trace.training import OPTIMISER, task_trace
 from archsim.trace.unfused import unfused
 
-Work = tuple[str, str, str, bool, bool]  # the arguments of `prepared`
+
+class Work(NamedTuple):
+    """What decides the ops of a network: the arguments of `prepared`."""
+
+    net: str
+    task: str
+    optimiser: str
+    input_gradient: bool
+    fused_attention: bool
 
 
 @lru_cache(maxsize=256)

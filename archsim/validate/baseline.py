@@ -84,9 +84,10 @@ class Parts:
         dram: list[Array] = [np.zeros(0)] * size
         count = np.zeros(size)
         for group in groups:
-            first = group.cases[0]
+            first = group.requests[0]
+            threads = 1 if first.threads is None else first.threads
             terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,
-                                  clock=group.clock, threads=group.threads)  # fmt: skip
+                                  clock=first.clock, threads=threads)  # fmt: skip
             at_peak, at_bandwidth = np.broadcast_arrays(compute_bound(terms), memory_bound(terms))
             for position, plan_of in zip(group.positions, group.plans, strict=True):
                 compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]

@@ -12,10 +12,10 @@ from archsim.detect import catalog as devices
 from archsim.evidence import readers_network
 from archsim.evidence.case import METRICS
 from archsim.evidence.family import Family, malformed
-from archsim.evidence.measurement import citations
 from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.resolve import PRECISIONS
 from archsim.evidence.shipped import FOLDER, shipped_files
+from archsim.evidence.sources import sources
 from archsim.evidence.table import Row, Table, read_table, refuse
 from archsim.stack import catalog as stacks
 from archsim.trace.task import prepared
@@ -43,7 +43,7 @@ def check_file(path: str) -> str:
         said.append(f"{len(skips)} rows are kept but not predicted: {', '.join(sorted({skip.reason for skip in skips}))}")
     taken = any(file.name == target.name for file in shipped_files())
     said.append(f"copy it to {target}" + ("; a file of that name is there already, so give it another" if taken else ""))
-    missing = sorted({_source(row) for row in table.rows} - set(citations()))
+    missing = sorted({_source(row) for row in table.rows} - set(sources()))
     if missing:
         said.append(f"and describe in {target.parent / 'sources.toml'}: {', '.join(missing)}")
     return "\n".join(said)

@@ -221,5 +221,5 @@ def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
 def _work(case: Case) -> tuple[object, ...]:
     """What was done: equal for rows that may be compared."""
     ops = case.ops if len(case.ops) <= 2 else ()
-    devices = 1 if case.shared is None else case.shared.devices
+    devices = 1 if case.group is None else case.group.devices
     return (case.batch, case.precision, devices, *(op.signature for op in ops))

@@ -232,7 +232,7 @@ def _influences(name: str, group: Group) -> bool:
         return device.kind == "gpu" and rest == device.identity.architecture
     if family == "host":
         named = name in (case.stack.host, case.stack.stall) or (rest == "launch" and device.kind == "gpu")
-        return named and any(c.host for c in group.cases)
+        return named and any(c.dispatch for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)
     if name in group.lowered.kernels.constants:
@@ -276,7 +276,7 @@ def _worth(case: Case) -> float:
     """How much a row counts beside one of a single kernel."""
     if case.metric == "clock_hz":
         return CARD
-    return NETWORK if case.host and len(case.ops) > 1 else 1.0
+    return NETWORK if case.dispatch and len(case.ops) > 1 else 1.0
 
 
 def _covariance(jacobian: Array, residuals: Array) -> Array:

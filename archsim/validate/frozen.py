@@ -12,13 +12,13 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
+from archsim.estimation.ablation import PARTS
 from archsim.evidence.case import Case, Skip, with_power
 from archsim.evidence.columns import quantity
 from archsim.validate.crossvalidate import cross_validate, thinned, with_times
 from archsim.validate.evaluation import Tell, Validation, ValidationSettings, intervals, validate
 from archsim.validate.fit import model_hash, rows_hash
 from archsim.validate.interval import class_of
-from archsim.validate.predict import PARTS
 from archsim.validate.score import errors, score
 
 SCHEMA = "archsim-validation-summary/1"
@@ -47,7 +47,7 @@ def stale(calibration: Calibration, cases: Sequence[Case]) -> tuple[str, ...]:
 
 def is_network(case: Case) -> bool:
     """Whether a row times a whole network on one device, not a layer or a kernel, and not one run relative to another."""
-    return quantity(case) == "time" and case.anchor is None and case.shared is None and not class_of(case).endswith("kernel")
+    return quantity(case) == "time" and case.anchor is None and case.group is None and not class_of(case).endswith("kernel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

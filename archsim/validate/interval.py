@@ -21,7 +21,7 @@ def class_of(case: Case) -> str:
         return f"{case.spec.kind} power limit"
     if case.metric in ("power_w", "energy_j"):
         return f"{case.spec.kind} power"
-    if not case.host or len(case.ops) <= FEW_OPS:
+    if not case.dispatch or len(case.ops) <= FEW_OPS:
         return f"{case.spec.kind} kernel"
     return f"{case.spec.kind} {'training' if case.training else 'inference'}"
 
@@ -38,7 +38,7 @@ def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) ->
     Quantiles sit at ranks ceil((n + 1) (1 +- level) / 2), so that a new row of the class falls between them with at least
     the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2).
     """
-    absolute = np.array([case.anchor is None and case.shared is None and case.metric != "clock_hz" for case in cases])
+    absolute = np.array([case.anchor is None and case.group is None and case.metric != "clock_hz" for case in cases])
     errors = log_errors(cases, predicted)
     names = np.array([class_of(case) for case in cases])
     found = {}

@@ -1,7 +1,7 @@
 """Predicting many cases at once: rows of one device, stack and setting share one set of columns.
 
-`prepare` does what no constant changes (lowering, once for each distinct layer); `evaluate` does the rest, so that a fit
-repeats only that.
+`prepare` does what no constant changes (requests, and lowering once for each distinct layer); `evaluate` does the rest, so that
+a fit repeats only that. Both call the steps of `archsim.estimation.pipeline`, which an estimate calls for one request.
 """
 
 from __future__ import annotations
@@ -12,39 +12,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
-from archsim.cost.plan import PlanCost
-from archsim.device.device import Cpu, Device
-from archsim.estimation.fidelity import find
-from archsim.estimation.pipeline import HostTime, arithmetic, feed_time, host_time, in_order, input_bytes, on_tensor_cores, spread
-from archsim.estimation.request import clock_of, highest_clock_of, limit_of
-from archsim.evidence.case import Case, Shared
+from archsim.estimation.fidelity import Fidelity, find
+from archsim.estimation.measured import anchored, relative, request_of, value_of
+from archsim.estimation.pipeline import lowered_ops, priced, scheduled
+from archsim.estimation.request import Request
+from archsim.evidence.case import Anchor, Case
 from archsim.lower.kernel import Index
-from archsim.lower.lower import Lowered, lower
-from archsim.schedule.buckets import device_step
-from archsim.schedule.simulated import Plans, simulated
-from archsim.schedule.timeline import Timeline
-from archsim.schedule.training import Pipeline, train
-from archsim.schedule.waves import phases_of
-from archsim.stack import catalog as stacks
-from archsim.stack.stack import Stack
-
-PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
+from archsim.lower.lower import Lowered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Cases that share device, stack and setting, lowered together; `plans[i]` are case i's plans, `fed[i]` its input [B]."""
+    """Cases that share device, stack and setting, with their requests, lowered together; `plans[i]` are the plans of case i."""
 
     cases: tuple[Case, ...]
+    requests: tuple[Request, ...]
     positions: Index
     lowered: Lowered
     plans: tuple[Index, ...]
-    fed: tuple[float, ...]
-    clock: float
-    threads: int
-    limit: float | None
+
+    def lowered_of(self, i: int) -> Lowered:
+        """The ops of case i, among the kernels of all."""
+        return Lowered(ops=self.cases[i].ops, kernels=self.lowered.kernels, plan_of=self.plans[i])
 
 
 def predict(
@@ -64,120 +55,48 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
 
 
 def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
-    first = cases[0]
-    device = first.spec.device
+    requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
-    ops = [op for network in networks.values() for op in network]
-    tensor = on_tensor_cores(first.stack, device, first.precision)
-    lowered = lower(ops, _reduced(first.stack, without), device.kind, first.precision, first.training, tensor,
-                    device.identity.architecture)  # fmt: skip
+    lowered = lowered_ops(requests[0], [op for ops in networks.values() for op in ops])
     plans, begin = {}, 0
-    for key, network in networks.items():
-        plans[key] = lowered.plan_of[begin : begin + len(network)]
-        begin += len(network)
-    fed = {key: input_bytes(network) for key, network in networks.items()}
-    clock, limit = _clock(first, without)
-    threads = first.threads or 1
-    if first.threads is None and isinstance(device, Cpu):
-        threads = first.stack.usual_threads(int(device.core.count), int(device.core.threads))
+    for key, ops in networks.items():
+        plans[key] = lowered.plan_of[begin : begin + len(ops)]
+        begin += len(ops)
     return Group(
-        cases=tuple(cases), positions=np.array(positions, dtype=np.intp), lowered=replace(lowered, ops=()),
-        plans=tuple(plans[id(case.ops)] for case in cases), fed=tuple(fed[id(case.ops)] for case in cases), clock=clock,
-        threads=threads, limit=limit,
+        cases=tuple(cases), requests=tuple(requests), positions=np.array(positions, dtype=np.intp),
+        lowered=replace(lowered, ops=()), plans=tuple(plans[id(case.ops)] for case in cases),
     )  # fmt: skip
-
-
-def _clock(case: Case, without: frozenset[str]) -> tuple[float, float | None]:
-    """The highest clock [Hz] of a case and the power that it keeps to [W], None where the clock is known.
-
-    Without `clock` kernels run at the rated boost; without `sustained` all clocks are those that the power model finds.
-    """
-    device = case.spec.device
-    if case.clock is not None:
-        return case.clock, case.limit
-    if "clock" in without:
-        return float(device.clock.boost), None
-    if "sustained" in without:
-        return float(highest_clock_of(device)), case.limit or float(device.power.tdp)
-    limit = limit_of(case.spec, None, case.limit)
-    return float(clock_of(case.spec, None, case.limit, case.precision)), None if limit is None else float(limit)
-
-
-def _reduced(stack: Stack, without: frozenset[str]) -> Stack:
-    """The stack without its algorithm menu (only the product that always applies) or without its pass counts."""
-    if "passes" in without:
-        base = stacks.find("ideal")
-        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes, digest=stack.digest + "-passes")
-    if "algorithms" in without:
-        menu = {phase: dict([next(iter(rows.items()))]) for phase, rows in stack.conv.algorithms.items()}
-        stack = replace(stack, conv=replace(stack.conv, algorithms=menu), digest=stack.digest + "-algorithms")
-    return stack
 
 
 def evaluate(
     groups: Sequence[Group], calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = frozenset()
 ) -> Array:
     """Predicted values of prepared cases, in the order in which `prepare` got them."""
+    model = find(fidelity)
     result = np.full(sum(len(group.cases) for group in groups), math.nan)
     for group in groups:
-        result[group.positions] = _evaluate(group, calibration, fidelity, without)
+        result[group.positions] = _evaluate(group, calibration, model, without)
     return result
 
 
-def _evaluate(group: Group, calibration: Calibration, fidelity: str, without: frozenset[str]) -> list[float]:
-    values = _values(group, calibration, fidelity, without, group.limit)
-    anchors = sorted({case.anchor.limit for case in group.cases if case.anchor is not None})
-    for limit in anchors:
-        there = _values(group, calibration, fidelity, without, limit)
-        for i, case in enumerate(group.cases):
-            if case.anchor is not None and case.anchor.limit == limit:
-                values[i] *= case.anchor.measured / there[i]
+def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, without: frozenset[str]) -> list[float]:
+    requests = [replace(request, calibration=calibration, fidelity=fidelity, without=without) for request in group.requests]
+    values = _values(group, list(enumerate(requests)))
+    anchors: dict[float, list[tuple[int, Anchor]]] = {}
+    for i, case in enumerate(group.cases):
+        if case.anchor is not None:
+            anchors.setdefault(case.anchor.limit, []).append((i, case.anchor))
+    for same in anchors.values():
+        there = _values(group, [(i, anchored(requests[i], anchor)) for i, anchor in same])
+        for (i, anchor), other in zip(same, there, strict=True):
+            values[i] = relative(anchor, values[i], other)
     return values
 
 
-def _values(
-    group: Group, calibration: Calibration, fidelity: str, without: frozenset[str], limit: float | None
-) -> list[float]:
-    """What each case of a group gives in its own metric under a power limit."""
-    model, first = find(fidelity), group.cases[0]
-    device, kernels = first.spec.device, group.lowered.kernels
-    multiplied = arithmetic(first.stack, device, first.precision)
-    cost = model.cost(kernels, device, multiplied, group.clock, group.threads, calibration, without, limit)
-    host = host_time(kernels, cost, first.stack, device, calibration)
-    plans = phases_of(kernels, cost, device) if model.events else []
-    values = []
-    for case, plan_of, fed in zip(group.cases, group.plans, group.fed, strict=True):
-        counts = case.host * float(model.overheads and "host" not in without)
-        feed = feed_time(fed, case.stack, device, calibration) * counts
-        if model.events:
-            lowered = replace(group.lowered, ops=case.ops, plan_of=plan_of)
-            timeline = _played(lowered, cost, host.scaled(counts), device, feed, case.stack.waits, plans)
-        else:
-            timeline = in_order(cost.time_s, host.scaled(counts), plan_of, device, feed, case.stack.waits)
-        latency = float(timeline.latency_s[0])
-        if case.shared is not None and model.overheads:
-            latency = _together(case, case.shared, timeline)
-        if case.metric in ("power_w", "energy_j"):
-            idle = float(np.ravel(device.power.idle)[0]) * float(timeline.wait_s.sum())
-            energy = float(spread(cost.total_energy_j, plan_of).sum()) + idle
-            values.append(energy / latency if case.metric == "power_w" else energy)
-        elif case.metric == "clock_hz":
-            values.append(float(spread(cost.clocks, plan_of).sum() / spread(cost.time_s, plan_of).sum()))
-        else:
-            values.append(latency if case.metric == "latency_s" else case.batch / latency)
-    return values
-
-
-def _played(
-    lowered: Lowered, cost: PlanCost, host: HostTime, device: Device, feed_s: Array | float, waits: bool, plans: Plans
-) -> Timeline:
-    """The schedule of a case in events, on one stream."""
-    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
-    issue_s[..., :1] += feed_s
-    return simulated(lowered, cost, device, issue_s, stall_s, waits=waits, plans=[plans])
-
-
-def _together(case: Case, shared: Shared, timeline: Timeline) -> float:
-    """Time of a step of several devices [s], one of which alone runs this timeline."""
-    step = device_step(case.ops, timeline.end_s[0].tolist())
-    return train(shared.node, shared.devices, step, Pipeline(samples=case.batch), overlap=shared.overlaps).step_s
+def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:
+    """What requests of some of the cases, which agree in all that costs depend on, give in the metrics of these."""
+    costs = priced(requests[0][1], group.lowered.kernels)
+    return [
+        value_of(group.cases[i], request, scheduled(request, group.lowered_of(i), costs))
+        for i, request in requests
+    ]

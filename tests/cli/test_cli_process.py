@@ -46,8 +46,8 @@ def test_a_full_disk_is_one_line() -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="no SIGINT here")
 def test_an_interrupt_ends_with_130_and_one_line() -> None:
     code = (
-        "import sys, signal, threading, os, time; import archsim.estimation.result; "
-        "archsim.estimation.result.estimate = "
+        "import sys, signal, threading, os, time; import archsim.estimation.estimate; "
+        "archsim.estimation.estimate.estimate = "
         "lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(5), print('not interrupted')); "
         "sys.argv = ['archsim', 'estimate', '--net', 'alexnet', '--hw', 'tegra_x1']; "
         "from archsim.cli.main import main; main()"
@@ -76,7 +76,7 @@ def test_an_estimate_imports_nothing_heavy() -> None:
     words = ["-m", "archsim", "estimate", "--net", "alexnet", "--hw", "tegra_x1"]
     done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
     assert heavy(done.stderr) == []
-    assert "archsim.estimation.result" in done.stderr
+    assert "archsim.estimation.estimate" in done.stderr
 
 
 def test_a_heavy_import_would_be_noticed() -> None:

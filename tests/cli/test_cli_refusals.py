@@ -235,7 +235,7 @@ def test_a_defect_of_ours_is_said_to_be_one(cli: Any, monkeypatch: pytest.Monkey
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("wrong sign")
 
-    monkeypatch.setattr("archsim.estimation.result.estimate", broken)
+    monkeypatch.setattr("archsim.estimation.estimate.estimate", broken)
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1")
     assert result.code == 70
     assert "RuntimeError: wrong sign" in result.err

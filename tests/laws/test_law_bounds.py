@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from archsim.calibration.constants import default
 from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.estimation.result import Estimate, estimate_of
+from archsim.estimation.result import Estimate
 from archsim.stack import catalog as stacks
 
 NETWORKS = (

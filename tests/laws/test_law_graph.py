@@ -10,7 +10,7 @@ import pytest
 import archsim
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.device import catalog as devices
-from archsim.estimation.pipeline import graph_launch, machine, run
+from archsim.estimation.pipeline import device_of, graph_launch, run
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog as stacks
 
@@ -52,9 +52,9 @@ def test_a_graph_waits_for_the_host_once() -> None:
 def test_a_graph_never_widens_a_gap_that_is_short_already() -> None:
     request = cell("alexnet", "tesla_v100_sxm2", "inference", 1, True)
     short = request.spec.with_settings({"launch.latency": "1 us"})
-    assert machine(replace(request, spec=short)).launch.latency == 1e-6
-    assert machine(request).launch.latency == request.calibration["graph.gap_s"]
-    assert machine(replace(request, graph=False)) is request.spec.device
+    assert device_of(replace(request, spec=short)).launch.latency == 1e-6
+    assert device_of(request).launch.latency == request.calibration["graph.gap_s"]
+    assert device_of(replace(request, graph=False)) is request.spec.device
 
 
 def test_a_graph_is_issued_no_later_than_its_first_op_would_be() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import make_request
-from archsim.estimation.result import estimate_of
 from archsim.evidence.case import Case, Skip
 from archsim.explain.caches import of_layer
 from archsim.explain.layer import explain

@@ -16,13 +16,13 @@ MOST = 0.25  # the median error that is promised
 @pytest.fixture(scope="module")
 def errors(corpus: tuple[list[Case], list[Skip]]) -> dict[tuple[str, str, int], float]:
     """(network, framework, devices) -> predicted / measured - 1."""
-    shared = [case for case in corpus[0] if case.shared is not None]
+    shared = [case for case in corpus[0] if case.group is not None]
     found = zip(shared, predict(shared, default()), strict=True)
     return {(case.label, case.stack.framework, devices(case)): float(value / case.measured - 1) for case, value in found}
 
 
 def devices(case: Case) -> int:
-    return 1 if case.shared is None else case.shared.devices
+    return 1 if case.group is None else case.group.devices
 
 
 def test_the_median_error(errors: dict[tuple[str, str, int], float]) -> None:

@@ -60,11 +60,12 @@ def test_what_the_whitepaper_concludes() -> None:
 
 def test_the_cells_are_the_published_rows() -> None:
     """The table above says what the shipped corpus says."""
-    from archsim.evidence.measurement import rows_of
+    from archsim.evidence.lookup import network_cases
 
     rows = {
-        (row.hardware, row.stack, row.precision, row.batch, row.clock_hz, row.metric): row.value
-        for hw in ("tegra_x1", "i7_6700k") for row in rows_of("alexnet", hw) if row.source == "nvidia_tx1_wp"
+        (case.hardware, case.fields["stack"], case.precision, case.batch, case.clock, case.metric): case.measured
+        for hw in ("tegra_x1", "i7_6700k") for case in network_cases("alexnet", hw, lambda cells: True)
+        if case.source == "nvidia_tx1_wp"
     }  # fmt: skip
     for hw, stack, precision, batch, clock, rate, power in CELLS:
         assert rows[hw, stack, precision, batch, clock, "throughput_per_s"] == rate

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from archsim.cli.main import group
 from archsim.detect.catalog import find
-from archsim.estimation.result import estimate
+from archsim.estimation.estimate import estimate
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import pytest
 import archsim
 from archsim.device import catalog
 from archsim.device.spec import Spec
-from archsim.estimation.result import Estimate, estimate
+from archsim.estimation.estimate import estimate
+from archsim.estimation.result import Estimate
 
 NASTY = '<script>alert("1")</script> & </title>\x07'
 

@@ -15,7 +15,8 @@ import pytest
 from archsim.cost.bounds import BOUNDS
 from archsim.device import catalog
 from archsim.device.spec import Spec
-from archsim.estimation.result import Estimate, estimate
+from archsim.estimation.estimate import estimate
+from archsim.estimation.result import Estimate
 from archsim.report import figures
 from archsim.report.layers import MOST, by_kind, by_op, is_large
 from archsim.report.palette import look

@@ -14,7 +14,8 @@ import pytest
 from archsim.base.units import show, show_capacity
 from archsim.device import catalog
 from archsim.device.spec import Spec
-from archsim.estimation.result import Estimate, estimate
+from archsim.estimation.estimate import estimate
+from archsim.estimation.result import Estimate
 from archsim.report.figures import library
 from archsim.report.page import page
 

@@ -130,7 +130,7 @@ def test_a_crossing_is_found_between_the_batches() -> None:
 def test_ops_that_pay() -> None:
     batches = (1, 64)
     requests = {hw: [make_request("alexnet", hw, batch=b) for b in batches] for hw in ("i7_6700k", "gtx_1080")}
-    from archsim.estimation.result import estimate_of
+    from archsim.estimation.estimate import estimate_of
 
     home, guest = ([estimate_of(q, references=False) for q in row] for row in requests.values())
     device = requests["gtx_1080"][0].spec.device
@@ -145,7 +145,7 @@ def test_ops_that_pay() -> None:
 
 def test_a_device_without_a_link_copies_nothing() -> None:
     request = make_request("alexnet", "tegra_x1")
-    from archsim.estimation.result import estimate_of
+    from archsim.estimation.estimate import estimate_of
 
     e = estimate_of(request, references=False)
     slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))

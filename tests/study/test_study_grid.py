@@ -11,8 +11,9 @@ from archsim.base.errors import ArchsimError, InputError, UnknownName
 from archsim.base.units import COUNT, TEXT
 from archsim.device.part import Unit
 from archsim.device.spec import keys
+from archsim.estimation.estimate import estimate
 from archsim.estimation.request import make_request
-from archsim.estimation.result import Estimate, estimate
+from archsim.estimation.result import Estimate
 from archsim.study.grid import OUTPUTS, evaluate, groups, outcomes
 from archsim.study.knob import known, outside
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import MissingExtra, UnknownName, Unsupported
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
-from archsim.estimation.result import estimate_of
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, Finding, Wish, search, with_front

@@ -10,8 +10,8 @@ import pytest
 
 from archsim.base.errors import UnknownName
 from archsim.device.part import Unit
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
-from archsim.estimation.result import estimate_of
 from archsim.study.grid import evaluate
 from archsim.study.sensitivity import Elasticity, neighbours, ranked, sensitivity, slope
 

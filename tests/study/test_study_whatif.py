@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import make_request
-from archsim.estimation.result import Estimate, estimate_of
+from archsim.estimation.result import Estimate
 from archsim.study.whatif import change
 
 

@@ -1,50 +1,96 @@
-"""Published measurements as rows."""
+"""Published measurements as cases, and what is known of their sources."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
+from collections.abc import Mapping
 from pathlib import Path
 
-from archsim.evidence.measurement import Protocol, citations, protocol, rows_of
+import pytest
+
+from archsim.base.errors import InputError
+from archsim.evidence.case import Case
+from archsim.evidence.lookup import network_cases
+from archsim.evidence.sources import Protocol, citation, protocol, read_sources, sources
 from archsim.stack import catalog as stacks
 from archsim.trace import names as networks
 
 
+def cases_of(network: str, hardware: str) -> list[Case]:
+    return list(network_cases(network, hardware, lambda cells: True))
+
+
 def test_rows_of_the_whitepaper() -> None:
-    rows = [row for row in rows_of("alexnet", "tegra_x1") if row.source == "nvidia_tx1_wp"]
-    cells = {(row.precision, row.batch, row.metric): row for row in rows}
-    assert cells["fp32", 1, "throughput_per_s"].value == 47.0
-    assert cells["fp16", 128, "power_w"].value == 5.7
-    row = cells["fp16", 1, "throughput_per_s"]
-    assert (row.task, row.stack, row.threads, row.devices, row.clock_hz) == ("inference", "caffe-cudnn4", None, 1, 690e6)
+    cases = [case for case in cases_of("alexnet", "tegra_x1") if case.source == "nvidia_tx1_wp"]
+    cells = {(case.precision, case.batch, case.metric): case for case in cases}
+    assert cells["fp32", 1, "throughput_per_s"].measured == 47.0
+    assert cells["fp16", 128, "power_w"].measured == 5.7
+    case = cells["fp16", 1, "throughput_per_s"]
+    assert (case.task, case.stack_id, case.threads, case.group, case.clock) == ("inference", "caffe-cudnn4", None, None, 690e6)
 
 
 def test_rows_are_of_exactly_this_network_and_device() -> None:
     for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("alexnet", "i7_6700k")):
-        rows = list(rows_of(network, hardware))
-        assert rows
-        assert {(row.network, row.hardware) for row in rows} == {(network, hardware)}
-    assert list(rows_of("alexnet", "tegra_x")) == []
-    assert list(rows_of("alex", "tegra_x1")) == []
+        cases = cases_of(network, hardware)
+        assert cases
+        assert {(case.label, case.hardware) for case in cases} == {(network, hardware)}
+    assert cases_of("alexnet", "tegra_x") == []
+    assert cases_of("alex", "tegra_x1") == []
+
+
+def test_rows_stand_where_they_say() -> None:
+    folder = Path(__file__).parents[2] / "reports" / "published"
+    for case in cases_of("alexnet", "tegra_x1"):
+        line = folder.joinpath(f"{case.file}.csv").read_text("utf-8").splitlines()[case.line - 1]
+        assert line.startswith(f"{case.source},alexnet,tegra_x1,{case.fields['stack']},")
+
+
+def test_only_wanted_rows_are_read() -> None:
+    def wanted(cells: Mapping[str, str]) -> bool:
+        return cells["batch"] == "128"
+
+    assert {case.batch for case in network_cases("alexnet", "tegra_x1", wanted)} == {128}
 
 
 def test_values_are_positive_and_of_known_metrics() -> None:
-    for row in rows_of("alexnet", "titan_x_maxwell"):
-        assert row.value > 0
-        assert row.metric in ("latency_s", "throughput_per_s", "power_w", "energy_j")
-        assert row.task in ("inference", "backward", "forward_backward", "training_step")
+    for case in cases_of("alexnet", "titan_x_maxwell"):
+        assert case.measured > 0
+        assert case.metric in ("latency_s", "throughput_per_s", "power_w", "energy_j")
+        assert case.fields["task"] in ("inference", "backward", "forward_backward", "training_step")
 
 
 def test_every_source_has_a_citation() -> None:
-    known = citations()
     for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("resnet_50", "gtx_1080")):
-        assert {row.source for row in rows_of(network, hardware)} <= set(known)
+        assert {case.source for case in cases_of(network, hardware)} <= set(sources())
+    assert citation("nvidia_tx1_wp") == "NVIDIA Jetson TX1 whitepaper, 2015"
+    assert citation("no such source") == "no such source"
+
+
+def test_all_that_is_wrong_with_the_sources_is_said_at_once() -> None:
+    text = """
+    [a]
+    citation = "A, 2020"
+    wait = ["caffe"]
+    forward = "always"
+    [b]
+    tokens = { "cntk lstm" = 0 }
+    meter = { every_s = 0.1 }
+    """
+    with pytest.raises(InputError) as caught:
+        read_sources(text, "sources.toml")
+    said = str(caught.value)
+    for wanted in ("sources.toml", "a.wait: unknown key; nearest: waits", "a.forward", "b.citation: is missing", "b.tokens",
+                   "b.meter"):  # fmt: skip
+        assert wanted in said
+    with pytest.raises(InputError, match="a: must be a table"):
+        read_sources("a = 1", "sources.toml")
+    with pytest.raises(InputError, match="not valid TOML"):
+        read_sources("[a", "sources.toml")
 
 
 def test_a_source_that_is_not_described_ran_what_its_rows_say() -> None:
     plain = protocol("no such source")
-    assert plain == Protocol()
+    assert plain == Protocol(citation="no such source")
     assert plain.task("backward", "alexnet", "neon") == "backward"
     assert plain.graph("alexnet", "caffe", "alexnet") == "alexnet"
     assert plain.stack("gtx_1080", "alexnet", "caffe-native", "table 7") == "caffe-native"
@@ -79,25 +125,25 @@ def test_what_convnet_benchmarks_does_besides_its_task() -> None:
 
 
 def test_the_version_of_a_library_is_told_by_the_place_of_a_row() -> None:
-    script = Protocol(versions={"commit a": "torch7-cudnn3", "commit a, row b": "torch7-cudnn4"}, stacks={"x y": "torch7-cudnn1"})
+    versions = {"commit a": "torch7-cudnn3", "commit a, row b": "torch7-cudnn4"}
+    script = Protocol(citation="x", versions=versions, stacks={"x y": "torch7-cudnn1"})
     assert script.stack("gpu", "net", "y", "commit a, row c") == "torch7-cudnn3"
     assert script.stack("gpu", "net", "y", "commit a, row b, column d") == "torch7-cudnn4"  # the longest beginning
     assert script.stack("x", "net", "y", "see commit a") == "torch7-cudnn1"
 
 
 def test_every_stack_and_graph_that_a_protocol_names_is_shipped() -> None:
-    for source in citations():
+    for source in sources():
         script = protocol(source)
         assert {*script.stacks.values(), *script.versions.values()} <= set(stacks.names())
         assert set(script.graphs.values()) <= set(networks())
 
 
-def test_every_key_of_a_source_is_one_that_is_read_and_described() -> None:
-    """A misspelt key would do nothing."""
+def test_every_key_of_a_source_is_used_and_described() -> None:
     folder = Path(__file__).parents[2] / "reports"
     described = folder.joinpath("README.md").read_text("utf-8")
-    sources = tomllib.loads(folder.joinpath("published", "sources.toml").read_text("utf-8"))
-    used = {key for entry in sources.values() for key in entry}
-    read = {field.name for field in fields(Protocol)}
-    assert used == read | {"citation", "title", "measured", "doubts"}
+    entries = tomllib.loads(folder.joinpath("published", "sources.toml").read_text("utf-8"))
+    used = {key for entry in entries.values() for key in entry}
+    read = set(Protocol.model_fields)
+    assert used == read
     assert [key for key in sorted(read) if f"`{key}`" not in described] == []

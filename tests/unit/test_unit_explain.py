@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import ArgumentError
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
-from archsim.estimation.result import estimate_of
 from archsim.explain import cpu, gpu
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import Teller, steps_of

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from archsim.evidence.family import malformed
-from archsim.evidence.measurement import citations
 from archsim.evidence.readers import family_of
 from archsim.evidence.shipped import shipped_files
+from archsim.evidence.sources import sources
 from archsim.evidence.table import read_table
 from archsim.validate.check import check
 
@@ -84,5 +84,5 @@ def test_the_shipped_corpus_passes_its_own_checks(file: object) -> None:
     family = family_of(table)
     assert malformed(table, family) == []
     assert check(table, family) == []
-    sources = {row.cells.get("source") or row.cells["source_id"] for row in table.rows}
-    assert sources <= set(citations())
+    named = {row.cells.get("source") or row.cells["source_id"] for row in table.rows}
+    assert named <= set(sources())

@@ -41,7 +41,7 @@ def test_a_network_row(write: Write) -> None:
     (case,), skips = rows(write, HEAD, network(clock_mhz="1733", batch="32"))
     assert skips == []
     assert (case.label, case.hardware, case.stack_id, case.precision) == ("alexnet", "gtx_1080", "caffe-cudnn5.1", "fp32")
-    assert (case.batch, case.measured, case.clock, case.host, case.line, case.file) == (32, 0.01, 1733e6, True, 2, "mine")
+    assert (case.batch, case.measured, case.clock, case.dispatch, case.line, case.file) == (32, 0.01, 1733e6, True, 2, "mine")
     assert case.ops[0].input_shapes[0][0] == 32
 
 
@@ -153,7 +153,7 @@ def test_products(write: Write) -> None:
     assert plain.kind == Linear(bias=False)
     assert isinstance(batched.kind, Matmul)
     assert batched.macs == 50 * 17 * 13 * 119
-    assert [case.host for case in cases] == [True, False, True]  # only eager PyTorch launches from the host
+    assert [case.dispatch for case in cases] == [True, False, True]  # only eager PyTorch launches from the host
     assert [case.stack_id for case in cases] == ["pytorch-2", "tensorrt-llm", "pytorch-2"]
     assert cases[0].measured == pytest.approx(20e-6)
     assert cases[1].precision == "bf16"
@@ -243,7 +243,7 @@ def bench(**cells: str) -> dict[str, str]:
 def test_deepbench_product(write: Write) -> None:
     (case,), _ = rows(write, DEEPBENCH, bench(op="gemm", M="1760", N="16", K="1024"))
     assert (case.ops[0].input_shapes, case.ops[0].shape) == (((16, 1024),), (16, 1760))
-    assert (case.measured, case.host, case.task) == (0.5e-3, False, "inference")
+    assert (case.measured, case.dispatch, case.task) == (0.5e-3, False, "inference")
 
 
 @pytest.mark.parametrize(("a", "b", "phase"), [("T", "N", "forward"), ("N", "N", "backward_data"), ("N", "T", "backward_filter")])
@@ -448,10 +448,10 @@ def test_nothing_is_fitted_to_the_power_of_operands_that_nothing_wrote(write: Wr
 def test_a_kernel_that_the_host_launched_takes_as_long_as_the_host(write: Write) -> None:
     (replayed, *_), _ = rows(write, POWERS, metered("bf16", "60"))
     (launched, *_), _ = rows(write, POWERS, metered("fp8_block", "60"))
-    assert (replayed.host, launched.host) == (0.0, 1.0)
+    assert (replayed.dispatch, launched.dispatch) == (0.0, 1.0)
     pytorch = kernel(op="gemm", m="8", n="8", k="8", software="pytorch-2.1.0", hardware="tesla_t4", latency_us="60")
     (eager,), _ = rows(write, KERNELS, pytorch | {"source_id": "neusight"})
-    assert eager.host == 1.0
+    assert eager.dispatch == 1.0
 
 
 def test_a_source_can_say_that_the_host_of_some_rows_was_slower(write: Write) -> None:
@@ -459,7 +459,7 @@ def test_a_source_can_say_that_the_host_of_some_rows_was_slower(write: Write) ->
     product = kernel(op="gemm", m="8", n="8", k="8", **words) | {"source_id": "neusight"}
     norm = kernel(op="layernorm", m="8", n="8", **words) | {"source_id": "neusight"}
     (slow, usual, unknown), _ = rows(write, KERNELS, product, norm, product | {"source_id": "somebody"})
-    assert (slow.host, usual.host, unknown.host) == (1.7, 1.0, 1.0)
+    assert (slow.dispatch, usual.dispatch, unknown.dispatch) == (1.7, 1.0, 1.0)
 
 
 CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"
@@ -491,7 +491,7 @@ def test_the_whole_corpus_reads_and_nothing_is_lost(corpus: tuple[list[Case], li
 def test_every_network_row_can_be_predicted(corpus: tuple[list[Case], list[Skip]]) -> None:
     cases, skips = corpus
     assert Counter(skip.reason for skip in skips if skip.file == "networks") == {}
-    assert Counter(case.shared.devices for case in cases if case.shared is not None) == {2: 8, 4: 8}
+    assert Counter(case.group.devices for case in cases if case.group is not None) == {2: 8, 4: 8}
 
 
 def test_families_are_told_by_their_headers() -> None:

@@ -1,0 +1,21 @@
+"""Parts of the model that can be left out, to see what each contributes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+
+PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
+
+
+def reduced(stack: Stack, without: frozenset[str]) -> Stack:
+    """The stack with the first, always applicable algorithm only, or with one pass over each tensor, where these are left out."""
+    if "passes" in without:
+        base = stacks.find("ideal")
+        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes, digest=stack.digest + "-passes")
+    if "algorithms" in without:
+        menu = {phase: dict([next(iter(rows.items()))]) for phase, rows in stack.conv.algorithms.items()}
+        stack = replace(stack, conv=replace(stack.conv, algorithms=menu), digest=stack.digest + "-algorithms")
+    return stack

@@ -1,0 +1,124 @@
+"""Making an estimate: from names to a request, through the pipeline, to latency, throughput, power, energy and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from archsim.base.version import __version__
+from archsim.cost.cost import Array
+from archsim.cost.power import COMPONENTS
+from archsim.estimation.intervals import class_of, energy_interval, power_interval
+from archsim.estimation.memory import assumptions, footprint_of, largest_batch
+from archsim.estimation.pipeline import ROUNDING, Run, mean_clock, run, spread
+from archsim.estimation.references import references_of
+from archsim.estimation.request import SEQUENCE, Request, make_request
+from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
+from archsim.estimation.warnings import warnings_of
+from archsim.schedule.observer import Observer
+
+
+def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
+    """Predict a network on a device.
+
+    `choices` are those of `archsim.estimation.request.make_request`: batch, precision, task, stack, threads, clock [Hz],
+    fidelity, settings, scales, calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what
+    `make_request` raises.
+    """
+    return estimate_of(make_request(net, hw, **choices), observers=observers)  # type: ignore[arg-type]
+
+
+def estimate_of(request: Request, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
+    """The estimate of a request, with `references` beside published measurements of its cell."""
+    result = run(request, observers)
+    # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
+    latency = math.fsum(result.timeline.op_time_s[0].tolist())
+    split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
+    energy = math.fsum(split.values())
+    kind, spread = class_of(request)
+    device = request.spec.device
+    power = energy / latency
+    return Estimate(
+        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
+        batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
+        precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
+        graph=request.graph, streams=request.streams,
+        clock_hz=float(mean_clock(request, result)[0]), latency_s=latency,
+        latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
+        interval_level=request.calibration.level, interval_class=kind, held_out=spread,
+        throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),
+        energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency),
+        throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
+        power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),
+        power_boundary=device.power.boundary, memory=lambda: footprint_of(request, result),
+        memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
+        flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
+        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
+        references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
+        assumptions=lambda: (*request.notes, assumptions(request.stack)),
+        assumed_values=lambda: tuple(entry.key for entry in request.spec.assumed), provenance=lambda: provenance_of(request),
+    )  # fmt: skip
+
+
+def provenance_of(request: Request) -> dict[str, str]:
+    """What an answer was computed from: the version of the program, and digests of all that it read."""
+    return {
+        "version": __version__, "spec_hash": request.spec.digest, "trace_hash": request.trace_digest,
+        "stack_hash": request.stack.digest, "calibration": f"{request.calibration.version}+{request.calibration.digest}",
+    }  # fmt: skip
+
+
+def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:
+    times, waits = result.timeline.op_time_s[0], result.timeline.wait_s[0]
+    bounds = {name: values[0] for name, values in result.cost.bound_s.items()}
+    rows = []
+    for i, (op, plan) in enumerate(zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)):
+        split = {name: float(values[plan]) for name, values in bounds.items()} if plan >= 0 else {}
+        split["host"] = float(waits[i])
+        largest = max(split, key=lambda name: split[name])
+        rows.append(
+            OpEstimate(
+                name=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]),
+                bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
+                dram_bytes=float(result.dram_bytes[0, i]),
+                energy_j=math.fsum(float(result.energy[name][0, i]) for name in COMPONENTS),
+                energy_breakdown_j={name: float(result.energy[name][0, i]) for name in COMPONENTS},
+                kernels=_kernels(result, plan),
+            )
+        )
+    return tuple(rows)
+
+
+def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
+    if plan < 0:
+        return ()
+    columns, cost = result.lowered.kernels, result.cost
+    chosen = int(cost.option[0, plan])
+    first = int(columns.option_start[chosen])
+    option = columns.options[chosen]
+    times, limits, clocks = (values[0, first:] for values in (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock))
+    return tuple(
+        KernelEstimate(name=kernel.name, algorithm=option.algorithm, time_s=float(time), bound=cost.bound_names[int(limit)],
+                       clock_hz=float(clock))
+        for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
+        if time > 0
+    )
+
+
+def _breakdown(result: Run) -> dict[str, float]:
+    """The latency by what limits it [s]. Where ops overlap, each counts with what it adds to the latency."""
+    index = result.lowered.plan_of
+    share = _shares(result)[index >= 0]
+    live = index[index >= 0]
+    split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
+    split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
+    return split
+
+
+def _shares(result: Run) -> Array:
+    """What part of its own time each op adds to the latency, waiting for the host apart: 1 unless others run beside it."""
+    own = spread(result.cost.time_s, result.lowered.plan_of)[0]
+    added = result.timeline.op_time_s[0] - result.timeline.wait_s[0]
+    return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))

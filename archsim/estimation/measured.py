@@ -1,0 +1,73 @@
+"""From a published row to a request, and from what the pipeline makes of it to the value that was measured.
+
+Whatever compares predictions with measurements goes through here: an estimate's references, validation, fits, baselines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from archsim.calibration.constants import Calibration
+from archsim.device.device import Gpu
+from archsim.estimation.ablation import reduced
+from archsim.estimation.clock import clock_and_limit
+from archsim.estimation.fidelity import find
+from archsim.estimation.pipeline import Run, mean_clock, run
+from archsim.estimation.request import Request
+from archsim.evidence.case import Anchor, Case
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def request_of(
+    case: Case, calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = NOTHING
+) -> Request:
+    """The request whose answer was measured: all conditions of the row, defaults where it states none."""
+    device = case.spec.device
+    clock, limit = clock_and_limit(case.spec, case.precision, case.clock, case.limit, without)
+    threads = case.threads
+    if isinstance(device, Gpu):
+        threads = None
+    elif threads is None:
+        threads = int(case.stack.usual_threads(device.core.count, device.core.threads))
+    return Request(
+        network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
+        batch=case.batch, precision=case.precision, threads=threads, clock=clock, limit=limit, fidelity=find(fidelity),
+        calibration=calibration, dispatch=case.dispatch, group=case.group, without=without,
+    )  # fmt: skip
+
+
+def anchored(request: Request, anchor: Anchor) -> Request:
+    """The request of the run that another one is compared with: the same under the anchor's power limit."""
+    return replace(request, limit=anchor.limit)
+
+
+def predicted(case: Case, request: Request) -> tuple[float, Run]:
+    """The prediction of one measured value, in the unit of its metric, and the run that it comes from."""
+    result = run(request)
+    value = value_of(case, request, result)
+    if case.anchor is not None:
+        other = anchored(request, case.anchor)
+        value = relative(case.anchor, value, value_of(case, other, run(other)))
+    return value, result
+
+
+def relative(anchor: Anchor, value: float, there: float) -> float:
+    """The value that a predicted ratio stands for, in the unit of the metric: value / there x what was measured there.
+
+    >>> relative(Anchor(limit=300.0, measured=10.0), 1.2, 1.0)
+    12.0
+    """
+    return value / there * anchor.measured
+
+
+def value_of(case: Case, request: Request, result: Run) -> float:
+    """What was measured, as the run of its request gives it [s, 1/s, W, J or Hz]. The batch of a rate is the source's own."""
+    if case.metric == "clock_hz":
+        return float(mean_clock(request, result)[0])
+    if case.metric == "energy_j":
+        return float(result.total_energy_j[0])
+    latency_s = float(result.latency_s[0])
+    if case.metric == "power_w":
+        return float(result.total_energy_j[0]) / latency_s
+    return latency_s if case.metric == "latency_s" else case.batch / latency_s

@@ -1,0 +1,145 @@
+"""Published measurements beside an estimate, each predicted under its own conditions, and where these differ from the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from archsim.base.errors import ArchsimError
+from archsim.estimation.measured import predicted, request_of
+from archsim.estimation.pipeline import mean_clock
+from archsim.estimation.request import BATCH, SEQUENCE, Request
+from archsim.evidence.case import Case
+from archsim.evidence.lookup import network_cases
+from archsim.evidence.sources import citation, protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A published measurement of the same cell, with the prediction for exactly its conditions.
+
+    `conditions` say in words what differs from the request of the estimate; without any, both predict the same.
+    `stack` is what the source calls the software, `boundary` what its power covers, where it measured one.
+    """
+
+    metric: str
+    measured: float
+    predicted: float
+    error: float  # predicted / measured - 1
+    source: str
+    stack: str
+    clock_hz: float
+    boundary: str = ""
+    conditions: tuple[str, ...] = ()
+
+
+def references_of(request: Request) -> tuple[Reference, ...]:
+    """The published rows of the same network, device, task, batch and precision; none for a device that was changed.
+
+    Those of the request's own stack come first. Rows that state other threads are of another cell.
+    """
+    if request.asked.get("settings") or request.asked.get("scales"):
+        return ()
+    found = [reference for case in cases_of_cell(request) for reference in _reference(case, request)]
+    return tuple(sorted(found, key=lambda reference: reference.stack != request.stack.id))
+
+
+def cases_of_cell(request: Request) -> Iterator[Case]:
+    """The published rows of one device that say of themselves what the request asks."""
+
+    def wanted(cells: Mapping[str, str]) -> bool:
+        return (cells["task"], cells["batch"], cells.get("devices") or "1") == (request.task, str(request.batch), "1")
+
+    for case in network_cases(request.network, request.spec.identity.id, wanted):
+        lengths = {trace.symbols.get(SEQUENCE) for trace in (case.trace, request.trace)} - {None}
+        if case.precision == request.precision and case.threads in (None, request.threads) and len(lengths) < 2:
+            yield case
+
+
+def _reference(case: Case, request: Request) -> list[Reference]:
+    own = request_of(case, request.calibration, request.fidelity.name)
+    try:
+        value, result = predicted(case, own)
+    except ArchsimError:  # the stack cannot run it
+        return []
+    return [
+        Reference(
+            metric=case.metric, measured=case.measured, predicted=value, error=value / case.measured - 1,
+            source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
+            boundary=protocol(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
+            conditions=differences(own, request),
+        )
+    ]  # fmt: skip
+
+
+def differences(measured: Request, asked: Request) -> tuple[str, ...]:
+    """What was otherwise when it was measured than is asked now, each in words: "core clock 562 MHz, not 875 MHz"."""
+    found = []
+    for what, value in CONDITIONS:
+        was, here = value(measured), value(asked)
+        if was != here and was and here:
+            found.append(f"{what} {was}, not {here}")
+    return tuple(found)
+
+
+def _samples(request: Request) -> str:
+    samples = request.trace.symbols.get(BATCH)
+    return "" if samples is None else f"{samples} samples"
+
+
+def _input_gradient(request: Request) -> str:
+    if request.work is None or not request.training:
+        return ""
+    return "computed" if request.work.input_gradient else "left out"
+
+
+def _clock(request: Request) -> str:
+    clock = f"{float(np.ravel(request.clock)[0]) / 1e6:.0f} MHz"
+    return clock if request.limit is None else f"up to {clock} within {float(np.ravel(request.limit)[0]):g} W"
+
+
+def _threads(request: Request) -> str:
+    return "" if request.thread_count is None else str(request.thread_count)
+
+
+def _input(request: Request) -> str:
+    if request.spec.kind == "cpu":
+        return ""
+    if request.stack.inputs != "host":
+        return "on the device"
+    copies = request.stack.input_copies
+    before = f", after {copies} copies there" if copies > 1 else ""
+    return f"copied from host memory within the timed loop{before}"
+
+
+def _waits(request: Request) -> str:
+    if request.spec.kind == "cpu":
+        return ""
+    return "for each layer" if request.stack.waits else "once, at the end"
+
+
+def _exchange(request: Request) -> str:
+    if request.group is None:
+        return ""
+    return "during the backward pass" if request.group.overlaps else "after the backward pass"
+
+
+# What may differ between a measurement and a request of its cell: a name, and its value in words, empty where it does not apply.
+CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
+    ("stack", lambda request: request.stack.id),
+    ("network", lambda request: request.trace.name),
+    ("task", lambda request: request.task),
+    ("batch", _samples),
+    ("gradient of the network's input", _input_gradient),
+    ("device description", lambda request: request.spec.digest),
+    ("core clock", _clock),
+    ("threads", _threads),
+    ("input", _input),
+    ("timer waits", _waits),
+    ("kernels", lambda request: "replayed as a graph" if request.graph else "launched one by one"),
+    ("streams", lambda request: str(request.streams)),
+    ("node", lambda request: "" if request.group is None else request.group.node.id),
+    ("gradients exchanged", _exchange),
+)

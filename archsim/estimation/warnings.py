@@ -1,0 +1,49 @@
+"""What a user has to be told beside an estimate: what does not fit, does nothing, or is beyond what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from archsim.calibration.constants import EXTRAPOLATED
+from archsim.estimation.intervals import class_of
+from archsim.estimation.memory import fits, footprint_of
+from archsim.estimation.no_effect import without_effect
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import Request
+
+NOTABLE = 0.01  # of the latency; a board that would lose less to its power limit is not spoken of
+
+
+def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
+    """The warnings of an estimate, one sentence each."""
+    found = []
+    device, memory = request.spec.device, footprint_of(request, result)
+    capacity = float(device.memory.capacity)
+    if not fits(memory, capacity):
+        found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    found += [f"{key} changes no output of this estimate" + (f": it is {value} already" if value else "")
+              for key, value in without_effect(request).items()]  # fmt: skip
+    found += _throttled(request, result)
+    if class_of(request)[0].endswith(EXTRAPOLATED):
+        found.append("extrapolated: no measured row is like this cell, so the interval is wide")
+    if request.fidelity.name == "roofline":
+        found.append("roofline is a lower bound of the time, not a prediction")
+    clock = float(np.ravel(request.clock)[0])
+    if clock > 1.25 * float(device.clock.boost):
+        found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
+    return tuple(found)
+
+
+def _throttled(request: Request, result: Run) -> list[str]:
+    """What a changed machine would lose to its own power limit, where the clock that it runs at here is no longer kept."""
+    changed = any(request.asked.get(name) for name in ("settings", "scales", "clock"))
+    if not changed or request.limit is not None or not request.fidelity.overheads:
+        return []
+    tdp = float(np.ravel(request.spec.device.power.tdp)[0])
+    slower = float(run(replace(request, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
+    if slower < 1.0 + NOTABLE:
+        return []
+    more = f"at this clock kernels would draw more than {tdp:g} W"
+    return [f"{more}; --power-limit {tdp:g}W lowers it for them: latency x {slower:.2f}"]

@@ -1,0 +1,163 @@
+"""What is known of each source of measurements: where it is published, and how its scripts measured (`sources.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from archsim.base.errors import InputError
+from archsim.base.files import data_folder, read_text
+from archsim.base.schema import Form, Word, problems_of
+from archsim.evidence.shipped import FOLDER
+
+FILE = "sources.toml"
+SIZE_LIMIT = 1 << 20
+EAGER = "pytorch-"  # software that launches its kernels one by one
+
+T = TypeVar("T")
+Positive = Annotated[float, Field(gt=0)]
+Whole = Annotated[int, Field(ge=1)]
+
+
+class PowerMeter(Form):
+    """A power meter that is read when a run begins, and every `every_s` [s] until it ends.
+
+    A run is at most `runs` rounds of one call, or of as many as `calls` says of its "op dtype".
+    """
+
+    every_s: Positive
+    runs: Whole
+    calls: dict[Word, Whole] = {}
+
+    def longest_run(self, op: str, dtype: str, latency_s: float) -> float:
+        """The longest that the repeats of a call can have taken [s]."""
+        return self.runs * self.calls.get(f"{op} {dtype}", 1) * latency_s
+
+
+class Protocol(Form):
+    """One table of `sources.toml`: a citation, and what the source's scripts do besides what its tables say.
+
+    Keys of mappings name what they hold for: a network or "framework network" in `graphs`, a stack, "hardware stack" or
+    "network stack" in `stacks`, and in `versions` and `threads` how a row's place in the source (`source_ref`) begins.
+    """
+
+    citation: Word
+    title: str = ""
+    measured: str = ""
+    doubts: str = ""
+
+    # what ran
+    graphs: dict[Word, Word] = {}  # -> the graph that is built under the network's name
+    stacks: dict[Word, Word] = {}  # -> the stack that really ran
+    versions: dict[Word, Word] = {}  # -> the same
+    threads: dict[Word, Whole] = {}  # -> the threads that really ran
+    clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
+    tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
+    lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
+    node: str = ""  # the node whose devices shared a step
+    overlapping: list[Word] = []  # frameworks that exchange gradients while they compute others
+
+    # what is timed
+    forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
+    input_gradient: list[Word] = []  # networks or frameworks whose backward pass goes down to the network's input
+    updates: list[Word] = []  # frameworks whose backward pass also updates the weights
+    inputs: Literal["", "device", "host"] = ""  # where the timed loop finds its input; empty for what the stack says
+    input_copies: dict[Word, Whole] = {}  # framework -> copies of a batch within host memory before it crosses the link
+    waits: list[Word] = []  # frameworks whose timer waits for each layer
+    launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
+    slower_hosts: dict[Word, Positive] = {}  # hardware or "hardware op" -> the host CPU's time for a call over the usual one
+
+    # power
+    boundary: str = ""  # what its powers cover
+    meter: PowerMeter | None = None
+    metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
+    unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
+
+    def task(self, task: str, network: str, framework: str) -> str:
+        """The task as it really ran."""
+        if framework in self.updates:
+            task = {"backward": "backward_update", "forward_backward": "training_step"}.get(task, task)
+        trained = self.forward == "training" or f"{framework} {network}" in self.forward
+        return "forward" if task == "inference" and trained else task
+
+    def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
+        """The stack that really ran."""
+        named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
+        return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
+
+    def working_threads(self, reference: str, otherwise: int | None) -> int | None:
+        """The threads that really ran, `otherwise` unless they are known to differ."""
+        return _longest(self.threads, reference) or otherwise
+
+    def copies(self, framework: str, otherwise: int) -> int:
+        """Copies of a batch within host memory before it crosses the link, `otherwise` unless they are known to differ."""
+        return self.input_copies.get(framework, otherwise)
+
+    def waits_for(self, framework: str) -> bool:
+        """Whether the timer waited for each layer."""
+        return framework in self.waits
+
+    def dispatch(self, software: str, dtype: str, hardware: str, op: str) -> float:
+        """How much of the host CPU's usual time for a call was timed with a kernel: 0 where a graph was replayed."""
+        if not f"{software} {dtype}".startswith((EAGER, *self.launched)):
+            return 0.0
+        return self.slower_hosts.get(f"{hardware} {op}", self.slower_hosts.get(hardware, 1.0))
+
+    def samples(self, batch: int, network: str, framework: str) -> int:
+        """The samples in a batch that the source calls `batch`."""
+        return max(1, batch // self.tokens.get(f"{framework} {network}", 1))
+
+    def graph(self, network: str, framework: str, otherwise: str) -> str:
+        """The graph that was built, `otherwise` unless it is known to differ."""
+        return self.graphs.get(f"{framework} {network}") or self.graphs.get(network, otherwise)
+
+    def of_inputs(self, network: str, framework: str) -> bool:
+        """Whether the gradient of the network's input was computed."""
+        return network in self.input_gradient or framework in self.input_gradient
+
+
+def _longest(beginnings: Mapping[str, T], text: str) -> T | None:
+    """What belongs to the longest of the beginnings that `text` has."""
+    found = [start for start in beginnings if text.startswith(start)]
+    return beginnings[max(found, key=len)] if found else None
+
+
+def protocol(source: str) -> Protocol:
+    """The protocol of a source; a plain one for a source that is not described."""
+    return sources().get(source) or Protocol(citation=source)
+
+
+def citation(source: str) -> str:
+    """The short citation of a source; its id where it is not described."""
+    return protocol(source).citation
+
+
+@cache
+def sources() -> Mapping[str, Protocol]:
+    """Every described source by its id. Raises InputError with all problems of the file, each with its table and key."""
+    place = data_folder(FOLDER).joinpath(FILE)
+    return read_sources(read_text(place, SIZE_LIMIT), str(place))
+
+
+def read_sources(text: str, path: str) -> dict[str, Protocol]:
+    """The sources in the text of a file, which `path` names in errors."""
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(path, f"is not valid TOML: {error}") from None
+    found: dict[str, Protocol] = {}
+    problems: list[str] = []
+    for name, entry in document.items():
+        if not isinstance(entry, dict):
+            problems.append(f"{name}: must be a table")
+            continue
+        form, wrong = problems_of(Protocol, entry, f"{name}.")
+        problems += wrong
+        found |= {} if form is None else {name: form}
+    if problems:
+        raise InputError(path, problems)
+    return found
