@@ -1,1 +1,1 @@
-"""Trace-driven caches: exact hits, misses and bytes between levels, and the streams that feed them."""
+"""Trace-driven cache simulation: exact hits, misses and bytes between levels, and the address streams of kernels."""

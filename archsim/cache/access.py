@@ -1,4 +1,4 @@
-"""Accesses as columns, and as requests for lines: what a program asks for, and what a cache sees of it."""
+"""Accesses as columns, and the line requests that a cache sees of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Index = NDArray[np.int64]
-WORTH = 0.9  # requests that must be left for fewer of them to be worth the copying
-CHUNK = 1 << 15  # accesses that are worked on at once: the columns of so many stay in a processor's own cache
+COLLAPSE_BELOW = 0.9  # equal neighbours are merged where at most this share of the requests remains; else it costs more time
+CHUNK = 1 << 15  # accesses processed at once: columns of this length stay in the L2 of the computer that simulates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accesses:
-    """Some accesses in program order. `size` [B], `store` (0 or 1) and `core` are one number for all or a column [N]."""
+    """Memory accesses in program order, as columns.
+
+    address: first byte, [N]
+    size: bytes [B], a number or [N]
+    store: 1 for a store, 0 for a load, a number or [N]
+    core: index of the core, a number or [N]
+    """
 
     address: Index
     size: Index | int = 8
@@ -38,7 +44,11 @@ Stream = Iterable[Accesses]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Requests for lines, as columns [M]; `source` is the position of what made each, `count` how often it is repeated."""
+    """Requests for lines, as columns [M].
+
+    line: line number; mask: its requested sectors as bits; kind: as in `kernel`; count: consecutive repetitions; core: index of
+    the core; source: position of the access or request that caused it
+    """
 
     line: Index
     mask: Index
@@ -59,10 +69,18 @@ def chunks(stream: Stream, most: int = CHUNK) -> Iterator[Accesses]:
 
 
 def requests(accesses: Accesses, line: int, sector: int) -> Requests:
-    """The lines [of `line` B] that the accesses touch, in order, with the sectors [of `sector` B] touched in each.
+    """The line requests of some accesses, in order.
 
-    An access that straddles lines makes a request for each. Requests for the same sectors of the same line that follow each
-    other, of one kind and core, become one with a count. Raises ValueError for a size below one.
+    line, sector: their sizes [B], powers of two
+
+    An access that straddles lines makes one request for each. Consecutive requests for the same sectors of the same line, of one
+    kind and core, become one with a count. Raises ValueError for a size below 1 B.
+
+    Two words of one line, then 8 B that straddle two lines:
+
+    >>> found = requests(Accesses(address=np.array([0, 8, 60])), line=64, sector=64)
+    >>> found.line.tolist(), found.count.tolist()
+    ([0, 1], [3, 1])
     """
     begin, size, store, core = accesses.address, accesses.size, accesses.store, accesses.core
     if np.min(size, initial=1) < 1:
@@ -89,7 +107,7 @@ def _aligned(begin: Index, size: Index | int, line: int) -> bool:
 
 
 def _line(address: Index, shift: int) -> Index:
-    """The number of the line of an address, which is 64 bits without a sign."""
+    """The line number of an address, which is unsigned 64 bits."""
     return (address.view(np.uint64) >> np.uint64(shift)).view(np.int64)
 
 
@@ -102,10 +120,10 @@ def _sectors(begin: Index, size: Index | int, number: Index, line: int, sector: 
 
 
 def _collapsed(line: Index, mask: Index | int, kind: Index | int, core: Index | int, source: Index) -> Requests:
-    """Neighbours that ask for the same as one request with a count, where there are enough to be worth it."""
+    """Requests with equal neighbours merged into one with a count, where that shortens the columns enough."""
     new = line[1:] != line[:-1]
     count: Index | int = 1
-    if np.count_nonzero(new) < WORTH * len(new):
+    if np.count_nonzero(new) < COLLAPSE_BELOW * len(new):
         for column in (mask, kind, core):
             if not isinstance(column, int):
                 new |= column[1:] != column[:-1]
@@ -136,8 +154,8 @@ def _positions() -> Index:
 
 @lru_cache(maxsize=64)
 def _constant(value: int) -> Index:
-    """A column of one number, which many chunks share and nobody writes to.
+    """A column of one number, shared by many chunks; nobody writes to it.
 
-    It is not marked so: compiled functions would exist once for each mix of columns that are and are not.
+    It is not marked read-only: numba would compile every function again for each mix of read-only and writable columns.
     """
     return np.full(CHUNK, value)

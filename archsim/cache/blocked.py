@@ -1,7 +1,7 @@
-"""The addresses of a matrix product on one core of a CPU: blocked for its caches, operands copied into panels.
+"""Addresses of a matrix product on one core of a CPU: blocked for its caches, with operands packed into panels.
 
-The five loops around a micro-kernel of Goto and van de Geijn (2008), with the blocks of `archsim.cost.blocking`. All of A, B
-and C are row-major; a panel is read as a whole.
+The five loops around a micro-kernel of Goto and van de Geijn (2008), with the block sizes of `archsim.cost.blocking`. A, B and C
+are row-major in memory; a packed panel is contiguous.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ UNBOUNDED = 1 << 30  # columns of a block where there is no third level to hold 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Block sizes: `rows` x `columns` in registers, `k` x columns in L1, `m` x k in L2, k x `n` in the last level."""
+    """Block sizes [elements]: `rows` x `columns` in registers, `k` x `columns` in L1, `m` x `k` in L2, `k` x `n` in the last
+    level.
+    """
 
     rows: int
     columns: int
@@ -32,7 +34,13 @@ class Blocks:
 
 
 def blocks_of(device: Cpu, element: int) -> Blocks:
-    """The blocks that fit the caches of a device."""
+    """The block sizes [elements] that fit the caches of a device, for elements of `element` bytes.
+
+    >>> from archsim.device.catalog import find
+    >>> blocks = blocks_of(find("i7_6700k").device, 4)
+    >>> blocks.rows * blocks.columns  # results that a core keeps in registers
+    64
+    """
     rows, columns = (int(side) for side in micro_tile(device))
     m, n = (float(side(device, element)) for side in (block_rows, block_columns))
     return Blocks(
@@ -42,7 +50,10 @@ def blocks_of(device: Cpu, element: int) -> Blocks:
 
 
 def blocked_product(m: int, n: int, k: int, blocks: Blocks, element: int) -> Iterator[Accesses]:
-    """C[m, n] += A[m, k] B[k, n], panel by panel; a step yields what one block of A takes."""
+    """The accesses of C[m, n] += A[m, k] B[k, n], panel by panel; each item is one block of A, packed or multiplied.
+
+    element: bytes of one value [B]
+    """
     for jc in range(0, n, blocks.n):
         nb = min(blocks.n, n - jc)
         for pc in range(0, k, blocks.k):
@@ -65,7 +76,7 @@ def _copied(begin: np.ndarray, size: int, target: int) -> Accesses:
 def _strip(
     ic: int, column: int, jr: int, mb: int, wide: int, kb: int, n: int, blocks: Blocks, element: int
 ) -> Accesses:
-    """One panel of B times all panels of A of a block: for each, both panels, then the tile of C read and written."""
+    """One panel of B times all panels of A of a block: each time both panels are read, then the tile of C is read and written."""
     address, size, store = [], [], []
     for ir in range(0, mb, blocks.rows):
         rows = np.arange(ic + ir, ic + min(ir + blocks.rows, mb))

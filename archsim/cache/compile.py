@@ -1,4 +1,4 @@
-"""The same functions, compiled: numba is optional (extra `fast`) and imported only here, when a simulation asks for it."""
+"""The cache simulator's loops compiled by numba, which is optional (extra `fast`) and imported only here, on first use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from archsim.base.errors import MissingExtra
-from archsim.cache import coupled, follow, kernel
+from archsim.cache import distance_kernel, inclusion, kernel
 
 CALLEES_FIRST = {
-    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "place_of"),
-    coupled: ("drop_above", "hand_up", "walk"),
-    follow: ("find", "remember", "follow"),
+    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "set_slot"),
+    inclusion: ("invalidate_above", "mark_dirty_above", "serve_stepwise"),
+    distance_kernel: ("find", "insert_all", "stack_distances"),
 }
 
 
@@ -25,10 +25,10 @@ def available() -> bool:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The functions of the modules above as machine code, most of it kept on disk between processes. Raises MissingExtra.
+    """The compiled functions by name; most of the machine code is kept on disk between processes. Raises MissingExtra.
 
-    Numba takes the functions that a function calls from its globals, so each is compiled in a copy of the module's globals
-    where its callees are compiled already; the module itself stays as it is.
+    Numba looks up the callees of a function in its globals. So each function is compiled in a copy of its module's globals, in
+    which its callees are compiled already. The module itself stays as it is.
     """
     if not available():
         raise MissingExtra("a compiled cache simulation", "fast")
@@ -38,7 +38,7 @@ def compiled() -> dict[str, Callable[..., Any]]:
     for module, functions in CALLEES_FIRST.items():
         names, loops = {**vars(module), "prefetch": _prefetch()}, vars(module).get("ARRAYS", {})
         names.update((name, function) for name, function in found.items() if name in names)
-        kept = module is not coupled  # the code of what it calls from another file would be kept when that file changes
+        kept = module is not inclusion  # its callees are in another file, whose changes numba's cache on disk does not notice
         for name in functions:
             plain = loops.get(name, getattr(module, name))
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
@@ -48,7 +48,7 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
 
 def _prefetch() -> Any:
-    """`kernel.prefetch` as machine code: an instruction for each line of 64 B that starts `count` elements from `first` on."""
+    """`kernel.prefetch` as machine code: one prefetch instruction for each line of 64 B of `count` elements from `first` on."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
@@ -73,5 +73,5 @@ def _prefetch() -> Any:
 
 
 def functions_of(module: ModuleType, fast: bool) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a module as they are, or compiled."""
+    """The functions of a module by name, plain or compiled."""
     return compiled() if fast else vars(module)

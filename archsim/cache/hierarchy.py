@@ -1,29 +1,31 @@
-"""What a cache hierarchy is: its levels from the cores to memory, checked once; and the hierarchy of a device."""
+"""The description of a cache hierarchy, checked once, and the hierarchy of a device."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
-from archsim.cache.kernel import BITS, FIFO, LRU, RANDOM, SRRIP, TREE
+from archsim.cache.kernel import BIT_PLRU, FIFO, LRU, RANDOM, SRRIP, TREE_PLRU
 from archsim.device.device import Cpu, Device, Gpu
 
-POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE, "bit-plru": BITS, "srrip": SRRIP}
+POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE_PLRU, "bit-plru": BIT_PLRU, "srrip": SRRIP}
 HOLDS = ("any", "inclusive", "exclusive")
 WRITES = ("back", "through")
-MOST_SECTORS = 16  # of a line; the masks of a hierarchy are small integers
-MOST_LINES = 1 << 24  # in all levels together, 1 GiB of lines of 64 B: each takes two or three numbers of the simulation
-GPU_WAYS = 16  # of an L2 whose spec does not say: what Mei and Chu (2017) and Jia et al. (2018) find between 16 and 24
+MOST_SECTORS = 16  # of a line: dirty and present sectors share one integer
+MOST_LINES = 1 << 24  # in all levels together, 1 GiB of lines of 64 B; each line takes two or three integers
+GPU_WAYS = 16  # of an L2 whose spec has none: Mei and Chu (2017) and Jia et al. (2018) find 16 to 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One level: `size`, `line` and `sector` [B]; `cores` share one instance of it.
+    """One level. `size`, `line` and `sector` in bytes; `cores` is how many cores share one instance.
 
-    `sector` is what moves between levels, a whole line if 0. `holds` says what it has of the level above: everything
-    (inclusive: what it drops is dropped above), nothing (exclusive: it takes what the level above drops, and gives up what it
-    is asked for), or what happens to be there. `fetch`: a write that misses fetches the line first. `writes_touch`: a write
-    that hits counts as a use. `hashed`: higher bits of the line's number are folded into its set.
+    sector: unit of transfer to the level above; 0 for the whole line
+    holds: `inclusive` (every line of the level above; what it evicts is dropped above), `exclusive` (the victims of the level
+        above; it gives up a line that it is asked for), or `any` (neither)
+    fetch: whether a write that misses fetches the line first
+    writes_touch: whether a write that hits counts as a use
+    hashed: whether higher bits of the line number are folded into the set index
 
     Raises ValueError with every problem.
     """
@@ -49,7 +51,7 @@ class Level:
 
     @property
     def sets(self) -> int:
-        """Sets of one instance; any whole number, as the set is the remainder of the line's number."""
+        """Sets of one instance. Any whole number: the set is the remainder of the line number."""
         return self.size // (self.line * self.ways)
 
     @property
@@ -75,7 +77,7 @@ def _problems(level: Level) -> list[str]:
     if level.sector and (level.line % level.sector or level.line // level.sector > MOST_SECTORS):
         found.append(f"sector of {level.sector} B does not divide the line of {level.line} B into at most {MOST_SECTORS}")
     if level.policy == "tree-plru" and (level.ways & (level.ways - 1) or level.ways > 32):
-        found.append(f"tree-plru halves the ways again and again: {level.ways} is not a power of two up to 32")
+        found.append(f"tree-plru needs a power of two of ways, 32 at most: not {level.ways}")
     if level.holds == "exclusive" and (level.write != "back" or not level.allocate):
         found.append("an exclusive level takes the victims of the one above, so it must write back and allocate")
     return found
@@ -85,12 +87,12 @@ def _problems(level: Level) -> list[str]:
 class Hierarchy:
     """Levels from the cores (first) to memory (last), for `cores` cores. Raises ValueError where they do not fit together.
 
-    There is no coherence between cores: private copies of a line that another core writes stay as they are.
+    There is no coherence: a line that one core writes stays unchanged in the private caches of the others.
     """
 
     levels: tuple[Level, ...]
     cores: int = 1
-    assumed: tuple[str, ...] = ()  # what the spec of a device does not say, in words
+    assumed: tuple[str, ...] = ()  # assumptions about what the spec of a device does not say, as text
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -110,7 +112,7 @@ class Hierarchy:
             raise ValueError(f"{lines} lines in all levels; at most {MOST_LINES} can be simulated")
 
     def instances(self, level: int) -> int:
-        """How many of a level there are."""
+        """Number of instances of a level."""
         return -(-self.cores // self.levels[level].cores)
 
     @property
@@ -120,23 +122,27 @@ class Hierarchy:
 
     @property
     def sector(self) -> int:
-        """The smallest sector of any level [B], of which a bit of a mask stands for one."""
+        """The smallest sector of any level [B]; one bit of a mask stands for one."""
         return min(level.sector or level.line for level in self.levels)
 
     @property
     def one_way(self) -> bool:
-        """Whether no level changes one above, so that each can work through many requests before the next does."""
+        """Whether no level changes one above it, so that each level can process many requests before the next one does."""
         return all(level.holds == "any" for level in self.levels)
 
 
 def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarchy:
-    """The caches of a device as `cores` of its cores (CPU) or multiprocessors (GPU) see them.
+    """The caches of a device as `cores` of its cores (CPU) or SMs (GPU) see them.
 
-    Of a CPU, private L1 and L2 and a last level that those share which the spec says; all write back. Of a GPU, the L1 of each
-    multiprocessor writes through and does not allocate on writes, the L2 writes back, and a write does not fetch (NVIDIA's
-    tuning guides for Maxwell and Pascal). What the spec does not say is assumed and listed in `assumed`.
+    CPU: private L1 and L2, and a last level shared as the spec says; all write back. GPU: the L1 of each SM writes through and
+    does not allocate on writes; the L2 writes back; a write does not fetch (NVIDIA's tuning guides for Maxwell and Pascal).
+    What the spec does not say is listed in `assumed`.
 
     Raises Unsupported where the spec's numbers make no hierarchy, ValueError for more cores than the device has.
+
+    >>> from archsim.device.catalog import find
+    >>> [(level.name, level.size) for level in hierarchy_of(find("i7_6700k").device).levels]  # B
+    [('L1', 32768), ('L2', 262144), ('L3', 8388608)]
     """
     most = int(device.sm.count if isinstance(device, Gpu) else device.core.count)
     if not 1 <= cores <= most:

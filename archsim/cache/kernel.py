@@ -1,48 +1,48 @@
-"""What one level of a cache does with a run of requests, in a subset of Python that numba compiles as it stands.
+"""The inner loop of one cache level, in the subset of Python that numba compiles.
 
-The functions work on anything that is indexed by integers: lists when they run as they are, which is faster than numpy for
-single elements, and numpy arrays when they are compiled (`archsim.cache.compile`). They use integers below 2^63 only, so that
-both give the same result to the bit. Only the search of a set and the shift of its lines, for which a list has methods, are
-written a second time as loops for arrays, in `ARRAYS`. All that these functions call stands in this one file, as numba keeps
-machine code on disk until the file of its source changes.
+The functions work on anything indexed by integers: lists when they run as they are, which is faster than numpy for single
+elements, and int64 arrays when compiled (`archsim.cache.compile`). All values stay below 2^63, so both give the same result to
+the bit. Only the search of a set and the shift of its lines exist twice: as list methods, and as loops for arrays (`ARRAYS`). All
+callees are in this file, because numba keeps machine code on disk until the file of its source changes.
 
-A request names a line by its number and the sectors of it as bits of a mask. The sets of all levels stand one after the other in
-one array, `cells`, in rows of a cell for each way and a spare one: of each set first the tags (-1 for an empty way), then the
-sectors that each way holds, in the low bits, and has written, from bit `DIRTY` on, then, for some policies, ages. A slot is the
-position of a tag. Under LRU and FIFO a set is a stack, the line that came or was used last in front, so that the victim is
-always the last one and nothing has to be compared (Mattson et al. 1970); it leaves through the spare cell.
+A request is a line number with a mask of sectors. `cells` holds the sets of all levels one after the other. A set has rows of
+ways + 1 cells, the last one spare: a row of tags (-1 for an empty way); a row of sectors, those present in the low bits and the
+dirty ones from bit `DIRTY` on; for some policies a row of ages. A slot is the position of a tag.
+
+Under LRU and FIFO a set is a stack: the line used (or filled) last is in front, so the victim is always the last one and nothing
+has to be compared (Mattson et al. 1970). It leaves through the spare cell.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-# A request. BACK is a write that comes from a victim, PLACE a clean victim for a level that holds what the one above drops.
-READ, WRITE, PLACE, BACK = 0, 1, 2, 3
-LRU, FIFO, RANDOM, TREE, BITS, SRRIP = range(6)
-# What each level counts, [COUNTERS]; sectors are in the smallest unit of the hierarchy.
+# Kinds of request. WRITE_BACK: dirty data of a victim. CLEAN_VICTIM: a clean victim, for an exclusive level below.
+READ, WRITE, CLEAN_VICTIM, WRITE_BACK = 0, 1, 2, 3
+LRU, FIFO, RANDOM, TREE_PLRU, BIT_PLRU, SRRIP = range(6)
+# Counters of a level; sectors are the smallest ones of the hierarchy. SEED and DIRTY_TAKEN are state, not counts.
 READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, EVICTIONS, DIRTY_EVICTIONS = range(6)
-SECTORS_READ, SECTORS_WRITTEN, INVALIDATIONS, SEED, TAKEN = range(6, 11)
+SECTORS_READ, SECTORS_WRITTEN, INVALIDATIONS, SEED, DIRTY_TAKEN = range(6, 11)
 COUNTERS = 11
 DIRTY = 31
 SECTORS = (1 << DIRTY) - 1
-FARTHEST = 3  # a re-reference prediction of two bits (Jaleel et al. 2010, SRRIP-HP with M = 2)
-MOST_PER_REQUEST = 3  # requests that one request makes below: a fetch, a victim, a write that goes through
+DISTANT = 3  # re-reference prediction of two bits (Jaleel et al. 2010, SRRIP-HP with M = 2)
+MOST_PER_REQUEST = 3  # requests to the level below that one request causes: a fetch, a victim, a write-through
 
 Ints = Any  # a list of int, or an array of int64
 
 
 def search(cells: Ints, line: int, first: int, ways: int) -> int:
-    """Where a line stands in a set, or the spare cell behind its tags."""
-    cells[first + ways] = line  # the search ends here at the latest
+    """The slot of a line in its set, or the spare cell if it is not there."""
+    cells[first + ways] = line  # a sentinel in the spare cell
     slot: int = cells.index(line, first)
     return slot
 
 
 def promote(cells: Ints, line: int, first: int, ways: int) -> bool:
-    """Bring a line to the front of its set, and say whether it was there.
+    """Move a line to the front of its set; returns whether it was there.
 
-    If it was not, it is there now, with no sectors, and the last one is in the spare cells.
+    A line that was not there is inserted without sectors, and the last line of the set moves to the spare cells.
     """
     end, state = first + ways, first + ways + 1
     cells[end] = line
@@ -60,11 +60,11 @@ def promote(cells: Ints, line: int, first: int, ways: int) -> bool:
 
 
 def prefetch(cells: Ints, first: int, count: int) -> None:
-    """Nothing: a processor is told only by machine code what it will read soon (`archsim.cache.compile`)."""
+    """Does nothing here; compiled, it prefetches the cells of a later request (`archsim.cache.compile`)."""
 
 
 def search_by_loop(cells: Ints, line: int, first: int, ways: int) -> int:
-    """`search` of arrays."""
+    """`search` for arrays."""
     slot = first
     while slot < first + ways and cells[slot] != line:
         slot += 1
@@ -72,7 +72,7 @@ def search_by_loop(cells: Ints, line: int, first: int, ways: int) -> int:
 
 
 def promote_by_loop(cells: Ints, line: int, first: int, ways: int) -> bool:
-    """`promote` of arrays: what stood before each place is put there while the search goes on."""
+    """`promote` for arrays: lines are shifted back while the search goes on."""
     row = ways + 1
     tag, held = cells[first], cells[first + row]
     cells[first] = line
@@ -95,7 +95,11 @@ ARRAYS = {"search": search_by_loop, "promote": promote_by_loop}
 
 
 def bits(mask: int) -> int:
-    """Sectors in a mask."""
+    """Number of sectors in a mask.
+
+    >>> bits(0b1011)
+    3
+    """
     count = 0
     while mask:
         mask &= mask - 1
@@ -104,7 +108,11 @@ def bits(mask: int) -> int:
 
 
 def widened(mask: int, grain: int) -> int:
-    """The mask with every group of `grain` sectors whole of which it has one: a level that moves larger sectors."""
+    """The mask with every group of `grain` sectors completed of which it has one, for a level that moves larger sectors.
+
+    >>> bin(widened(0b0010, 2))
+    '0b11'
+    """
     whole, group, result = (1 << grain) - 1, 0, 0
     while mask >> group:
         if (mask >> group) & whole:
@@ -114,7 +122,7 @@ def widened(mask: int, grain: int) -> int:
 
 
 def remove(cells: Ints, slot: int, first: int, ways: int, policy: int) -> int:
-    """Take a line out of a set; returns its dirty sectors. In a stack those behind it move up."""
+    """Remove a line from a set; returns its dirty sectors. In a stack the lines behind it move up."""
     dirty: int = cells[slot + ways + 1] >> DIRTY
     last = first + ways - 1 if policy <= FIFO else slot
     while slot < last:
@@ -125,10 +133,10 @@ def remove(cells: Ints, slot: int, first: int, ways: int, policy: int) -> int:
 
 
 def touch(cells: Ints, slot: int, first: int, ways: int, policy: int) -> None:
-    """Note a use of a slot, for policies that keep ages."""
+    """Record a use of a slot, for policies that keep ages."""
     ages = 2 * (ways + 1)
     begin = first + ages
-    if policy == TREE:  # every node on the way down points to the other half
+    if policy == TREE_PLRU:  # every node on the path points away from the slot
         node, low, size, tree = 0, first, ways, cells[begin]
         while size > 1:
             size >>= 1
@@ -140,7 +148,7 @@ def touch(cells: Ints, slot: int, first: int, ways: int, policy: int) -> None:
                 low += size
                 node = 2 * node + 2
         cells[begin] = tree
-    elif policy == BITS:  # the last bit to be set clears all others
+    elif policy == BIT_PLRU:  # when the last bit is set, all others are cleared
         cells[slot + ages] = 1
         for other in range(begin, begin + ways):
             if cells[other] == 0:
@@ -153,16 +161,16 @@ def touch(cells: Ints, slot: int, first: int, ways: int, policy: int) -> None:
 
 
 def victim(cells: Ints, first: int, ways: int, policy: int, tally: Ints) -> int:
-    """The slot to be filled next by policies without a stack: an empty one if there is one."""
+    """The slot to fill next under a policy without a stack: an empty one if there is one."""
     ages = 2 * (ways + 1)
     begin = first + ages
     slot = search(cells, -1, first, ways)
     if slot < first + ways:
         return slot
-    if policy == RANDOM:  # the generator of C's example, of which the high bits are good enough
+    if policy == RANDOM:  # the linear congruential generator of the C standard; its high bits are random enough
         tally[SEED] = (tally[SEED] * 1103515245 + 12345) & 0x7FFFFFFF
         return int(first + (tally[SEED] >> 8) % ways)
-    if policy == TREE:
+    if policy == TREE_PLRU:
         node, slot, size, tree = 0, first, ways, cells[begin]
         while size > 1:
             size >>= 1
@@ -172,16 +180,16 @@ def victim(cells: Ints, first: int, ways: int, policy: int, tally: Ints) -> int:
             else:
                 node = 2 * node + 1
         return slot
-    if policy == BITS:
+    if policy == BIT_PLRU:
         for slot in range(first, first + ways):
             if cells[slot + ages] == 0:
                 return slot
         return first
-    slot = first  # SRRIP: the first that is predicted farthest, after all have aged as much as it takes
+    slot = first  # SRRIP: the first with the largest prediction; all age until that is DISTANT
     for other in range(first + 1, first + ways):
         if cells[other + ages] > cells[slot + ages]:
             slot = other
-    older = FARTHEST - cells[slot + ages]
+    older = DISTANT - cells[slot + ages]
     for other in range(begin, begin + ways):
         cells[other] += older
     return slot
@@ -191,17 +199,19 @@ def serve(
     begin: int, end: int, slots: Ints, lines: Ints, masks: Ints, kinds: Ints, counts: Ints, cells: Ints, shape: Any,
     out_source: Ints, out_line: Ints, out_mask: Ints, out_kind: Ints, out_count: Ints, made: int, tally: Ints,
 ) -> int:  # fmt: skip
-    """Requests `begin` to `end` at one level, in order; what they ask of the level below goes to `out`, from `made` on.
+    """Requests `begin` to `end` at one level, in order. Requests to the level below are appended to `out_...` from `made` on.
 
-    `slots` are the first of each request's set. `counts` says how often a request is repeated: all but the first find what the
-    first brought. On a miss the line is fetched before its victim leaves. `out_source` is the position of the request that made
-    each request below. `shape` is (ways, policy, write back, allocate on writes, fetch on writes, writes count as uses,
-    exclusive, drop clean victims below, sectors moved together, step, ahead); a step of 0 keeps no requests below, of which only
-    the bytes count then, and `ahead` is how many requests early a processor is told what it will read, 0 for never. Returns the
-    end of what was made.
+    slots: first slot of each request's set; counts: consecutive repetitions, of which all but the first hit
+    shape: (ways, policy, write back, allocate on writes, fetch on writes, writes count as uses, exclusive, pass clean victims
+        down, sectors moved together, step, ahead)
+    step: 0 where requests to the level below need not be kept, because only their bytes count
+    ahead: how many requests ahead the cells of a set are prefetched, 0 for never
 
-    This is the inner loop of everything. What nearly all requests are comes first: reads of an LRU level that keeps what it is
-    asked for. The rest of the loop does the same for every kind of request and level.
+    A missing line is fetched before its victim leaves. `out_source` is the position of the request that caused each request
+    below. Returns the end of `out_...`.
+
+    This is the innermost loop. Reads at an LRU level that is neither exclusive nor sectored, nearly all requests, come first; the
+    rest of the loop does the same for every kind of request and level.
     """
     ways, policy, back, allocate, fetch, touches, exclusive, clean, grain, step, ahead = shape
     read_hits, read_misses, write_hits, write_misses = 0, 0, 0, 0
@@ -236,7 +246,7 @@ def serve(
                     dirty_evictions += 1
                     wrote += bits(state >> DIRTY)
                     out_source[made], out_line[made], out_mask[made] = i, gone, state >> DIRTY
-                    out_kind[made], out_count[made] = BACK, 1
+                    out_kind[made], out_count[made] = WRITE_BACK, 1
                     made += step
             continue
         if grain > 1 and kind == READ:
@@ -256,10 +266,10 @@ def serve(
                     cells[held] |= mask
                 else:
                     read_hits += count
-                if exclusive:  # it moves up, and takes along that it is dirty
-                    tally[TAKEN] = remove(cells, slot, first, ways, policy)
+                if exclusive:  # the line moves up with its dirty sectors
+                    tally[DIRTY_TAKEN] = remove(cells, slot, first, ways, policy)
                     continue
-            elif kind == PLACE:
+            elif kind == CLEAN_VICTIM:
                 cells[held] |= mask
             else:
                 if missing and fetch:
@@ -294,7 +304,7 @@ def serve(
         if kind == READ:
             read_misses += 1
             read_hits += count - 1
-        elif kind != PLACE:
+        elif kind != CLEAN_VICTIM:
             if not allocate:
                 write_misses += count
                 out_source[made], out_line[made], out_mask[made] = i, line, mask
@@ -328,11 +338,11 @@ def serve(
                 dirty_evictions += 1
                 wrote += bits(state >> DIRTY)
                 out_source[made], out_line[made], out_mask[made] = i, gone, state >> DIRTY
-                out_kind[made], out_count[made] = BACK, 1
+                out_kind[made], out_count[made] = WRITE_BACK, 1
                 made += step
             elif clean:
                 out_source[made], out_line[made], out_mask[made] = i, gone, state
-                out_kind[made], out_count[made] = PLACE, 1
+                out_kind[made], out_count[made] = CLEAN_VICTIM, 1
                 made += step
         if stack:
             slot = first
@@ -341,7 +351,7 @@ def serve(
         cells[slot + row] = wanted | mask << DIRTY if written and back else wanted
         if policy == SRRIP:
             used = count > 1 and (touches or not written)
-            cells[slot + 2 * row] = 0 if used else FARTHEST - 1
+            cells[slot + 2 * row] = 0 if used else DISTANT - 1
         elif not stack:
             touch(cells, slot, first, ways, policy)
         if written and not back:
@@ -360,12 +370,11 @@ def serve(
     return made
 
 
-def place_of(line: Any, core: Any, place: Any) -> Any:
-    """The first slot of the set of a line, for a core; `place` is (first slot, sets, cells of a
-    set, hashed, cores that share).
+def set_slot(line: Any, core: Any, place: Any) -> Any:
+    """The first slot of the set of a line, for a core; `place` is (first slot, sets, cells of a set, hashed, cores that share).
 
-    A level that hashes folds higher bits into the set. This stands for the undisclosed hashes of GPUs and of sliced caches,
-    which keep regular strides from meeting in few sets.
+    A hashed level folds higher bits into the set index. This stands for the undisclosed hashes of GPUs and of sliced caches,
+    which spread regular strides over the sets.
     """
     offset, sets, width, hashed, cores = place
     if hashed:

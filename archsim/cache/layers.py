@@ -1,4 +1,4 @@
-"""The products that a lowered network runs on a GPU, as streams of addresses, and what they move through its caches."""
+"""Address streams of the products that a lowered network runs on a GPU, and their simulated cache traffic."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from archsim.lower.layer import layer_of, untransposed
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
-WAVES = 6  # of which a launch is simulated where it has more; the first one differs, the others are alike
+WAVES = 6  # simulated waves of a launch; the first one finds other data in the caches, the later ones are alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """Bytes of one launch between processors and L2, and between L2 and memory; `share` of its CTAs were simulated."""
+class LaunchTraffic:
+    """Bytes of one launch between SMs and L2, and between L2 and memory [B]; `share` is the simulated share of its CTAs."""
 
     l2_bytes: float
     dram_read: float
@@ -46,15 +46,16 @@ class Moved:
 
     @property
     def dram_bytes(self) -> float:
-        """Both ways."""
+        """Bytes to and from memory [B]."""
         return self.dram_read + self.dram_written
 
 
 def product_of(op: BoundOp, kernel: Kernel, tile: tuple[int, int], element: int) -> Product:
-    """The tiled product of a matrix kernel of an op: where its operands lie and which parts a CTA loads.
+    """The tiled product of a matrix kernel of an op: where its operands lie, and which parts a CTA loads.
 
-    Transformed operands are matrices for each point of the transform; images are [N, C, H, W]. Raises Unsupported for kernels
-    whose addresses are not modelled: gradients, splits of k, attention.
+    tile: (rows, columns) of a CTA's results; element: bytes of one value [B]. Transformed operands are one matrix for each
+    point of the transform; images are [N, C, H, W]. Raises Unsupported for gradients, splits of k and attention, whose
+    addresses are not modelled.
     """
     m, n, k, count = (int(size) for size in (kernel.m, kernel.n, kernel.k, kernel.count))
     layer = layer_of(op, element) if op.kind.op == "conv2d" else None
@@ -83,48 +84,53 @@ def _pad(op: BoundOp) -> tuple[int, int]:
     return int(pad[0]), int(pad[1])
 
 
-def left_behind(size: float, cache: int, cores: int) -> Accesses:
-    """Reads of the end of B, as much of it as twice the cache: the op before has just written it."""
+def warm_up_reads(size: float, cache: int, cores: int) -> Accesses:
+    """Reads of the end of B, twice the cache's capacity at most [B]: what the op before has just written.
+
+    >>> len(warm_up_reads(size=4096, cache=1024, cores=1))  # lines of 128 B
+    16
+    """
     begin = max(0, int(size) - 2 * cache) // 128 * 128
     address = B + np.arange(begin, int(size), 128)
     return Accesses(address=address, size=128, core=np.arange(len(address)) % cores)
 
 
-def moved(
+def launch_traffic(
     product: Product, slots: int, hierarchy: Hierarchy, b_bytes: float, fast: bool | None = None,
     most_waves: int = WAVES, tell: Callable[[float], None] | None = None,
-) -> Moved:  # fmt: skip
-    """Run the CTAs of one launch through the caches of a GPU, after the op before has left B behind.
+) -> LaunchTraffic:  # fmt: skip
+    """Simulate the CTAs of one launch in the caches of a GPU, which hold the end of B at the start.
 
-    Of a launch of more waves than `most_waves` the first ones run, and those after the first stand for the rest. What is dirty at
-    the end counts as written.
+    slots: CTAs that are resident at the same time (one wave); b_bytes: size of operand B [B]
+    A launch of more than `most_waves` waves is extrapolated from those, the first one counted apart. Dirty data at the end counts
+    as written. `tell` receives the finished share.
     """
     state = Simulation(hierarchy, fast)
-    for part in chunks([left_behind(b_bytes, hierarchy.levels[-1].size, hierarchy.cores)]):
+    for part in chunks([warm_up_reads(b_bytes, hierarchy.levels[-1].size, hierarchy.cores)]):
         state.feed(part)
     total = ceil(product.ctas / slots)
-    marks = [_mark(state)]
+    totals = [_bytes_so_far(state)]
     before = state.accesses
     for done, wave in enumerate(waves(product, slots, hierarchy.cores), 1):
         for part in chunks(wave):
             state.feed(part)
-        marks.append(_mark(state))
+        totals.append(_bytes_so_far(state))
         if tell is not None:
             tell(done / min(total, most_waves))
         if done == most_waves:
             break
-    steps = np.diff(np.array(marks), axis=0)
+    steps = np.diff(np.array(totals), axis=0)
     run = len(steps)
     ctas = min(product.ctas, run * slots)
     whole = steps.sum(axis=0)
     if ctas < product.ctas:
         whole = steps[0] + steps[1:].sum(axis=0) * (product.ctas - slots) / (ctas - slots)
     l2_bytes, read, written = (float(value) for value in whole)
-    return Moved(l2_bytes=l2_bytes, dram_read=read, dram_written=written, share=ctas / product.ctas,
+    return LaunchTraffic(l2_bytes=l2_bytes, dram_read=read, dram_written=written, share=ctas / product.ctas,
                  accesses=state.accesses - before, counts=state.counts)  # fmt: skip
 
 
-def _mark(state: Simulation) -> tuple[int, int, int]:
-    """Bytes so far: through the L2, from memory, to memory or still to be written there."""
+def _bytes_so_far(state: Simulation) -> tuple[int, int, int]:
+    """Bytes through the L2, from memory, and to memory or still dirty [B]."""
     first, last = state.counts[0], state.counts[-1]
     return first.bytes_read + first.bytes_written, last.bytes_read, last.bytes_written + state.dirty_bytes[-1]

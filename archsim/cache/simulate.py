@@ -1,4 +1,4 @@
-"""Running accesses through a hierarchy, chunk by chunk in bounded memory, and what came of it."""
+"""Running accesses through a hierarchy, chunk by chunk in bounded memory, and the counts that result."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from archsim.cache import coupled, kernel
+from archsim.cache import inclusion, kernel
 from archsim.cache.access import Accesses, Index, Requests, Stream, chunks, requests
 from archsim.cache.compile import available, functions_of
 from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 
 FIRST_SEED = 1
-STEPWISE = 1 << 12  # requests at once where levels act on each other, for each of which room is kept at every level
-# The state of a level of more lines than NEAR does not stay in a processor's first cache; what a set holds is asked for so many
-# requests before it is needed. Both were chosen by tests/bench/cache.py; results do not depend on them.
-NEAR, AHEAD = 4096, 16
-COLUMNS = ("source", "line", "mask", "kind", "count")  # of what a level asks below
+STEPWISE = 1 << 12  # requests at once where levels change each other; each needs room for its requests at every level
+# The cells of a level of more than SMALL_LEVEL lines do not stay in the L1 of the computer that simulates, so a set is prefetched
+# PREFETCH_DISTANCE requests ahead. Both were chosen by tests/bench/cache.py; results do not depend on them.
+SMALL_LEVEL, PREFETCH_DISTANCE = 4096, 16
+COLUMNS = ("source", "line", "mask", "kind", "count")  # of the requests of a level to the next one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelCount:
-    """What one level counted over all its instances. Traffic is with the level below it, or with memory [B]."""
+    """The counts of one level over all its instances. Traffic is with the level below, or with memory [B]."""
 
     name: str
     read_hits: int
@@ -39,7 +39,7 @@ class LevelCount:
 
     @property
     def requests(self) -> int:
-        """All that the level was asked for: hits + misses."""
+        """All requests: hits + misses."""
         return self.hits + self.misses
 
     @property
@@ -49,56 +49,67 @@ class LevelCount:
 
     @property
     def misses(self) -> int:
-        """Reads and writes that did not."""
+        """Reads and writes that did not find them."""
         return self.read_misses + self.write_misses
 
 
 class Simulation:
-    """The state of a hierarchy while accesses run through it. `fast`: compiled, plain, or compiled if numba is there (None).
+    """The state of a hierarchy while accesses run through it.
 
-    Both give equal counts. `watched` keeps what is asked of memory, too. Raises MissingExtra for `fast=True` without numba.
+    fast: compiled (True), plain Python (False), or compiled if numba is installed (None); all give equal counts
+    watched: whether to keep the requests to memory, too
+
+    Raises MissingExtra for `fast=True` without numba.
+
+    Two lines in a cache of one line evict each other:
+
+    >>> from archsim.cache.hierarchy import Level
+    >>> state = Simulation(Hierarchy(levels=(Level(name="L1", size=64, ways=1),)), fast=False)
+    >>> _ = state.feed(Accesses(address=np.array([0, 64, 0])))
+    >>> state.counts[0].misses, state.counts[0].bytes_read
+    (3, 192)
     """
 
     def __init__(self, hierarchy: Hierarchy, fast: bool | None = None, watched: bool = False) -> None:
         self.hierarchy, self.accesses = hierarchy, 0
         self.fast = available() if fast is None else fast
         functions = functions_of(kernel, self.fast)
-        self._serve, self._place_of = functions["serve"], functions["place_of"]
-        self._walk = functions_of(coupled, self.fast)["walk"]
+        self._serve, self._set_slot = functions["serve"], functions["set_slot"]
+        self._serve_stepwise = functions_of(inclusion, self.fast)["serve_stepwise"]
         self._places = _places(hierarchy)
         last = len(hierarchy.levels) - 1
         steps = [int(watched or i < last or not hierarchy.one_way) for i in range(last + 1)]
         self._shapes = tuple([_shape(hierarchy, i, step) for i, step in enumerate(steps)])
-        self._cells = self._given(_empty(hierarchy))
+        self._cells = self._as_columns(_empty(hierarchy))
         self._tallies = tuple([self._numbers(kernel.COUNTERS) for _ in hierarchy.levels])
         for tally in self._tallies:
             tally[kernel.SEED] = FIRST_SEED
         self._out: list[list[Any]] = [[] for _ in hierarchy.levels]
 
     def _numbers(self, count: int) -> Any:
-        """Zeros, in the form in which the functions take them."""
-        return self._given(np.zeros(count, dtype=np.int64))
+        """Zeros, as a list or an array."""
+        return self._as_columns(np.zeros(count, dtype=np.int64))
 
-    def _given(self, column: Any) -> Any:
+    def _as_columns(self, column: Any) -> Any:
         return column if self.fast else column.tolist()
 
     def feed(self, accesses: Accesses) -> list[Requests]:
-        """Run some more accesses (`CHUNK` of them at most, for speed) and return what each level was asked, memory last.
+        """Run more accesses (at most `CHUNK`, for speed); returns the requests to each level, those to memory last.
 
-        What is returned is overwritten by the next call. Raises ValueError for a core that the hierarchy does not have.
+        The next call overwrites what is returned. Raises ValueError for a core that the hierarchy does not have.
         """
         self.accesses += len(accesses)
         asked = requests(accesses, self.hierarchy.line, self.hierarchy.sector)
         if np.max(accesses.core, initial=0) >= self.hierarchy.cores or np.min(accesses.core, initial=0) < 0:
             raise ValueError(f"an access of core {np.max(accesses.core)}, of {self.hierarchy.cores} from 0 on")
-        return self._level_by_level(asked) if self.hierarchy.one_way else self._step_by_step(asked)
+        return self._level_by_level(asked) if self.hierarchy.one_way else self._request_by_request(asked)
 
     def _level_by_level(self, asked: Requests) -> list[Requests]:
-        """Every level works through all requests before the next one does."""
+        """Every level processes all requests before the next one does."""
         steps = [asked]
         for i, (place, shape, tally) in enumerate(zip(self._places[:-1], self._shapes, self._tallies, strict=True)):
-            slots = self._place_of(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
-            columns = [self._given(column) for column in (slots, asked.line, asked.mask, asked.kind, asked.count)]
+            slots = self._set_slot(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
+            columns = [self._as_columns(column) for column in (slots, asked.line, asked.mask, asked.kind, asked.count)]
             out = self._room(i, MOST_PER_REQUEST * len(asked) + 1)
             made = self._serve(0, len(asked), *columns, self._cells, shape, *out, 0, tally)
             named = {name: np.asarray(column[:made], dtype=np.int64) for name, column in zip(COLUMNS, out, strict=True)}
@@ -108,12 +119,12 @@ class Simulation:
         return steps
 
     def _room(self, level: int, count: int) -> list[Any]:
-        """Columns for what a level asks of the next, used again for each chunk."""
+        """Columns for the requests of a level to the next, reused for each chunk."""
         if not self._out[level] or len(self._out[level][0]) < count:
             self._out[level] = [self._numbers(count) for _ in COLUMNS]
         return self._out[level]
 
-    def _step_by_step(self, asked: Requests) -> list[Requests]:
+    def _request_by_request(self, asked: Requests) -> list[Requests]:
         """Every request goes through all levels before the next one does."""
         parts = [self._stepwise(asked, begin) for begin in range(0, len(asked), STEPWISE)]
         return [_joined(rows) for rows in zip(*parts, strict=True)] if parts else [asked]
@@ -124,11 +135,11 @@ class Simulation:
         names = ("slot", "line", "mask", "kind", "count", "core", "source")
         tables = {name: [self._numbers(total * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names}
         for name in names[1:]:
-            tables[name][0] = self._given(getattr(asked, name)[begin : begin + total])
+            tables[name][0] = self._as_columns(getattr(asked, name)[begin : begin + total])
         made = self._numbers(levels + 1)
         made[0] = total
         inclusive = tuple([int(level.holds == "inclusive") for level in self.hierarchy.levels])
-        self._walk(total, *(tuple(tables[name]) for name in names), self._cells, self._shapes, self._places, inclusive,
+        self._serve_stepwise(total, *(tuple(tables[name]) for name in names), self._cells, self._shapes, self._places, inclusive,
                    self._tallies, made)  # fmt: skip
         return [
             Requests(**{name: np.array(tables[name][k][: made[k]], dtype=np.int64) for name in names[1:]})
@@ -137,13 +148,13 @@ class Simulation:
 
     @property
     def counts(self) -> tuple[LevelCount, ...]:
-        """What every level has counted so far."""
+        """The counts of every level so far."""
         return tuple([
             _count(level, tally, self.hierarchy.sector) for level, tally in zip(self.hierarchy.levels, self._tallies, strict=True)
         ])  # fmt: skip
 
     def cells(self, level: int) -> Index:
-        """The state of a level, [sets of all instances, rows, ways]: rows of tags, of sectors and, for some policies, of ages."""
+        """The state of a level, [sets of all instances, rows, ways]; the rows are tags, sectors and, for some policies, ages."""
         begin, sets, width, *_ = self._places[level]
         end = begin + width * sets * self.hierarchy.instances(level)
         whole = np.asarray(self._cells[begin:end], dtype=np.int64)
@@ -151,7 +162,7 @@ class Simulation:
 
     @property
     def dirty_bytes(self) -> tuple[int, ...]:
-        """Data that each level has and has not written below [B]."""
+        """Dirty data of each level that is not yet written below [B]."""
         found = []
         for i in range(len(self.hierarchy.levels)):
             own = self.cells(i)[:, 1]
@@ -170,7 +181,7 @@ def _places(hierarchy: Hierarchy) -> tuple[tuple[int, int, int, int, int], ...]:
 
 
 def _set_shape(level: Level) -> tuple[int, int]:
-    """Rows and columns of the cells of one set, as `kernel` lays them out."""
+    """Rows and columns of the cells of one set, in the layout of `kernel`."""
     return (2 if POLICIES[level.policy] in (kernel.LRU, kernel.FIFO, kernel.RANDOM) else 3, level.ways + 1)
 
 
@@ -185,12 +196,12 @@ def _empty(hierarchy: Hierarchy) -> Any:
 
 
 def _shape(hierarchy: Hierarchy, i: int, step: int) -> tuple[int, ...]:
-    """What `kernel.serve` must know of a level."""
+    """The tuple `shape` of `kernel.serve` for one level."""
     level = hierarchy.levels[i]
     below = hierarchy.levels[i + 1].holds if i + 1 < len(hierarchy.levels) else "any"
     clean = level.holds == "inclusive" or below == "exclusive"
     flags = (level.write == "back", level.allocate, level.fetch, level.writes_touch, level.holds == "exclusive", clean)
-    grain, ahead = (level.sector or level.line) // hierarchy.sector, AHEAD if level.lines > NEAR else 0
+    grain, ahead = (level.sector or level.line) // hierarchy.sector, PREFETCH_DISTANCE if level.lines > SMALL_LEVEL else 0
     return (level.ways, POLICIES[level.policy], *map(int, flags), grain, step, ahead)
 
 

@@ -1,8 +1,8 @@
-"""The addresses that the CTAs of a tiled product touch, wave by wave, as a GPU's caches see them.
+"""Addresses that the CTAs of a tiled product touch, wave by wave, in the order in which a GPU's caches see them.
 
-CTAs start in order, tiles along m first, then along n, then the products of a batch; `slots` of them are resident at a time and
-walk along k side by side, `STEP` values a turn, before they write their tiles. A turn is a whole line of fp32 values: finer
-turns change what is shared by less than one line a row.
+CTAs start in order: tiles along m first, then along n, then the products of a batch. The `slots` resident CTAs of a wave advance
+along k together, `STEP` values at a time, and write their tiles at the end. A step is a whole line of fp32 values; a finer
+interleaving changes the shared lines by less than one for each row.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from archsim.lower.layer import Layer
 
 Index = NDArray[np.int64]
 Runs = tuple[Index, Index]  # begins and sizes of contiguous bytes
-Operand = Callable[[int, int, int, int], Runs]  # (tile, product of the batch, first k, end of k) -> what a CTA loads
-STEP = 32  # values of k between which the CTAs of a wave take turns
+Operand = Callable[[int, int, int, int], Runs]  # (tile, product of the batch, first k, end of k) -> runs that a CTA loads
+STEP = 32  # values of k that each CTA of a wave processes before the next CTA does
 REGION = 1 << 36  # B between the tensors, which are smaller
 A, B, C = 0, REGION, 2 * REGION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """`count` products in tiles of `tile_m` x `tile_n`. `result(i, j, z)` gives the runs that a CTA writes."""
+    """`count` products of [m, k] and [k, n] in tiles of `tile_m` x `tile_n`; `result(i, j, z)` gives the runs that a CTA writes.
+    """
 
     m: int
     n: int
@@ -46,7 +47,7 @@ class Product:
 
 
 def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operand:
-    """A matrix [products, rows, depth] whose rows run along k; a tile has some rows."""
+    """A matrix [products, rows, depth] whose rows run along k; a tile has `tile` rows. `base` and `element` in bytes [B]."""
 
     def runs(i: int, z: int, first: int, end: int) -> Runs:
         row = np.arange(i * tile, min((i + 1) * tile, rows))
@@ -56,7 +57,7 @@ def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operan
 
 
 def by_columns(base: int, columns: int, depth: int, tile: int, element: int, points: int = 1) -> Operand:
-    """A matrix [products, depth x points, columns] whose rows run across; a tile has some columns and all points of its k."""
+    """A matrix [products, depth x points, columns] whose rows run across k; a tile has `tile` columns and all points of its k."""
 
     def runs(j: int, z: int, first: int, end: int) -> Runs:
         row = np.arange(first * points, end * points)
@@ -67,15 +68,20 @@ def by_columns(base: int, columns: int, depth: int, tile: int, element: int, poi
 
 
 def stretches(begin: int, end: int, length: int) -> tuple[Index, Index, Index]:
-    """A range of positions cut into rows of `length`: (row, first column, end of columns) of each piece."""
+    """A range of positions cut at multiples of `length`: (row, first column, end of columns) of each piece, each [pieces].
+
+    >>> [column.tolist() for column in stretches(3, 9, 4)]  # positions 3 | 4 to 7 | 8
+    [[0, 1, 2], [3, 0, 0], [4, 4, 1]]
+    """
     row = np.arange(begin // length, ceil(end / length))
     return row, np.maximum(begin - row * length, 0), np.minimum(end - row * length, length)
 
 
 def gathered(base: int, layer: Layer, pad: tuple[int, int], tile: int) -> Operand:
-    """The unfolded input of a forward convolution: k is (channel, tap), a tile some pixels of the result.
+    """The unfolded input [C x taps, N x pixels] of a forward convolution (implicit GEMM): k is (channel, tap), a tile some
+    pixels.
 
-    Every tap reads its own stretch of the image for each row of pixels; what taps share is for the caches to find.
+    Each tap reads its own part of the image for each row of pixels, so neighbouring taps reuse lines in the caches.
     """
     pixels = layer.ho * layer.wo
 
@@ -97,9 +103,9 @@ def gathered(base: int, layer: Layer, pad: tuple[int, int], tile: int) -> Operan
 
 
 def patches(base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int, tiles: int) -> Operand:
-    """The input of a fused Winograd kernel: k is a channel, a tile some squares of `side` x `side` results with their halo.
+    """The input of a fused Winograd kernel: k is a channel, a tile some patches of `side` x `side` results with their halo.
 
-    The `tiles` squares that a launch computes, padded to whole patches, are spread evenly over those that there are.
+    A launch computes `tiles` patches, padded to whole CTAs; they are spread evenly over the patches of the image.
     """
     across, down = ceil(layer.wo / side), ceil(layer.ho / side)
     share = layer.batch * across * down / tiles
@@ -122,9 +128,9 @@ def patches(base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int,
 
 
 def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, tiles: int = 0) -> Callable[[int, int, int], Runs]:
-    """The tile of [images, channels, pixels] that a CTA writes: for each channel the pixels of each image.
+    """The tile of [N x groups, C, pixels] that a CTA writes: for each channel the pixels of each image.
 
-    With `tiles`, tile_n counts so many squares of pixels, taken here as their pixels in a row.
+    With `tiles`, `tile_n` counts that many patches of pixels, written here as the same number of pixels in a row.
     """
     pixels = layer.ho * layer.wo
     squares = tiles or layer.batch * pixels
@@ -153,7 +159,7 @@ def matrix_result(base: int, m: int, n: int, tile_m: int, tile_n: int, element: 
 
 
 def waves(product: Product, slots: int, processors: int) -> Iterator[list[Accesses]]:
-    """The accesses of one launch, a list for each wave of `slots` CTAs; CTAs are dealt to `processors` in turn."""
+    """The accesses of one launch, a list for each wave of `slots` CTAs, which are dealt to the SMs (`processors`) in turn."""
     down, across = ceil(product.m / product.tile_m), ceil(product.n / product.tile_n)
     for first in range(0, product.ctas, slots):
         ctas = [(c % down, c // down % across, c // (down * across), (c - first) % processors)
@@ -163,7 +169,7 @@ def waves(product: Product, slots: int, processors: int) -> Iterator[list[Access
 
 
 def _turn(product: Product, ctas: list[tuple[int, int, int, int]], first: int, end: int) -> Accesses:
-    """What all CTAs of a wave load for some values of k."""
+    """The loads of all CTAs of a wave for some values of k."""
     runs = []
     for i, j, z, core in ctas:
         runs += [(product.a(i, z, first, end), core), (product.b(j, z, first, end), core)]

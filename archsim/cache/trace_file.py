@@ -1,4 +1,4 @@
-"""Address traces of programs: Valgrind's lackey and Dinero's din, plain or gzip, read piece by piece.
+"""Address traces of programs: Valgrind's lackey and Dinero's din, plain or gzip, read in pieces.
 
     valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog
 
@@ -7,8 +7,8 @@
              " S 1ffefff0,8"   a store                                 "1 1ffefff0"   a write
              " M 1ffefff0,8"   a load and a store
 
-Addresses are hexadecimal. Lines of Valgrind about itself (`==123==`) are passed over. A file is a stranger's: it is never held
-whole, and what is wrong is said with its line.
+Addresses are hexadecimal. Valgrind's own messages (`==123==`) are skipped. A file is never held in memory as a whole, and every
+error names its line.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from archsim.base.errors import InputError, MissingFile
 from archsim.cache.access import Accesses
 
 PIECE = 1 << 20  # bytes read at once
-# A trace deflates to a thirtieth, that of a tight loop to a hundredth; what inflates further is taken for a bomb.
+# A trace compresses to 1/30, that of a tight loop to 1/100; a file that inflates further is refused as a decompression bomb.
 GZIP_RATIO = 250
 LONGEST_LINE = 256
-LARGEST = 4096  # bytes of one access; Valgrind writes a few hundred at most, for the saved registers of a processor
+LARGEST = 4096  # B of one access; Valgrind writes a few hundred at most, when a processor saves its registers
 MOST_SHOWN = 40  # characters of a line that an error quotes
 FETCH, MODIFY = 2, 3  # 0 and 1 are a load and a store
 ADDRESSES = 1 << 64
@@ -39,7 +39,7 @@ NOTHING = re.compile(rb"==.*|--.*|[ \t\r]*")  # lines without an access
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFormat:
-    """How lines of a format begin, and what they are: `line` finds (kind, address, size), `kinds` says what a kind is."""
+    """A trace format. `start` matches its first line, `line` finds (kind, address, size), `kinds` maps the kinds to ours."""
 
     name: str
     start: re.Pattern[bytes]
@@ -60,10 +60,10 @@ DIN = TraceFormat(
 
 
 def read(path: str | Path, instructions: bool = False, tell: Callable[[float], None] | None = None) -> Iterator[Accesses]:
-    """The accesses of a trace file in order, in pieces. Data are those of core 0; `instructions`, if asked for, of core 1.
+    """The accesses of a trace file in order, in pieces. Data accesses are those of core 0, `instructions`, if wanted, of core 1.
 
-    `tell` hears the share of the file that has been read. Raises MissingFile, or InputError for a file that is no trace or is
-    broken, with the line.
+    `tell` receives the share of the file that has been read. Raises MissingFile, or InputError with the line for a file that is
+    no trace or is broken.
     """
     place = Path(path)
     if not place.exists():
@@ -99,7 +99,7 @@ def read(path: str | Path, instructions: bool = False, tell: Callable[[float], N
 
 
 def _pieces(place: Path) -> Iterator[tuple[bytes, int]]:
-    """The content, inflated if it is gzip by its first bytes, with the position in the file, which may be a pipe."""
+    """The content in pieces, with the position in the file, which may be a pipe; inflated if its first bytes say gzip."""
     with place.open("rb") as stream:
         first = stream.read(PIECE)
         pieces = chain([first] if first else [], iter(lambda: stream.read(PIECE), b""))
@@ -120,7 +120,7 @@ def _inflated(pieces: Iterator[bytes], place: Path) -> Iterator[tuple[bytes, int
         taken += len(piece)
         rest = piece
         while rest:
-            if inflater.eof:  # gzip files may stand one after the other
+            if inflater.eof:  # concatenated gzip files
                 inflater = zlib.decompressobj(wbits=31)
             try:
                 text = inflater.decompress(rest, PIECE)
@@ -137,7 +137,7 @@ def _inflated(pieces: Iterator[bytes], place: Path) -> Iterator[tuple[bytes, int
 
 
 def _form(text: bytes, place: Path) -> TraceFormat | None:
-    """The format of the first line that says something."""
+    """The format of the first line with content."""
     for number, line in enumerate(text.split(b"\n"), 1):
         if NOTHING.fullmatch(line):
             continue
@@ -154,7 +154,7 @@ def _quoted(line: bytes) -> str:
 
 
 def _parsed(text: bytes, before: int, form: TraceFormat, instructions: bool, place: Path) -> Accesses:
-    """The accesses of some whole lines, of which the first is line `before` + 1 of the file."""
+    """The accesses of some whole lines, the first of which is line `before` + 1 of the file."""
     rows = form.line.findall(text)
     complete = len(rows) > text.count(b"\n")
     if not instructions:
@@ -176,7 +176,7 @@ def _parsed(text: bytes, before: int, form: TraceFormat, instructions: bool, pla
 
 
 def _check(text: bytes, before: int, form: TraceFormat, place: Path) -> None:
-    """Raise InputError for the first line that is neither an access nor without one."""
+    """Raise InputError for the first line that is neither an access nor a line without one."""
     for number, line in enumerate(text.split(b"\n"), before + 1):
         found = form.line.fullmatch(line)
         size = int(found[3] or form.size) if found else 0

@@ -12,9 +12,9 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.blocked import blocked_product, blocks_of
-from archsim.cache.distance import Distances, MissCurve
+from archsim.cache.distance import MissCurve, StackDistances
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
-from archsim.cache.kernel import PLACE
+from archsim.cache.kernel import CLEAN_VICTIM
 from archsim.cache.layers import WAVES, product_of
 from archsim.cache.simulate import LevelCount, Simulation
 from archsim.cache.tiles import waves
@@ -170,23 +170,23 @@ def _told(
 
 def _through(
     hierarchy: Hierarchy, parts: Iterable[Accesses], curve: bool, fast: bool | None
-) -> tuple[Simulation, list[Distances | None]]:
+) -> tuple[Simulation, list[StackDistances | None]]:
     """Run everything; watch the stack distances of every level of one instance, if the curve is wanted."""
     state = Simulation(hierarchy, fast)
-    watches: list[Distances | None] = [
-        Distances(fast) if curve and hierarchy.instances(i) == 1 else None for i in range(len(hierarchy.levels))
+    watches: list[StackDistances | None] = [
+        StackDistances(fast) if curve and hierarchy.instances(i) == 1 else None for i in range(len(hierarchy.levels))
     ]
     for part in chunks(parts):
         steps = state.feed(part)
         for watch, asked in zip(watches, steps, strict=False):
             if watch is not None:
-                wanted = asked.kind != PLACE
+                wanted = asked.kind != CLEAN_VICTIM
                 watch.feed(asked.line[wanted], asked.count[wanted])
     return state, watches
 
 
 def _answer(
-    spec: Spec, hierarchy: Hierarchy, state: Simulation, watches: list[Distances | None], *, source: str, time_s: float,
+    spec: Spec, hierarchy: Hierarchy, state: Simulation, watches: list[StackDistances | None], *, source: str, time_s: float,
     timed_by: str, notes: list[str], simulated: float = 1.0,
 ) -> CacheAnswer:  # fmt: skip
     curves = [None if watch is None else watch.curve for watch in watches]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cache.hierarchy import hierarchy_of
-from archsim.cache.layers import moved, product_of
+from archsim.cache.layers import launch_traffic, product_of
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
@@ -90,7 +90,7 @@ def _network(
                 continue
             tile = int(kernels.tile_m[v]), int(kernels.tile_n[v])
             product, slots = product_of(op, kernel, tile, element), int(model["resident"][v] * device.sm.count)
-            seen = moved(product, slots, hierarchy, kernel.b_bytes, fast)
+            seen = launch_traffic(product, slots, hierarchy, kernel.b_bytes, fast)
             rows.append(Row(
                 hardware=hardware, network=network, layer=op.name, kernel=kernel.name, tile=f"{tile[0]}x{tile[1]}",
                 ctas=product.ctas, waves=product.ctas / slots, share=seen.share, accesses=seen.accesses, a_bytes=kernel.a_bytes,

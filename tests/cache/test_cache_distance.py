@@ -10,7 +10,7 @@ from scipy.special import bdtr
 
 from archsim.cache import distance
 from archsim.cache.access import Accesses
-from archsim.cache.distance import Distances, hit_chance
+from archsim.cache.distance import StackDistances, hit_chance
 from archsim.cache.hierarchy import Hierarchy, Level
 from archsim.cache.simulate import simulate
 
@@ -30,13 +30,13 @@ def by_hand(lines: list[int]) -> list[int]:
 
 @given(LINES)
 def test_distances_are_positions_in_the_stack(lines: list[int]) -> None:
-    assert Distances(fast=False).feed(np.array(lines)).tolist() == by_hand(lines)
+    assert StackDistances(fast=False).feed(np.array(lines)).tolist() == by_hand(lines)
 
 
 def test_in_pieces_and_at_both_speeds(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distance, "FIRST_ROOM", 8)  # so that the times are numbered anew many times
     lines = np.random.RandomState(3).randint(0, 300, 5000) * 1_000_003
-    state = Distances(fast=fast)
+    state = StackDistances(fast=fast)
     pieces = [state.feed(lines[begin : begin + 77]) for begin in range(0, len(lines), 77)]
     assert np.concatenate(pieces).tolist() == by_hand(lines.tolist())
     assert state.curve.uses == len(lines)
@@ -45,7 +45,7 @@ def test_in_pieces_and_at_both_speeds(fast: bool, monkeypatch: pytest.MonkeyPatc
 
 @given(LINES, st.integers(1, 48))
 def test_the_curve_is_the_simulation_of_every_fully_associative_cache(lines: list[int], ways: int) -> None:
-    state = Distances(fast=False)
+    state = StackDistances(fast=False)
     state.feed(np.array(lines))
     cache = Hierarchy(levels=(Level(name="L", size=64 * ways, ways=ways),))
     misses = simulate(cache, [Accesses(address=64 * np.array(lines))], fast=False).counts[0].misses
@@ -53,14 +53,14 @@ def test_the_curve_is_the_simulation_of_every_fully_associative_cache(lines: lis
 
 
 def test_repeats_count_as_hits_of_the_smallest_cache() -> None:
-    state = Distances(fast=False)
+    state = StackDistances(fast=False)
     state.feed(np.array([1, 2, 1]), np.array([3, 1, 2]))
     assert state.curve.uses == 6
     assert [state.curve.misses(n) for n in (1, 2)] == [3, 2]
 
 
 def test_points_fall_to_the_cold_misses() -> None:
-    state = Distances(fast=False)
+    state = StackDistances(fast=False)
     state.feed(np.tile(np.arange(100), 3))
     points = state.curve.points()
     assert points[0] == (1, 300)
@@ -77,7 +77,7 @@ def test_the_chance_is_the_tail_of_a_binomial_distribution() -> None:
 
 def test_the_correction_predicts_random_lines() -> None:
     lines = np.random.RandomState(1).randint(0, 1 << 40, 900)[np.random.RandomState(2).randint(0, 900, 40_000)]
-    state = Distances(fast=False)
+    state = StackDistances(fast=False)
     state.feed(lines)
     cache = Hierarchy(levels=(Level(name="L", size=64 * 512, ways=4),))
     misses = simulate(cache, [Accesses(address=64 * lines)], fast=False).counts[0].misses
@@ -88,7 +88,7 @@ def test_the_correction_predicts_random_lines() -> None:
 def test_too_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distance, "MOST_LINES", 100)
     monkeypatch.setattr(distance, "FIRST_ROOM", 8)
-    state = Distances(fast=False)
+    state = StackDistances(fast=False)
     state.feed(np.arange(100))
     state.feed(np.arange(100, 200))
     with pytest.raises(ValueError, match="distinct lines"):

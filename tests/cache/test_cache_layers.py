@@ -14,7 +14,7 @@ from archsim.base.errors import Unsupported
 from archsim.cache.blocked import Blocks, blocked_product, blocks_of
 from archsim.cache.compile import available
 from archsim.cache.hierarchy import hierarchy_of
-from archsim.cache.layers import moved, product_of
+from archsim.cache.layers import launch_traffic, product_of
 from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves
 from archsim.device import catalog
 from archsim.estimation.request import make_request
@@ -71,11 +71,11 @@ def test_a_wave_deals_its_ctas_to_all_processors() -> None:
 
 def test_what_fits_the_cache_is_moved_once() -> None:
     device = catalog.find("gtx_1080").device
-    seen = moved(plain(128, 128, 128), 40, hierarchy_of(device, 20), 0.0, fast=False)
+    seen = launch_traffic(plain(128, 128, 128), 40, hierarchy_of(device, 20), 0.0, fast=False)
     assert seen.dram_read == 2 * 128 * 128 * 4
     assert seen.dram_written == 128 * 128 * 4
     assert seen.share == 1.0
-    warm = moved(plain(128, 128, 128), 40, hierarchy_of(device, 20), 128 * 128 * 4, fast=False)
+    warm = launch_traffic(plain(128, 128, 128), 40, hierarchy_of(device, 20), 128 * 128 * 4, fast=False)
     assert warm.dram_read == 128 * 128 * 4
 
 

@@ -1,4 +1,4 @@
-"""Stack distances, use by use: like `archsim.cache.kernel`, in a subset of Python that numba compiles as it stands."""
+"""The inner loops of stack distances, in the subset of Python that numba compiles, as in `archsim.cache.kernel`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from archsim.cache.kernel import Ints
 
 
 def find(line: int, keys: Ints) -> int:
-    """Where a line stands in a hash table of lines, or the empty place where it belongs; their number is a power of two."""
+    """The slot of a line in an open-addressing hash table, or the empty slot where it belongs; the table's length is a power of
+    two.
+    """
     last = len(keys) - 1
     mixed = (((line ^ (line >> 29)) & 0x7FFFFFFF) * 2654435761) & 0xFFFFFFFF  # Knuth's multiplicative hash, within 63 bits
     place = (mixed ^ (mixed >> 15)) & last
@@ -15,17 +17,18 @@ def find(line: int, keys: Ints) -> int:
     return place
 
 
-def remember(total: int, order: Ints, keys: Ints, times: Ints) -> None:
-    """Fill an empty table with lines whose last uses were numbers 1, 2, ..."""
+def insert_all(total: int, order: Ints, keys: Ints, times: Ints) -> None:
+    """Fill an empty table with lines whose last uses have the times 1, 2, ..."""
     for i in range(total):
         place = find(order[i], keys)
         keys[place], times[place] = order[i], i + 1
 
 
-def follow(total: int, lines: Ints, keys: Ints, times: Ints, tree: Ints, now: int, known: int, out: Ints) -> None:
-    """The stack distance of each use, -1 for a first one: the lines whose last use is later than its own.
+def stack_distances(total: int, lines: Ints, keys: Ints, times: Ints, tree: Ints, now: int, known: int, out: Ints) -> None:
+    """The stack distance of each use, or -1 for a first use, into `out`: the number of lines whose last use is later than the
+    line's.
 
-    `tree` is a Fenwick tree that marks the times of last uses; `now` is the last time given, `known` the number of marks.
+    `tree` is a Fenwick tree with a 1 at the time of each last use; `now` is the latest time, `known` the number of lines.
     """
     size = len(tree)
     for i in range(total):
