@@ -77,7 +77,7 @@ def _problems(level: Level) -> list[str]:
     if level.sector and (level.line % level.sector or level.line // level.sector > MOST_SECTORS):
         found.append(f"sector of {level.sector} B does not divide the line of {level.line} B into at most {MOST_SECTORS}")
     if level.policy == "tree-plru" and (level.ways & (level.ways - 1) or level.ways > 32):
-        found.append(f"tree-plru needs a power of two of ways, 32 at most: not {level.ways}")
+        found.append(f"tree-plru halves the ways: {level.ways} is not a power of two up to 32")
     if level.holds == "exclusive" and (level.write != "back" or not level.allocate):
         found.append("an exclusive level takes the victims of the one above, so it must write back and allocate")
     return found

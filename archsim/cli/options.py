@@ -104,7 +104,7 @@ def pairs(text: str, known: Sequence[str], option: str) -> dict[str, str]:
             near = nearest(key, known) or list(known)
             raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)
         if key in found:
-            raise click.BadParameter(f"{key} stands there twice", param_hint=option)
+            raise click.BadParameter(f"{key} is given twice", param_hint=option)
         found[key] = value
     return found
 
@@ -133,12 +133,12 @@ def _pair(text: str, option: str, example: str) -> tuple[str, str]:
 
 
 def _once(found: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
-    """The pairs as a table, unless a key stands there twice."""
+    """The pairs as a table, unless a key is given twice."""
     table = dict(found)
     if len(table) < len(found):
         keys = [key for key, _ in found]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise click.BadParameter(f"{twice} stands there twice", param_hint=option)
+        raise click.BadParameter(f"{twice} is given twice", param_hint=option)
     return table
 
 

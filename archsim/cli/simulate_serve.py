@@ -49,12 +49,13 @@ def command(
     from archsim.estimation.request import make_request
     from archsim.report.serving import serving_json, serving_text
     from archsim.schedule.observer import Recording
-    from archsim.simulate.arrivals import recorded
+    from archsim.simulate.arrivals import recorded_arrivals
     from archsim.simulate.serve import Load, simulate_serving
 
     _refuse_idle(scenario, trace is not None)
     load = Load(
-        scenario=scenario, rate=rate, requests=requests, seed=seed, recorded_s=None if trace is None else recorded(trace),
+        scenario=scenario, rate=rate, requests=requests, seed=seed,
+        recorded_s=None if trace is None else recorded_arrivals(trace),
         bound_s=None if p99 is None else quantity(p99, "s", "--p99"),
     )  # fmt: skip
     seen = Recording()
@@ -81,7 +82,7 @@ def _refuse_idle(scenario: str, recorded: bool) -> None:
     idle = {"SingleStream": ("batching", "seed"), "MultiStream": ("batching", "seed"), "Offline": ("seed",)}.get(scenario, ())
     why = f"{scenario} draws no arrivals" + (" and sends one query at a time" if "batching" in idle else "")
     if recorded:
-        idle, why = ("requests", "seed"), "the file of --trace says who arrives when"
+        idle, why = ("requests", "seed"), "the file of --trace holds the arrivals"
     context = click.get_current_context()
     for name in idle:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

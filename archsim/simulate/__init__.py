@@ -1,1 +1,1 @@
-"""Simulations that users ask for: serving requests, training on several devices, collectives."""
+"""Serving, data-parallel training and all-reduce, simulated in events."""

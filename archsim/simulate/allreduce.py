@@ -1,4 +1,4 @@
-"""All-reduces on the links of a node, beside those that DeepBench has measured."""
+"""All-reduces on the links of a node, beside DeepBench's measurements."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from archsim.schedule.collective import all_reduce
 from archsim.schedule.events import SharedServer
 
 MEASURED_ON = "deepbench_8gpu"  # the node of DeepBench's rows
-FLOAT = 4.0  # B
+FLOAT = 4.0  # B of one value of DeepBench's buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredAllReduce:
-    """A row of DeepBench: the fastest of several libraries."""
+    """A row of DeepBench: the fastest of its libraries."""
 
     hardware: str
     devices: int
@@ -32,7 +32,7 @@ class MeasuredAllReduce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllReduceTime:
-    """One all-reduce. `bandwidth_Bps` is what passes each device, 2 (n - 1) / n x bytes, over the time ("bus bandwidth")."""
+    """One all-reduce. `bandwidth_Bps` is 2 (n - 1) / n x size / time, NCCL's "bus bandwidth" [B/s]."""
 
     devices: int
     size: float
@@ -43,7 +43,13 @@ class AllReduceTime:
 
 
 def simulate_all_reduce(spec: NodeSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[AllReduceTime]:
-    """Every size on every number of devices, alone on the node."""
+    """Every size [B] on every number of devices, on an otherwise idle node.
+
+    >>> from archsim.node.spec import find
+    >>> (found,) = simulate_all_reduce(find("dgx_1_v100"), [8], [1e9])
+    >>> round(found.bandwidth_Bps / 1e9)  # GB/s
+    126
+    """
     node = spec.node
     for what, given in (("devices", devices), ("bytes", sizes)):
         if not given:
@@ -57,15 +63,22 @@ def simulate_all_reduce(spec: NodeSpec, devices: Sequence[int], sizes: Sequence[
     found = []
     for count in devices:
         for size in sizes:
-            time = timed(node, count, size)
-            rows = tuple(row for row in measured() if node.id == MEASURED_ON and (row.devices, row.size) == (count, size))
-            found.append(AllReduceTime(devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
-                                 rings=len(rings(node, count)), measured=rows))  # fmt: skip
+            time = all_reduce_time(node, count, size)
+            rows = [row for row in measured_all_reduces() if (row.devices, row.size) == (count, size)]
+            found.append(AllReduceTime(
+                devices=count, size=size, time_s=time, bandwidth_Bps=2 * (count - 1) / count * size / time,
+                rings=len(rings(node, count)), measured=tuple(rows) if node.id == MEASURED_ON else (),
+            ))  # fmt: skip
     return found
 
 
-def timed(node: Node, devices: int, size: float) -> float:
-    """How long an all-reduce takes on an idle node [s], in events."""
+def all_reduce_time(node: Node, devices: int, size: float) -> float:
+    """Time of an all-reduce of `size` bytes on an idle node [s], from the event engine; equals `collective.unloaded_time_s`.
+
+    >>> from archsim.node.spec import find
+    >>> round(1e3 * all_reduce_time(find("dgx_1_v100").node, 8, 1e9), 1)  # ms
+    13.9
+    """
     from simpy import Environment
 
     env = Environment()
@@ -75,8 +88,8 @@ def timed(node: Node, devices: int, size: float) -> float:
 
 
 @cache
-def measured() -> tuple[MeasuredAllReduce, ...]:
-    """The all-reduces of the corpus."""
+def measured_all_reduces() -> tuple[MeasuredAllReduce, ...]:
+    """DeepBench's all-reduces."""
     return tuple(_rows())
 
 

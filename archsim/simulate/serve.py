@@ -1,4 +1,4 @@
-"""Serving a network: arrivals, dynamic batching, and what users wait; batch times and energies are those of an estimate."""
+"""Serving a network: arrivals, dynamic batching, latency percentiles; time and energy of a batch are those of an estimate."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from archsim.simulate.interval import BatchMean, batch_means, mean, quantile
 
 SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
-MULTI_STREAM = 8  # samples in a query of MultiStream (MLPerf inference rules, section 3)
+MULTI_STREAM = 8  # samples in one query of MultiStream (MLPerf inference rules, section 3)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 FIGURES = (
     "latency_s", "distribution", "wait_s", "throughput_per_s", "utilisation", "mean_batch", "energy_per_request_j", "power_w",
 )  # fmt: skip
 SHARES = (*(round(0.02 * i, 2) for i in range(1, 50)), 0.99, 0.995, 0.999)  # points of the distribution
-LEAST_TAIL = 4.0  # values beyond a percentile that a group must hold for an interval
+LEAST_TAIL = 4.0  # requests beyond a percentile that each group must hold, else the percentile has no interval
 MOST_REQUESTS = 10_000_000
-STEPS = 14  # halvings of the range of rates: 1/16384 of the capacity
+STEPS = 14  # bisections of the rate: a resolution of 1/16384 of the capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is asked of the devices: a scenario, `requests` at `rate` [1/s] drawn with `seed`, or at recorded times."""
+    """The load: a scenario of MLPerf, with `requests` Poisson arrivals at `rate` [1/s] from `seed`, or recorded ones."""
 
     scenario: str = "Server"
     rate: float | None = None
     requests: int = 100_000
     seed: int = 1
     recorded_s: NDArray[np.float64] | None = None
-    bound_s: float | None = None  # p99 for which the highest rate is sought
+    bound_s: float | None = None  # p99 latency below which the highest rate is wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """The answer. Where the queue grows without end, latencies are None and `stable` is False; Offline has none either.
+    """The result. Latencies are None for Offline, and where the queue grows without end (`stable` is False).
 
-    `rate_per_s` is what arrives, `capacity_per_s` what full batches could take, `throughput_per_s` what was answered.
-    `highest_rate_per_s` keeps the p99 that was asked for, 0 where no rate does.
+    `rate_per_s` arrives, `capacity_per_s` is served in full batches, `throughput_per_s` was served. `highest_rate_per_s` is the
+    highest rate that keeps the wanted p99, 0 where none does.
     """
 
     network: str
@@ -81,48 +81,48 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
-    """Time [s] and energy [J] of a batch of any size on one device, computed when they are first needed."""
+class BatchCosts:
+    """Time [s] and energy [J] of a batch of any size on one device, computed on first use."""
 
     of: Callable[[int], tuple[float, float]]
     idle_w: float
     seen: dict[int, float]
 
     def time_s(self, size: int) -> float:
-        """How long a device takes for it."""
+        """Time of a batch of `size` samples [s]."""
         time = self.of(size)[0]
         self.seen[size] = time
         return time
 
     def energy_j(self, size: int) -> float:
-        """What it takes."""
+        """Energy of a batch of `size` samples [J]."""
         return self.of(size)[1]
 
     def power_w(self, size: int) -> float:
-        """What a device draws meanwhile; with no batch its idle power."""
+        """Mean power of a device during a batch of `size` samples [W]; without a batch (0) its idle power."""
         return self.energy_j(size) / self.of(size)[0] if size else self.idle_w
 
 
-def batches_of(query: Request) -> Batches:
-    """The batches of a query. Inputs lie in host memory, where requests arrive, and cross the link."""
-    asked = replace(query, stack=replace(query.stack, inputs="host"))
+def batch_costs(request: Request) -> BatchCosts:
+    """Costs of the batches of a request. Inputs are in host memory, where requests arrive, and cross the link."""
+    asked = replace(request, stack=replace(request.stack, inputs="host"))
 
     @cache
     def of(size: int) -> tuple[float, float]:
         result = run(asked if size == asked.batch else with_batch(asked, size))
         return float(result.latency_s[0]), float(result.energy_j[0].sum())
 
-    return Batches(of=of, idle_w=float(np.ravel(query.spec.device.power.idle)[0]), seen={})
+    return BatchCosts(of=of, idle_w=float(np.ravel(request.spec.device.power.idle)[0]), seen={})
 
 
 def simulate_serving(
-    query: Request, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
+    request: Request, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Serving:  # fmt: skip
-    """Simulate a load on `devices` alike. Raises ArgumentError for a load or batching that cannot be."""
+    """Simulate a load on `devices` equal devices. Raises ArgumentError for a load or batching that is impossible."""
     batching = batching or Batching()
-    _check(query, load, batching, devices)
-    batches = batches_of(query)
+    _check(request, load, batching, devices)
+    batches = batch_costs(request)
     most = {"SingleStream": 1, "MultiStream": MULTI_STREAM}.get(load.scenario, batching.most)
     capacity = devices * most / batches.time_s(most)
     highest = None if load.bound_s is None else _highest_rate(load, batching, devices, batches, capacity, tell)
@@ -131,11 +131,11 @@ def simulate_serving(
         rate = highest or None
     stable = load.scenario != "Server" or (rate is not None and rate < capacity)
     served = _served(load, rate, batching, devices, batches, observers) if stable else None
-    return _answer(query, load, batching, devices, batches, rate, capacity, highest, served, stable)
+    return _answer(request, load, batching, devices, batches, rate, capacity, highest, served, stable)
 
 
 def _served(
-    load: Load, rate: float | None, batching: Batching, devices: int, batches: Batches, observers: Sequence[Observer] = ()
+    load: Load, rate: float | None, batching: Batching, devices: int, batches: BatchCosts, observers: Sequence[Observer] = ()
 ) -> ServingRun:
     if load.scenario in ("SingleStream", "MultiStream"):
         size = 1 if load.scenario == "SingleStream" else MULTI_STREAM
@@ -150,9 +150,9 @@ def _served(
 
 
 def _highest_rate(
-    load: Load, batching: Batching, devices: int, batches: Batches, capacity: float, tell: Callable[[str], None] | None
+    load: Load, batching: Batching, devices: int, batches: BatchCosts, capacity: float, tell: Callable[[str], None] | None
 ) -> float:
-    """The highest rate [1/s] whose p99 keeps to the bound, by halving; all rates stretch one draw, so p99 grows with them."""
+    """The highest rate [1/s] whose p99 keeps the bound, by bisection: all rates stretch one draw, so p99 rises with the rate."""
     low, high = 0.0, capacity
     for step in range(STEPS):
         middle = 0.5 * (low + high)
@@ -170,31 +170,31 @@ def _mean_rate(times: NDArray[np.float64]) -> float:
 
 
 def _answer(
-    query: Request, load: Load, batching: Batching, devices: int, batches: Batches, rate: float | None, capacity: float,
+    request: Request, load: Load, batching: Batching, devices: int, batches: BatchCosts, rate: float | None, capacity: float,
     highest: float | None, served: ServingRun | None, stable: bool,
 ) -> Serving:  # fmt: skip
     figures: dict[str, object] = dict.fromkeys(FIGURES)
     if served is not None:
         figures = _figures(load.scenario, served, devices, batches)
     notes = (
-        *query.notes,
-        trust(query),
-        "inputs arrive in host memory and cross the link; a device answers one batch after the other",
+        *request.notes,
+        trust(request),
+        "inputs arrive in host memory and cross the link; a device runs one batch at a time",
         *(() if load.recorded_s is not None or load.scenario != "Server" else (f"arrivals: Poisson, seed {load.seed}",)),
     )
     drawn = load.scenario == "Server" and load.recorded_s is None
     requests = load.requests if load.recorded_s is None else len(load.recorded_s)
     return Serving(
-        network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, precision=query.precision,
+        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, precision=request.precision,
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
         requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
         highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,
-        provenance=provenance_of(query),
+        provenance=provenance_of(request),
         **figures,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def _figures(scenario: str, served: ServingRun, devices: int, batches: Batches) -> dict[str, object]:
+def _figures(scenario: str, served: ServingRun, devices: int, batches: BatchCosts) -> dict[str, object]:
     samples, span = float(served.batches.sum()), served.span_s
     sizes, counts = np.unique(served.batches, return_counts=True)
     worked = sum(int(n) * batches.energy_j(int(size)) for size, n in zip(sizes, counts, strict=True))
@@ -204,7 +204,7 @@ def _figures(scenario: str, served: ServingRun, devices: int, batches: Batches) 
         "throughput_per_s": samples / span, "utilisation": served.utilisation, "mean_batch": samples / len(served.batches),
         "energy_per_request_j": energy / samples, "power_w": energy / span,
     }  # fmt: skip
-    if scenario == "Offline":  # all samples are there from the start; how long each of them waits says nothing
+    if scenario == "Offline":  # all samples arrive at the start, so their latencies only repeat the throughput
         return use | {"latency_s": None, "distribution": None, "wait_s": None}
     latency = {"mean": batch_means(served.latency_s, mean)} | {
         name: batch_means(served.latency_s, quantile(share), int(LEAST_TAIL / (1 - share) + 0.5))
@@ -214,7 +214,7 @@ def _figures(scenario: str, served: ServingRun, devices: int, batches: Batches) 
     return use | {"latency_s": latency, "distribution": curve, "wait_s": batch_means(served.wait_s, mean)}
 
 
-def _check(query: Request, load: Load, batching: Batching, devices: int) -> None:
+def _check(request: Request, load: Load, batching: Batching, devices: int) -> None:
     if load.scenario not in SCENARIOS:
         raise ArgumentError(f"scenario {load.scenario!r} is not one of {', '.join(SCENARIOS)}")
     if load.rate is not None and not 0 < load.rate < 1e12:
@@ -222,9 +222,9 @@ def _check(query: Request, load: Load, batching: Batching, devices: int) -> None
     if load.scenario == "Server" and load.rate is None and load.recorded_s is None and load.bound_s is None:
         raise ArgumentError("a server needs arrivals: give --rate, --trace or, to find a rate, --p99")
     if load.rate is not None and load.recorded_s is not None:
-        raise ArgumentError("arrivals are drawn at a rate or read from a file: give one of --rate and --trace")
+        raise ArgumentError("arrivals are either drawn at a rate or read from a file: give one of --rate and --trace")
     if load.bound_s is not None and load.recorded_s is not None:
-        raise ArgumentError("a rate is sought among drawn arrivals: leave out --p99 or --trace")
+        raise ArgumentError("--p99 searches over drawn arrivals: leave out --p99 or --trace")
     if load.scenario != "Server" and any(given is not None for given in (load.rate, load.recorded_s, load.bound_s)):
         raise ArgumentError(f"{load.scenario} has no arrivals of its own: leave out --rate, --trace and --p99")
     if load.bound_s is not None and load.bound_s <= 0:
@@ -234,19 +234,19 @@ def _check(query: Request, load: Load, batching: Batching, devices: int) -> None
     if load.seed < 0:
         raise ArgumentError(f"seed {load.seed} is less than 0")
     if devices < 1:
-        raise ArgumentError(f"devices {devices} is less than 1: nothing would answer")
+        raise ArgumentError(f"devices {devices} is less than 1")
     if batching.most < 1:
         raise ArgumentError(f"batching max={batching.most} is less than 1")
     if not 0 <= batching.wait_s < 1e6:
         raise ArgumentError(f"batching wait={batching.wait_s:g} s is not a time from 0")
     if devices > 1 and load.scenario in ("SingleStream", "MultiStream"):
         raise ArgumentError(f"{load.scenario} sends one query at a time, to one device: leave out --devices")
-    _check_size(query, MULTI_STREAM if load.scenario == "MultiStream" else batching.most)
+    _check_size(request, MULTI_STREAM if load.scenario == "MultiStream" else batching.most)
 
 
-def _check_size(query: Request, most: int) -> None:
-    if most > 1 and BATCH not in query.template.free_symbols:
-        raise ArgumentError(f"network {query.network} fixes its batch, so that it takes one request at a time: batching max=1")
-    fitting = largest_batch(query, run(query))
+def _check_size(request: Request, most: int) -> None:
+    if most > 1 and BATCH not in request.template.free_symbols:
+        raise ArgumentError(f"network {request.network} fixes its batch, so that it takes one request at a time: batching max=1")
+    fitting = largest_batch(request, run(request))
     if fitting is not None and most > fitting:
-        raise ArgumentError(f"batching max={most} does not fit the memory of {query.spec.identity.id}; {fitting} at most")
+        raise ArgumentError(f"batching max={most} does not fit the memory of {request.spec.identity.id}; {fitting} at most")

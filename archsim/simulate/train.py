@@ -1,4 +1,4 @@
-"""Training on several devices of a node: the scaling curve, and where the time goes."""
+"""Data-parallel training on the devices of a node: the scaling curve, and where the time of a step goes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_STEPS, MOST_STEPS = 4, 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """Which stages an input passes on its way to a device: read from `disk`, decoded by so many workers, copied over `pcie`."""
+    """The stages that a batch passes on its way to a device: read from `disk`, `decode` workers, a copy over `pcie`."""
 
     disk: bool = False
     decode: int | None = None
@@ -43,8 +43,8 @@ class Input:
 class ScalingPoint:
     """One number of devices. Times are those of a step of the first device [s] and add up to `step_s`.
 
-    `exchange_s` is what of the exchange of gradients no computation hides. `busy` is the share of time in which each
-    resource works, `busiest_link` that of the links which is busy longest.
+    `exchange_s` is the part of the gradient exchange that no computation hides. `busy` is the utilisation of each resource,
+    `busiest_link` the link with the highest.
     """
 
     devices: int
@@ -64,9 +64,10 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReference:
-    """A published step of the same network, stack and number of devices, whose batches together are as large.
+    """A published step of the same network, stack, number of devices and total batch.
 
-    `predicted_s` is for exactly its conditions; `conditions` say in words what differs from the simulated step.
+    `predicted_s` is predicted under the measurement's own conditions [s]; `conditions` names those that differ from the simulated
+    step.
     """
 
     devices: int
@@ -79,7 +80,7 @@ class TrainingReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """The answer: a point for each number of devices. `batch` is that of one device."""
+    """The result: a point for each number of devices. `batch` is that of one device."""
 
     network: str
     hardware: str
@@ -106,16 +107,19 @@ def simulate_training(
     overlap: bool = True, bucket_bytes: float = BUCKET_BYTES, steps: int = 16, observers: Sequence[Observer] = (),
     tell: Callable[[str], None] | None = None,
 ) -> Training:  # fmt: skip
-    """Simulate training steps of a request whose task is `training_step`, its batch on each device.
+    """Simulate training steps of a request whose task is `training_step`; its batch is that of each device.
 
-    Observers see the largest number of devices. Raises ArgumentError, or Unsupported for what is no GPU.
+    given: input stages; without them inputs are on the device. bucket_bytes: gradients exchanged together [B]
+    steps: simulated steps, of which the later half is measured
+
+    Observers are attached to the largest number of devices. Raises ArgumentError, or Unsupported for a device that is no GPU.
     """
     given = given or Input()
     _check(request, spec, devices, given, sync, bucket_bytes, steps)
     node, asked = spec.node, replace(request, stack=replace(request.stack, inputs="device"))
     result = run(asked)
     step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
-    pipeline = pipeline_of(asked, spec, given)
+    pipeline = input_pipeline(asked, spec, given)
     found: dict[int, TrainingRun] = {}
     for count in sorted({1, *devices}):
         if tell is not None:
@@ -140,8 +144,8 @@ def simulate_training(
     )  # fmt: skip
 
 
-def pipeline_of(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
-    """What the inputs of a batch pass. More workers than cores share the cores."""
+def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
+    """The input stages of one batch. More workers than cores share the cores."""
     node, device = spec.node, request.spec.device
     workers = None if given.decode is None else min(float(given.decode), node.cores)
     rate = float("inf")
@@ -156,7 +160,7 @@ def pipeline_of(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
 
 
 def _point(request: Request, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
-    """The energy of a step is that of its kernels, and idle power for as long as the device waits."""
+    """Energy is that of the kernels of a step, plus idle power while the device waits."""
     idle = float(np.ravel(request.spec.device.power.idle)[0])
     waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
     links = {name: share for name, share in t.busy.items() if " > " in name}
@@ -216,13 +220,13 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
     if given.decode is not None and given.decode > node.cores:
         notes.append(f"decode={given.decode}: the node's processors have {node.cores:g} cores, which they share")
     if given == Input():
-        notes.append("input: made beforehand, on the device; --input disk,decode=8,pcie has it read, decoded and copied")
+        notes.append("input: already on the device; --input disk,decode=8,pcie adds reading, decoding and copying")
     if given.disk or given.decode is not None:
         size = show(node.sample_bytes, "B", 3)
-        notes.append(f"input: a sample is {size} on the disk, and a core makes {node.decode_rate:g} of them ready in a second,"
-                     " as the node's file says of photographs")  # fmt: skip
+        notes.append(f"input: a sample has {size} on the disk, and a core decodes {node.decode_rate:g} samples per second"
+                     " (the node's file, for photographs)")  # fmt: skip
     notes.append(trust(request))
-    notes.append("gradients are exchanged in fp32; the exchange takes nothing of the devices' own SMs and memory")
+    notes.append("gradients are exchanged in fp32; the exchange takes no SM time and no memory bandwidth of the devices")
     return tuple(notes)
 
 
@@ -232,7 +236,7 @@ def _check(
     if not isinstance(request.spec.device, Gpu):
         raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
     if request.task != "training_step":
-        raise ArgumentError(f"task {request.task}: what is trained takes training steps")
+        raise ArgumentError(f"task {request.task}: training is simulated with task training_step")
     for count in devices:
         if not 1 <= count <= spec.node.devices:
             most = spec.node.devices
@@ -240,9 +244,9 @@ def _check(
     if not devices:
         raise ArgumentError("devices: none are named")
     if len(set(devices)) != len(devices):
-        raise ArgumentError("devices: a number stands there twice")
+        raise ArgumentError("devices: a number is given twice")
     if given.decode is not None and given.decode < 1:
-        raise ArgumentError(f"decode={given.decode}: without workers nothing is decoded; give 1 or more, or leave decode out")
+        raise ArgumentError(f"decode={given.decode}: give 1 worker or more, or leave decode out")
     if sync not in SYNCS:
         raise ArgumentError(f"sync {sync!r} is not one of {', '.join(SYNCS)}")
     if not 0 < bucket_bytes < 1e15:

@@ -119,7 +119,7 @@ USAGE = {
     "half a batch": (("--rate", "1", "--batching", "max=1.5"), "not a whole number"),
     "wait without unit": (("--rate", "1", "--batching", "wait=5"), "lacks its unit"),
     "batch beyond the memory": (("--rate", "1", "--batching", "max=100000"), "does not fit the memory"),
-    "no devices": (("--rate", "1", "--devices", "0"), "nothing would answer"),
+    "no devices": (("--rate", "1", "--devices", "0"), "devices 0 is less than 1"),
     "no requests": (("--rate", "1", "--requests", "0"), "requests 0"),
     "p99 without unit": (("--p99", "50"), "lacks its unit"),
     "scenario": (("--rate", "1", "--scenario", "Serve"), "Serve"),

@@ -121,7 +121,7 @@ def test_linked_keys_move_together(cli: Cli) -> None:
         (("--vary", "clock=1GHz", "--clock", "1GHz"), 2, "is set and varied"),
         (("--vary", "batch=1,2", "--batch", "4"), 2, "is set and varied"),
         (("--vary", "precision=fp32", "--precision", "fp16"), 2, "is set and varied"),
-        (("--vary", "clock=1GHz", "--set", "sm.count=9", "--set", "sm.count=8"), 2, "sm.count stands there twice"),
+        (("--vary", "clock=1GHz", "--set", "sm.count=9", "--set", "sm.count=8"), 2, "sm.count is given twice"),
         (("--sample", "10"), 2, "a sample of nothing"),
         (("--vary", "hw=gtx_1080,tesla_k40"), 2, "--hw, separated by commas"),
         (("--vary", "sm.count=1:1000:1", "--vary", "memory.bandwidth=1GB/s:1TB/s:1000log", "--vary", "batch=1:1000:1"), 2,

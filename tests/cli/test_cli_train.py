@@ -93,7 +93,7 @@ USAGE = {
     "half a device": (("--devices", "1.5"), 2, "not a whole number"),
     "none named": (("--devices", ","), 2, "none are named"),
     "twice": (("--devices", "2,2"), 2, "twice"),
-    "zero workers": (("--input", "disk,decode=0,pcie"), 2, "without workers nothing is decoded"),
+    "zero workers": (("--input", "disk,decode=0,pcie"), 2, "give 1 worker or more"),
     "decode without a number": (("--input", "decode"), 2, "takes a number of workers, like decode=8"),
     "unknown stage": (("--input", "disc"), 2, "nearest: disk"),
     "value of a stage": (("--input", "disk=3"), 2, "takes no value"),

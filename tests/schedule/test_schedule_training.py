@@ -18,7 +18,7 @@ from archsim.schedule.buckets import device_step
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.observer import Recording
 from archsim.schedule.training import PREFETCH, SERVER_PASSES, DeviceStep, Pipeline, train
-from archsim.simulate.allreduce import timed
+from archsim.simulate.allreduce import all_reduce_time
 
 PLAIN = LinkKind(name="pcie", type="test", bandwidth=10.0, achievable=1.0, ring=1.0)
 STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
@@ -42,14 +42,14 @@ def test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step(
     node = star(devices, start_s=start, step_s=step)
     closed = start + 2 * (devices - 1) * step + 2 * (devices - 1) / devices * size / PLAIN.bandwidth
     assert unloaded_time_s(all_reduce(node, devices, size), node) == pytest.approx(closed, rel=1e-9)
-    assert timed(node, devices, size) == pytest.approx(closed, rel=1e-9)
+    assert all_reduce_time(node, devices, size) == pytest.approx(closed, rel=1e-9)
 
 
 def test_the_slowest_link_sets_the_pace_of_a_ring() -> None:
     slow = replace(PLAIN, name="slow", bandwidth=2.0)
     node = replace(star(4), links=(*star(3).links, ("gpu3", "cpu0", slow, 1)))
-    assert timed(node, 3, 6.0) == pytest.approx(2 * 2 / 3 * 6.0 / 10.0)
-    assert timed(node, 4, 6.0) == pytest.approx(2 * 3 / 4 * 6.0 / 2.0)
+    assert all_reduce_time(node, 3, 6.0) == pytest.approx(2 * 2 / 3 * 6.0 / 10.0)
+    assert all_reduce_time(node, 4, 6.0) == pytest.approx(2 * 3 / 4 * 6.0 / 2.0)
 
 
 def test_rings_over_direct_links_share_none_of_them() -> None:
