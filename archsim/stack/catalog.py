@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, UnknownName, nearest
-from archsim.base.files import data_folder
-from archsim.stack.compose import AXES, FOLDER, Component, Composition, compose, document
+from archsim.stack.compose import AXES, FOLDER, Component, Composition, compose, document, folder
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
 
@@ -103,7 +102,7 @@ def _lacking(stack: Stack) -> list[str]:
 
 @cache
 def _listed() -> dict[str, dict[str, Any]]:
-    listed = document(data_folder(FOLDER).joinpath(LIST))
+    listed = document(folder().joinpath(LIST))
     listed.pop("schema", None)
     return listed
 

@@ -90,6 +90,12 @@ class Composition:
         return hashlib.sha256(json.dumps([self.id, values], sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
+@cache
+def folder() -> Traversable:
+    """Where the shipped stacks and their components lie."""
+    return data_folder(FOLDER)
+
+
 def document(place: FilePath | Traversable) -> dict[str, Any]:
     """The content of a TOML file, or InputError."""
     try:
@@ -126,17 +132,19 @@ def compose(record: type, identity: str, parts: Mapping[str, str], own: list[Com
 def _stacked(layers: Iterable[Mapping[Path, Assigned]]) -> dict[Path, Assigned]:
     """Later layers over earlier ones; a value takes the place of all that stood at or below its path."""
     result: dict[Path, Assigned] = {}
+    tables: set[Path] = set()
     for layer in layers:
         for path, one in layer.items():
-            for other in [p for p in result if p != path and p[: len(path)] == path]:
-                del result[other]
+            if path in tables:
+                result = {other: it for other, it in result.items() if other[: len(path)] != path}
+            tables.update(path[:end] for end in range(1, len(path)))
             result[path] = one
     return result
 
 
 def part_names(axis: str) -> tuple[str, ...]:
     """The shipped components of an axis, by the names of their files."""
-    files = data_folder(FOLDER).joinpath(AXES[axis]).iterdir()
+    files = folder().joinpath(AXES[axis]).iterdir()
     return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
 
 
@@ -147,12 +155,12 @@ def versions(found: Mapping[str, Any]) -> list[str]:
 
 @cache
 def _base() -> dict[str, Any]:
-    return document(data_folder(FOLDER).joinpath("base.toml"))
+    return document(folder().joinpath("base.toml"))
 
 
 @cache
 def _part(axis: str, name: str) -> dict[str, Any]:
-    place = data_folder(FOLDER).joinpath(AXES[axis], f"{name}.toml")
+    place = folder().joinpath(AXES[axis], f"{name}.toml")
     if not place.is_file():
         known = part_names(axis)
         raise ValueError(f"parts.{axis}: no {axis} {name!r}; nearest: {', '.join(nearest(name, known) or known)}")

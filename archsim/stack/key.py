@@ -44,15 +44,10 @@ def key(doc: str, *, default: Any = MISSING, **about: Any) -> Any:
 
 
 @cache
-def hints(record: type) -> dict[str, Any]:
-    """The types of a record's fields, by name."""
-    return get_type_hints(record)
-
-
-@cache
 def declared(record: type) -> dict[str, tuple[Any, Key, Any]]:
     """The keys of a record: name -> (type, meaning, default or MISSING), in the order of their declaration."""
-    types = hints(record)
+    written = any(isinstance(f.type, str) for f in fields(record))  # of a module whose annotations are text
+    types = get_type_hints(record) if written else {f.name: f.type for f in fields(record)}
     return {f.name: (types[f.name], f.metadata["key"], _default(f)) for f in fields(record) if "key" in f.metadata}
 
 

@@ -3,8 +3,6 @@
 Each field declared with `key` is a key of the files in `traces/stacks`, under the same name; nothing else lists the keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
