@@ -36,6 +36,7 @@ def command(
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
     """
     from archsim.estimation.estimate import estimate
+    from archsim.estimation.fidelity import find
     from archsim.report.data import csv_text, json_text, record
     from archsim.schedule.observer import Recording
 
@@ -43,12 +44,13 @@ def command(
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     arguments = choices(**given)
     seen = Recording()
-    watched = timeline is not None or (html is not None and arguments["fidelity"] == "event")
+    events = find(arguments["fidelity"]).events
+    watched = timeline is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], **arguments)
     if fail_if:
         missed = holds(fail_if, record(result))
     if html is not None:
-        _write_page(html, result, hw, arguments, seen if arguments["fidelity"] == "event" else None)
+        _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
         from archsim.cli.output import write_timeline
 

@@ -17,6 +17,21 @@ BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, 
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 
 
+class FidelityOption(click.Option):
+    """The option that names a fidelity; its help lists them when help is asked for, so that no command reads them earlier."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        from archsim.estimation.fidelity import FIDELITIES
+
+        *most, last = FIDELITIES
+        self.help = f"{', '.join(most)} or {last}."
+        return super().get_help_record(ctx)
+
+
+FIDELITY = click.option("--fidelity", cls=FidelityOption, default="analytical", show_default=True)
+
+
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration."""
     return _with(command, list(SETTINGS))
@@ -59,7 +74,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                                 help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
     "power_mode": click.option("--power-mode", default=None, metavar="MODE",
                                help="Power mode of a module: maxn, maxp or maxq."),
-    "fidelity": click.option("--fidelity", default="analytical", show_default=True, help="roofline, analytical or event."),
+    "fidelity": FIDELITY,
     "streams": click.option("--streams", type=int, default=1, show_default=True,
                             help="Streams of a GPU on which ops may overlap; with --fidelity event."),
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),

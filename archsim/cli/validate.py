@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.cli.options import specs_by_id
+from archsim.cli.options import FIDELITY, specs_by_id
 from archsim.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="At most so many rows, the first ones.")
 @click.option("--by", default="source,quantity", show_default=True, help="Columns to group by.")
-@click.option("--fidelity", default="analytical", show_default=True, help="roofline, analytical or event.")
+@FIDELITY
 @click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
 @click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
 @click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
@@ -131,11 +131,12 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
     from dataclasses import replace
 
+    from archsim.estimation.fidelity import FITTED
     from archsim.evidence.readers import read_files
     from archsim.validate.crossvalidate import cross_validate
 
-    if settings.fidelity != "analytical" or settings.without:
-        raise click.UsageError("--cross-validate fits the whole analytical model; leave --fidelity and --without out")
+    if settings.fidelity != FITTED or settings.without:
+        raise click.UsageError(f"--cross-validate fits the whole {FITTED} model; leave --fidelity and --without out")
     training, _ = read_files(())
     return replace(
         settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)

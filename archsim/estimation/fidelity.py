@@ -1,4 +1,4 @@
-"""The fidelities: one table row each, a cost function with a scheduler."""
+"""How closely a run can be modelled: one row for each fidelity, which commands, pages, JSON and validation read."""
 
 from __future__ import annotations
 
@@ -14,29 +14,46 @@ from archsim.cost.power import spent, sustained_share
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
+FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
+
 
 class CostModel(Protocol):
-    """A cost function of a fidelity."""
+    """The cost function of a fidelity."""
 
     def __call__(
         self, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
         constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None,
     ) -> PlanCost:  # fmt: skip
-        """What each plan costs; under a `limit` [W] each kernel runs at the highest clock up to `clock` that stays below it."""
+        """What each plan costs on D variants of a device.
+
+        precision: how operands are multiplied, a pipe of the device
+        clock: the highest core clock of any kernel [Hz], a float or [D, 1]
+        threads: on a CPU, a number or [D, 1]
+        without: parts of the model that are left out
+        limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """How closely the machine is modelled. `overheads`: whether launches and the host's time count. `events`: whether ops are
-    put in time by simulation, so that they may overlap, queue and contend; otherwise one follows the other.
+    """How closely a run is modelled.
+
+    meaning: one line for `archsim list fidelities`
+    cost: the cost function of its kernels
+    overheads: whether launches and the host CPU's time for calls count
+    events: whether ops are put in time by simulation, so that they may overlap, queue and contend; else one follows the other
+    calibrated: whether its constants are fitted, so that errors on held-out rows say how far it may be off
+    warning: what is said beside each of its estimates
     """
 
     name: str
-    cost: CostModel
-    overheads: bool
     meaning: str
+    cost: CostModel
+    overheads: bool = True
     events: bool = False
+    calibrated: bool = False
+    warning: str = ""
 
 
 def _analytical(
@@ -71,16 +88,16 @@ FIDELITIES = {
     row.name: row
     for row in (
         Fidelity(
-            name="roofline", cost=roofline_cost, overheads=False,
-            meaning="the lower bound: peak arithmetic or peak bandwidth, whichever takes longer",
+            name="roofline", meaning="the lower bound: peak arithmetic or peak bandwidth, whichever takes longer",
+            cost=roofline_cost, overheads=False, warning="roofline is a lower bound of the time, not a prediction",
         ),
         Fidelity(
-            name="analytical", cost=_analytical, overheads=True,
-            meaning="tiles, waves, traffic and latency of each kernel, launches and the host's time",
+            name=FITTED, meaning="tiles, waves, traffic and latency of each kernel, launches and the host CPU's time",
+            cost=_analytical, calibrated=True,
         ),
         Fidelity(
-            name="event", cost=_analytical, overheads=True, events=True,
-            meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
+            name="event", meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
+            cost=_analytical, events=True, calibrated=True,
         ),
     )
 }  # fmt: skip

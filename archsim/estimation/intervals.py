@@ -12,7 +12,7 @@ from archsim.estimation.request import Request
 
 def class_of(request: Request) -> tuple[str, Spread]:
     """The class of predictions whose held-out errors give the interval, and these."""
-    modelled = request.fidelity.overheads and not request.graph and request.streams == 1
+    modelled = request.fidelity.calibrated and not request.graph and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
     return request.calibration.spread_of(request.spec.kind, what, request.stack.id, modelled)
 
@@ -40,5 +40,5 @@ def energy_interval(request: Request, energy: float) -> tuple[float, float]:
 
 
 def _power_spread(request: Request) -> Spread:
-    modelled = request.fidelity.overheads and request.streams == 1
+    modelled = request.fidelity.calibrated and request.streams == 1
     return request.calibration.spread_of(request.spec.kind, "power", request.stack.id, modelled)[1]

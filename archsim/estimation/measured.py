@@ -11,7 +11,7 @@ from archsim.calibration.constants import Calibration
 from archsim.device.device import Gpu
 from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
-from archsim.estimation.fidelity import find
+from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case
@@ -20,7 +20,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def request_of(
-    case: Case, calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = NOTHING
+    case: Case, calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = NOTHING
 ) -> Request:
     """The request whose answer was measured: all conditions of the row, defaults where it states none."""
     device = case.spec.device

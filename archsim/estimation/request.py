@@ -17,7 +17,7 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
-from archsim.estimation.fidelity import Fidelity
+from archsim.estimation.fidelity import FITTED, Fidelity
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
@@ -96,7 +96,7 @@ class Request:
 
 def make_request(
     net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
-    threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = "analytical",
+    threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None,

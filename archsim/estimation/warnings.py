@@ -28,8 +28,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     found += _throttled(request, result)
     if class_of(request)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
-    if request.fidelity.name == "roofline":
-        found.append("roofline is a lower bound of the time, not a prediction")
+    found += [request.fidelity.warning] if request.fidelity.warning else []
     clock = float(np.ravel(request.clock)[0])
     if clock > 1.25 * float(device.clock.boost):
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")

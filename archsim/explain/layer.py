@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName
+from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import SEQUENCE, Request
@@ -98,7 +99,7 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
     Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a query of another
     fidelity than the analytical one.
     """
-    if query.fidelity.name != "analytical":
+    if query.fidelity.name != FITTED:
         raise ArgumentError(f"fidelity {query.fidelity.name}: only the analytical model has equations to explain")
     if query.spec.kind == "cpu" and query.limit is not None:
         raise ArgumentError("a CPU under a power limit is not explained; give the --clock that the estimate says instead")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.estimation.fidelity import find
+from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.validate.baseline import Constants, constants_of
@@ -31,7 +31,7 @@ class ValidationSettings:
     """
 
     calibration: Calibration
-    fidelity: str = "analytical"
+    fidelity: str = FITTED
     without: frozenset[str] = frozenset()
     baselines: tuple[str, ...] = ("roofline", "constants")
     by: tuple[str, ...] = ("source", "quantity")
@@ -162,7 +162,7 @@ def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _is_calibrated(settings: ValidationSettings) -> bool:
-    return find(settings.fidelity).overheads and not settings.without
+    return find(settings.fidelity).calibrated and not settings.without
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:

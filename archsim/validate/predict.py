@@ -14,7 +14,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
-from archsim.estimation.fidelity import Fidelity, find
+from archsim.estimation.fidelity import FITTED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
@@ -39,7 +39,7 @@ class Group:
 
 
 def predict(
-    cases: Sequence[Case], calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = frozenset()
+    cases: Sequence[Case], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset()
 ) -> Array:
     """The predicted value of each case, in the unit of its metric."""
     return evaluate(prepare(cases, without), calibration, fidelity, without)
@@ -69,7 +69,7 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
 
 
 def evaluate(
-    groups: Sequence[Group], calibration: Calibration, fidelity: str = "analytical", without: frozenset[str] = frozenset()
+    groups: Sequence[Group], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset()
 ) -> Array:
     """Predicted values of prepared cases, in the order in which `prepare` got them."""
     model = find(fidelity)
