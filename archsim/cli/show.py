@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -13,12 +12,14 @@ import click
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (hw and stack only).")
-def command(what: str, name: str | None, as_json: bool) -> None:
+@click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
+def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     """One device, node, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
 
     \b
     Examples:
       archsim show hw tegra_x1
+      archsim show hw tesla_t4 --toml > mine.toml
       archsim show node dgx_1_v100
       archsim show net alexnet
       archsim show stack caffe-cudnn4 --json
@@ -26,6 +27,8 @@ def command(what: str, name: str | None, as_json: bool) -> None:
       archsim show calibration energy.
       archsim show silicon
     """
+    if as_toml and what != "hw":
+        raise click.UsageError(f"show {what} prints no TOML; show hw does")
     if what == "calibration":
         click.echo(_calibration(name or ""))
         return
@@ -41,71 +44,40 @@ def command(what: str, name: str | None, as_json: bool) -> None:
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
-    if as_json and what == "hw":
-        click.echo(json.dumps(_device_record(name), indent=2, allow_nan=False))
+    if what == "hw" and (as_json or as_toml):
+        click.echo(_device_toml(name) if as_toml else _device_json(name))
         return
     views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
     click.echo(views[what](name))
 
 
 def _device(name: str) -> str:
-    from archsim.base.units import show
     from archsim.detect.catalog import find
-    from archsim.device.spec import keys
-    from archsim.report.text import clean, table
+    from archsim.report.hardware import device_text
+
+    return device_text(find(name))
+
+
+def _device_json(name: str) -> str:
+    from archsim.detect.catalog import find
+    from archsim.report.hardware import device_record
+
+    return json.dumps(device_record(find(name)), indent=2, allow_nan=False)
+
+
+def _device_toml(name: str) -> str:
+    from archsim.detect.catalog import find
+    from archsim.device.write import to_toml
 
     spec = find(name)
-    i = spec.identity
-    rows = []
-    for key, unit, _ in keys(spec.kind):
-        entry = spec.entries.get(key)
-        if entry is not None:
-            value = entry.written if isinstance(entry.value, str) else show(float(entry.number), unit.unit)
-            use = "informs only" if unit.informational else ""
-            about = "; ".join(filter(None, (entry.source, entry.note, use)))
-            rows.append((key, value, unit.kind, unit.range, entry.kind, unit.doc, about))
-        else:
-            rows.append((key, "-", unit.kind, unit.range, "", unit.doc, "not in this spec; --set gives it a value"))
-    head = f"{i.name} ({i.id}): {i.vendor} {i.architecture}, {i.year}, {spec.kind}, default stack {i.default_stack}"
-    stated = [(key, e.written, f"{e.clock} clock" if e.clock != "none" else "", e.source) for key, e in spec.stated.items()]
-    parts = [clean(head), table(("key", "value", "type", "range", "origin", "meaning", "source, note"), rows, left=7)]
-    if stated:
-        parts.append("Stated by the vendor\n" + table(("peak", "value", "at", "source"), stated, left=4))
-    parts.append(f"{len(spec.assumed)} of {len(spec.entries)} values are assumed")
-    return "\n\n".join(parts)
+    return to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n")
 
 
 def _node(name: str) -> str:
     from archsim.node.spec import find
-    from archsim.report.text import clean, table
+    from archsim.report.hardware import node_text
 
-    spec = find(name)
-    node = spec.node
-    rows = [(e.key, e.written, e.kind, "; ".join(filter(None, (e.source, e.note)))) for e in spec.entries.values()]
-    links = [(one, other, f"{count} x {kind.name}") for one, other, kind, count in node.links]
-    holds = f", sold with {node.holds}" if node.holds else ""
-    parts = [clean(f"{node.name} ({node.id}): {node.devices} devices{holds}"),
-             table(("key", "value", "kind", "source, note"), rows, left=4), table(("from", "to", "links"), links, left=3),
-             f"{len(spec.assumed)} of {len(spec.entries)} values are assumed"]  # fmt: skip
-    return "\n\n".join(parts)
-
-
-def _device_record(name: str) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from archsim.detect.catalog import find
-    from archsim.device.spec import keys
-
-    spec = find(name)
-    return {
-        "identity": asdict(spec.identity),
-        "kind": spec.kind,
-        "values": {key: asdict(entry) for key, entry in spec.entries.items()},
-        "keys": {key: {"type": unit.kind, "unit": unit.unit, "range": unit.range, "meaning": unit.doc,
-                       "informs_only": unit.informational, "required": required}
-                 for key, unit, required in keys(spec.kind)},
-        "stated": {key: asdict(entry) for key, entry in spec.stated.items()},
-    }
+    return node_text(find(name))
 
 
 def _network(name: str) -> str:

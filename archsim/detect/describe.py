@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from archsim.detect.architecture import CoreRow
 from archsim.detect.probe import PRODUCT, Probe
 from archsim.detect.system import Cache, Computer, Told
-from archsim.device.spec import Entry, Spec
+from archsim.device.entry import Entry
+from archsim.device.spec import Spec
+from archsim.device.write import header_lines, table_lines
 
 ID = "host"
 STACK = "onnxruntime-cpu"
@@ -82,8 +83,8 @@ def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | No
         "year": row.year, "default_stack": STACK,
     }  # fmt: skip
     said = [f"# not seen: {plain(text)}" for text in (*computer.unseen, *(probe.failed if probe else ()))]
-    return "\n".join(["# Written by archsim detect.", *said, *(f"{key} = {_toml(value)}" for key, value in head.items()),
-                      *_tables(lines)]) + "\n"  # fmt: skip
+    tables = table_lines([(line.key, _words(line)) for line in lines])
+    return "\n".join(["# Written by archsim detect.", *said, *header_lines(head), *tables]) + "\n"
 
 
 def plain(text: str) -> str:
@@ -91,20 +92,9 @@ def plain(text: str) -> str:
     return "".join(c for c in text if c.isascii() and c.isprintable())[:200]
 
 
-def _tables(lines: list[Line]) -> Iterator[str]:
-    table = ""
-    for line in lines:
-        part, _, key = line.key.partition(".")
-        if part != table:
-            yield f"\n[{part}]"
-            table = part
-        words: dict[str, str | float] = {"value": line.value, "source": line.source, "kind": line.kind}
-        words |= {"note": line.note} if line.note else {}
-        yield f"{key} = {{ {', '.join(f'{name} = {_toml(word)}' for name, word in words.items())} }}"
-
-
-def _toml(value: str | float) -> str:
-    return json.dumps(value, ensure_ascii=True)
+def _words(line: Line) -> dict[str, str | float]:
+    words: dict[str, str | float] = {"value": line.value, "source": line.source, "kind": line.kind}
+    return words | ({"note": line.note} if line.note else {})
 
 
 # ---------------------------------------------------------------------------------------------- the tables

@@ -12,7 +12,8 @@ from archsim.detect.describe import ID, describe, simd_bits, usable_cores
 from archsim.detect.probe import Probe, measure
 from archsim.detect.system import Computer, allowed_here, read_computer
 from archsim.device.catalog import find
-from archsim.device.spec import Spec, loads
+from archsim.device.file import loads
+from archsim.device.spec import Spec
 
 COPIED_B, WALKED_B = 1 << 29, 1 << 29
 LARGEST_SHARE = 8  # a probe takes at most this part of the memory

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from archsim.base.errors import Unsupported
+from archsim.base.units import parse
 from archsim.detect.describe import plain
 from archsim.device.catalog import find, names
-from archsim.device.spec import Spec, loads
+from archsim.device.entry import Entry
+from archsim.device.file import loads
+from archsim.device.spec import Spec, unit_of
+from archsim.device.write import to_toml
 
 UNKNOWN = "no GPU was looked for: nvidia-ml-py is not installed (pip install \"archsim[measure]\")"
 MAKER = re.compile(r"^(nvidia|geforce|\s)+", re.IGNORECASE)
@@ -98,7 +101,7 @@ def _said(i: int, facts: GpuFacts) -> str:
 
 
 def described(index: int, name: str) -> tuple[str, str]:
-    """The text of a spec that inherits the shipped one, and a summary; Unsupported where there is nothing to inherit."""
+    """The text of the spec of a GPU, and a summary; Unsupported for a GPU that is not among the shipped devices."""
     found = read_gpus()
     if index >= len(found):
         raise Unsupported(f"--gpu {index}: the driver lists {len(found)} GPUs, from 0")
@@ -112,16 +115,19 @@ def described(index: int, name: str) -> tuple[str, str]:
 
 
 def gpu_text(facts: GpuFacts, kin: Spec, name: str) -> str:
-    """A spec that holds what NVML tells and inherits the rest."""
-    base = float(kin.entries["clock.base"].value)
+    """A whole spec: what NVML tells, and the rest as the shipped spec of the same product has it."""
+    base = float(kin.entries["clock.base"].number)
     told = {
-        "clock": ("boost", facts.clock_Hz and max(facts.clock_Hz, base) / 1e6, "MHz", "NVML, highest SM clock"),
-        "memory": ("capacity", facts.memory_B and facts.memory_B / 2**20, "MiB", "NVML, total memory"),
-        "power": ("tdp", facts.power_W, "W", "NVML, default power limit"),
+        "clock.boost": (facts.clock_Hz and max(facts.clock_Hz, base) / 1e6, "MHz", "NVML, highest SM clock"),
+        "memory.capacity": (facts.memory_B and facts.memory_B / 2**20, "MiB", "NVML, total memory"),
+        "power.tdp": (facts.power_W, "W", "NVML, default power limit"),
     }
-    lines = ["# Written by archsim detect.", "schema = 1", f"id = {json.dumps(name)}",
-             f"name = {json.dumps('this computer: ' + facts.name)}", f"inherits = {json.dumps(kin.identity.id)}"]  # fmt: skip
-    for table, (key, value, unit, source) in told.items():
+    entries = dict(kin.entries)
+    for key, (value, unit, source) in told.items():
         if value:
-            lines.append(f'\n[{table}]\n{key} = {{ value = "{value:g} {unit}", source = "{source}", kind = "measured" }}')
-    return "\n".join(lines) + "\n"
+            written = f"{value:g} {unit}"
+            number = parse(written, unit_of("gpu", key).unit)
+            entries[key] = Entry(key=key, value=number, written=written, source=source, kind="measured")
+    identity = replace(kin.identity, id=name, name=f"this computer: {facts.name}", aliases=())
+    mine = replace(kin, identity=identity, entries=entries, stated={})
+    return to_toml(mine, f"Written by archsim detect: what NVML tells, the rest as in hwspecs/{kin.identity.id}.toml.")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
-from archsim.device.spec import Spec, load
+from archsim.device.file import load
+from archsim.device.spec import Spec
 
 FOLDER = "hwspecs"
 

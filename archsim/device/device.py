@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
+from archsim.base.units import COUNT, TEXT
 from archsim.device.part import (
     Chip,
     Core,
@@ -21,6 +22,7 @@ from archsim.device.part import (
     Power,
     Rate,
     Sm,
+    spec,
 )
 
 if TYPE_CHECKING:
@@ -41,16 +43,21 @@ PIPES = {  # the rates of a GPU at which operands of a precision can be multipli
 }
 
 
+def part(*, shown_only: tuple[str, ...] = ()) -> Any:
+    """Declare a part of a device; no model reads its keys `shown_only`, though models read them of another part of the class."""
+    return field(metadata={"shown_only": shown_only})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a device is; the words of the spec file before its tables."""
+    """The words of a spec file before its tables."""
 
-    id: str
-    name: str
-    vendor: str
-    architecture: str
-    year: int
-    default_stack: str
+    id: str = spec(TEXT, "as the file is called: lower case, digits, _", inherited=False)
+    name: str = spec(TEXT, "the full name", inherited=False)
+    vendor: str = spec(TEXT, "maker")
+    architecture: str = spec(TEXT, "the kind of core or SM; stacks and constants may be told apart by it")
+    year: int = spec(COUNT, "year of launch", whole=True, low=1990, high=2100, above=False, inherited=False)
+    default_stack: str = spec(TEXT, "the software of an estimate that names none: a file of traces/stacks")
     aliases: tuple[str, ...] = ()
 
 
@@ -63,7 +70,7 @@ class Gpu:
     sm: Sm
     rate: Rate
     clock: GpuClock
-    l1: GpuCache
+    l1: GpuCache = part(shown_only=("bandwidth",))
     l2: GpuCache
     memory: Memory
     launch: Launch
@@ -106,7 +113,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """A processor, or the processors of one machine: `core.count` cores over private and shared caches and a memory."""
+    """A processor, or the processors of one computer: `core.count` cores over private and shared caches and a memory."""
 
     kind: ClassVar[str] = "cpu"
     identity: Identity
@@ -162,22 +169,22 @@ def _fastest(rates: list[Number], device: str, precision: str) -> Number:
     return best
 
 
-PARTS: dict[str, dict[str, type]] = {
-    "gpu": {
-        "sm": Sm, "rate": Rate, "clock": GpuClock, "l1": GpuCache, "l2": GpuCache, "memory": Memory, "launch": Launch,
-        "power": Power, "chip": Chip, "link": Link, "mode": Mode, "market": Market,
-    },
-    "cpu": {
-        "core": Core, "clock": CpuClock, "l1": CpuCache, "l2": CpuCache, "l3": CpuCache, "memory": Memory, "power": Power,
-        "chip": Chip, "market": Market,
-    },
-}  # fmt: skip
-SHOWN_ONLY = {"l1.bandwidth"}  # keys that no model reads although it reads the same key of another level
-OPTIONAL_PARTS = {"link", "mode", "market", "l3"}
 CLASSES: dict[str, type[Gpu] | type[Cpu]] = {"gpu": Gpu, "cpu": Cpu}
+
+
+def _parts(device: type) -> dict[str, type]:
+    """The class of each part, by the name of its table; a part that may be left out is declared `X | None = None`."""
+    hints = get_type_hints(device)
+    return {f.name: (get_args(hints[f.name]) or (hints[f.name],))[0] for f in fields(device) if f.name != "identity"}
+
+
+PARTS = {kind: _parts(device) for kind, device in CLASSES.items()}
+OPTIONAL_PARTS = {f.name for device in CLASSES.values() for f in fields(device) if f.default is not MISSING}
+SHOWN_ONLY = {kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get("shown_only", ())}
+              for kind, device in CLASSES.items()}  # fmt: skip
 
 
 def parts_of(device: Device) -> list[tuple[str, object]]:
     """The parts a device has, in the order of the spec file."""
-    named = [(f.name, getattr(device, f.name)) for f in fields(device)]
-    return [(name, part) for name, part in named if name in PARTS[device.kind] and part is not None]
+    named = [(name, getattr(device, name)) for name in PARTS[device.kind]]
+    return [(name, found) for name, found in named if found is not None]

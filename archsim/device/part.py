@@ -25,15 +25,23 @@ SMALLEST, LARGEST = 1e-12, 1e18  # in any base unit; products and powers of valu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What a spec field means: `unit` ("text" for words), `doc`, allowed range, whether it only informs."""
+    """The declaration of a key of a file.
+
+    unit: the base unit, "1" for a pure number, "text" for a word; doc: what the value stands for
+    low, high, above, whole: the range; above says that the value must be more than `low`, not only equal
+    informational: no model reads it, it is there to be shown
+    inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
+        clock under load, its price), so that an heir says its own or has none
+    """
 
     unit: str
     doc: str
     low: float = 0.0
     high: float = float("inf")
-    above: bool = True  # True: the value must be > low; False: >= low
+    above: bool = True
     whole: bool = False
-    informational: bool = False  # no model reads it; it is there to be shown
+    informational: bool = False
+    inherited: bool = True
 
     def problem(self, value: float) -> str | None:
         """Why `value` (base unit) is outside the range of this field, or None."""
@@ -91,7 +99,7 @@ def fraction(doc: str, **limits: Any) -> Any:
 @cache
 def declared(part: type) -> dict[str, tuple[Unit, bool]]:
     """The keys of a part: name -> (meaning, required)."""
-    return {f.name: (f.metadata["unit"], f.default is MISSING) for f in fields(part)}
+    return {f.name: (f.metadata["unit"], f.default is MISSING) for f in fields(part) if "unit" in f.metadata}
 
 
 # ---------------------------------------------------------------------------------------------- both kinds
@@ -116,7 +124,7 @@ class Power:
     """The electrical envelope. `tdp` is the board, module or package limit named in `boundary`."""
 
     tdp: Number = spec("W", "thermal design power or default power limit")
-    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, above=False)
+    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, above=False, inherited=False)
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
 
 
@@ -124,9 +132,9 @@ class Power:
 class Mode:
     """Power modes of a module: the highest core clock in each."""
 
-    maxn: Number | None = spec("Hz", "core clock in mode Max-N, without a power budget", optional=True)
-    maxp: Number | None = spec("Hz", "core clock in mode Max-P, for performance within a budget", optional=True)
-    maxq: Number | None = spec("Hz", "core clock in mode Max-Q, for efficiency", optional=True)
+    maxn: Number | None = spec("Hz", "core clock in mode Max-N, without a power budget", optional=True, inherited=False)
+    maxp: Number | None = spec("Hz", "core clock in mode Max-P, for performance within a budget", optional=True, inherited=False)
+    maxq: Number | None = spec("Hz", "core clock in mode Max-Q, for efficiency", optional=True, inherited=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +150,8 @@ class Chip:
 class Market:
     """When and for how much it was sold."""
 
-    price: Number | None = spec("USD", "price at launch", optional=True, informational=True)
-    launch: str | None = spec(TEXT, "month of launch, YYYY-MM", optional=True, informational=True)
+    price: Number | None = spec("USD", "price at launch", optional=True, informational=True, inherited=False)
+    launch: str | None = spec(TEXT, "month of launch, YYYY-MM", optional=True, informational=True, inherited=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +204,8 @@ class GpuClock:
 
     base: Number = spec("Hz", "guaranteed core clock", informational=True)
     boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
-    sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate")
-    narrow: Number | None = spec("Hz", "the same for operands under 4 B, where these run faster", optional=True)
+    sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate", inherited=False)
+    narrow: Number | None = spec("Hz", "the same for operands under 4 B, where these run faster", optional=True, inherited=False)
     silicon: Number | None = spec("Hz", "highest clock of any card with this chip, where higher than the boost", optional=True)
 
 

@@ -18,8 +18,9 @@ from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT
 from archsim.device import catalog
 from archsim.device.device import Cpu
+from archsim.device.entry import Entry, read_table
+from archsim.device.file import SIZE_LIMIT, document
 from archsim.device.part import Unit
-from archsim.device.spec import SIZE_LIMIT, Entry, document, read_entry
 from archsim.node.node import SERVER, LinkKind, Node
 
 FOLDER = "hwspecs/hosts"
@@ -105,10 +106,10 @@ def load(place: Path | Traversable) -> NodeSpec:
     tables = {key: value for key, value in words.items() if isinstance(value, dict)}
     entries: dict[str, Entry] = {}
     for table, known in KEYS.items():
-        problems += _table(table, tables.pop(table, {}), known, sources, entries)
+        problems += _table(table, tables.pop(table, {}), known, sources, str(words.get("id", "")), entries)
     problems += [f"[{name}]: no such table; nearest: {', '.join(nearest(name, _TABLES) or _TABLES)}" for name in tables]
     for name, content in links.items() if isinstance(links, dict) else ():
-        problems += _table(f"links.{name}", content, LINK, sources, entries)
+        problems += _table(f"links.{name}", content, LINK, sources, str(words.get("id", "")), entries)
     problems += _graph_problems(graph, links, header)
     if problems or header is None:
         raise InputError(path, dict.fromkeys(problems))
@@ -125,19 +126,11 @@ def load(place: Path | Traversable) -> NodeSpec:
 _TABLES = [*KEYS, "links", "graph", "sources"]
 
 
-def _table(table: str, content: Any, known: Mapping[str, Unit], sources: Any, entries: dict[str, Entry]) -> list[str]:
+def _table(table: str, content: Any, known: Mapping[str, Unit], sources: Any, file: str, entries: dict[str, Entry]) -> list[str]:
     if not isinstance(content, dict):
         return [f"[{table}]: must be a table"]
-    problems = [f"{table}.{name}: is missing ({unit.doc})" for name, unit in known.items() if name not in content]
-    for name, raw in content.items():
-        if name not in known:
-            problems.append(f"{table}.{name}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
-            continue
-        entry, wrong = read_entry(f"{table}.{name}", raw, known[name], sources)
-        problems += wrong
-        if entry is not None:
-            entries[entry.key] = entry
-    return problems
+    missing = [f"{table}.{name}: is missing ({unit.doc})" for name, unit in known.items() if name not in content]
+    return missing + read_table(table, content, known, sources, file, entries)
 
 
 def _graph_problems(graph: Any, links: Any, header: NodeHeaderForm | None) -> list[str]:

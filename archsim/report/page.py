@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 
 from archsim.base.units import show, show_capacity
-from archsim.device.spec import Entry, Spec
+from archsim.device.entry import Entry
+from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.gantt import gantt

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,6 +195,24 @@ def test_show_as_json(cli: Any) -> None:
     found = json.loads(cli("show", "hw", "tegra_x1", "--json").out)
     assert found["values"]["memory.bandwidth"]["value"] == 25.6e9
     assert found["values"]["memory.bandwidth"]["source"]
+    assert found["values"]["memory.bandwidth"]["file"] == "tegra_x1"
+    assert not found["keys"]["clock.sustained"]["inherited"]
+
+
+def test_show_says_which_file_has_a_value(cli: Any) -> None:
+    lines = {line.split()[0]: line for line in cli("show", "hw", "rtx_2080_ti").out.splitlines() if "." in line}
+    assert "rtx_2080_ti" in lines["sm.count"]
+    assert "titan_rtx" in lines["sm.warps"]
+
+
+def test_a_device_is_printed_as_a_file_that_other_commands_take(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "mine.toml"
+    place.write_text(cli("show", "hw", "rtx_2080_ti", "--toml").out)
+    words = ("estimate", "--net", "alexnet", "--json", "--hw")
+    whole, shipped = (json.loads(cli(*words, name).out) for name in (str(place), "rtx_2080_ti"))
+    assert whole["latency_s"] == shipped["latency_s"]
+    assert whole["provenance"]["spec_hash"] == shipped["provenance"]["spec_hash"]
+    assert cli("show", "net", "alexnet", "--toml").code == 2
 
 
 @pytest.mark.parametrize("words", [("net", "alexnet"), ("stack", "caffe-cudnn4"), ("calibration",)])

@@ -11,7 +11,8 @@ import archsim
 from archsim.base.errors import ArchsimError
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.device import catalog as devices
-from archsim.device.spec import Entry, Spec, keys
+from archsim.device.entry import Entry
+from archsim.device.spec import Spec, keys
 from archsim.estimation.no_effect import without_effect
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec

@@ -90,17 +90,34 @@ ONE_PROBLEM = {
     "wrong unit": (BANDWIDTH, BANDWIDTH.replace("GB/s", "GHz"), "memory.bandwidth: '25.6 GHz' is not in B/s"),
     "unknown prefix": (BANDWIDTH, BANDWIDTH.replace("GB/s", "XB/s"), "memory.bandwidth: '25.6 XB/s' is not in B/s"),
     "base above boost": ('"76.8 MHz"', '"2 GHz"', "clock.base: 2 GHz is more than clock.boost (998.4 MHz)"),
-    "misspelt device kind": ('kind = "gpu"', 'kind = "gpuu"', "kind: input should be 'gpu' or 'cpu', is 'gpuu'"),
+    "misspelt device kind": ('kind = "gpu"', 'kind = "gpuu"', "kind: must be gpu or cpu, is 'gpuu'"),
     "no device kind": ('kind = "gpu"', "", "kind: is missing"),
     "other schema": ("schema = 1", "schema = 2", "schema: must be 1, is 2"),
     "schema as truth value": ("schema = 1", "schema = true", "schema: must be 1, is True"),
     "no schema": ("schema = 1", "", "schema: must be 1, is 'missing'"),
-    "year": ("year = 2015", "year = 1066", "year: input should be greater than or equal to 1990, is 1066"),
+    "year": ("year = 2015", "year = 1066", "year: must be at least 1990, is '1066'"),
     "no architecture": ('architecture = "maxwell"', "", "architecture: is missing"),
+    "year as text": ("year = 2015", 'year = "2015"', "year: must be a whole number, is '2015'"),
+    "an alias that is no text": ("aliases = [", "aliases = [1, ", "aliases: must be a list of texts"),
     "id with spaces": ('id = "tegra_x1"', 'id = "Tegra X1"', "id: "),
     "unknown stated peak": ("peak_fp16 =", "peak_fp17 =", "stated.peak_fp17: unknown key; nearest: peak_fp16"),
     "unknown stated clock": ('clock = "boost"', 'clock = "boots"', "stated.peak_fp16.clock: input should be 'base'"),
     "bare stated peak": ("peak_fp16 = {", "peak_fp16 = 1.024e12 #{", "stated.peak_fp16: is a bare value"),
+    "stated peak beside the derived one": (
+        'peak_fp16 = { value = "1.024 TFLOP/s"', 'peak_fp16 = { value = "2 TFLOP/s"',
+        "stated.peak_fp16: 2 TFLOP/s is 95.6% more than 1.022 TFLOP/s, which follows from sm.count, rate.fp16, clock.boost; "
+        "rounding explains 1.5% at most",
+    ),
+    "stated bandwidth beside the derived one": (
+        BANDWIDTH, BANDWIDTH.replace("25.6", "51.2"),
+        "stated.bandwidth: 25.6 GB/s is 50.0% less than 51.2 GB/s, which follows from memory.bandwidth",
+    ),
+    "stated peak of a pipe that is not there": (
+        "peak_fp16 =", "peak_int8 =", "stated.peak_int8: 1.024 TFLOP/s is stated, but the spec has no rate.int8",
+    ),
+    "a key absent that every device has": (
+        BANDWIDTH, BANDWIDTH.replace("25.6 GB/s", "absent"), "memory.bandwidth: cannot be absent, every gpu has one",
+    ),
     "source that is no text": ('module = "NVIDIA', 'module = 5 #"NVIDIA', "sources.module: must be text"),
     "not TOML": ("[sm]", "[sm", "is not valid TOML: "),
     "a key twice": (BANDWIDTH, f"{BANDWIDTH}\n{BANDWIDTH}", "is not valid TOML: "),
@@ -176,17 +193,70 @@ def test_specs_that_inherit_in_a_circle(tmp_path: Path) -> None:
         catalog.find(str(tmp_path / "mine.toml"))
 
 
-def test_an_heir_needs_only_its_name_and_what_differs(tmp_path: Path) -> None:
-    (tmp_path / "parent.toml").write_text(BASE)
-    heir = read(tmp_path, f'schema = 1\nid = "mine"\nname = "Mine"\ninherits = "{tmp_path}/parent.toml"\n[memory]\n{BANDWIDTH}\n'
-                .replace("25.6", "51.2").replace('"module"', '"my idea"'))  # fmt: skip
-    parent = catalog.find("tegra_x1")
-    assert heir.identity.id == "mine"
-    assert heir.identity.architecture == "maxwell"
-    assert heir.device.memory.bandwidth == 51.2e9
-    assert heir.entries["memory.bandwidth"].source == "my idea"
-    assert heir.device.sm == parent.device.sm
-    assert heir.digest != parent.digest
+ABSENT = entry('"absent"')
+
+
+def heir(words: str = "", parent: str = "tesla_t4", own: str = "") -> str:
+    """A file that inherits, with all that an heir has to say itself besides `words`."""
+    own = own or "[clock]\nsustained = {}\n[power]\nidle = {}\n".format(entry('"1.7 GHz"'), entry('"20 W"'))
+    return f'schema = 1\nid = "mine"\nname = "Mine"\nyear = 2019\ninherits = "{parent}"\n{own}{words}'
+
+
+def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_path: Path) -> None:
+    mine, parent = read(tmp_path, heir()), catalog.find("tesla_t4")
+    assert (mine.identity.id, mine.identity.architecture, mine.identity.default_stack) == ("mine", "turing", "pytorch-cudnn7.5")
+    assert mine.device.sm == parent.device.sm
+    assert mine.digest != parent.digest
+    gone = {key for key in parent.entries if key not in mine.entries}
+    assert gone == {"clock.narrow", "market.price", "market.launch"}
+    assert (mine.device.usual_clock("fp16"), mine.device.power.idle) == (1.7e9, 20.0)
+    assert mine.stated == {}
+
+
+def test_what_was_measured_on_the_parent_is_assumed_of_its_heir(tmp_path: Path) -> None:
+    mine, parent = read(tmp_path, heir()), catalog.find("tesla_t4")
+    measured = {key for key, value in parent.entries.items() if value.kind == "measured" and key in mine.entries}
+    assert "l2.latency" in measured
+    for key in measured - {"clock.sustained", "power.idle"}:
+        assert mine.entries[key].kind == "assumed"
+        assert mine.entries[key].note.startswith("of tesla_t4")
+        assert mine.entries[key].value == parent.entries[key].value
+    assert mine.entries["rate.fp32"].kind == parent.entries["rate.fp32"].kind == "datasheet"
+
+
+def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:
+    mine = read(tmp_path, heir())
+    assert {mine.entries[key].file for key in ("clock.sustained", "power.idle")} == {"mine"}
+    assert {value.file for key, value in mine.entries.items() if key not in ("clock.sustained", "power.idle")} == {"tesla_t4"}
+    grandchild = catalog.find("a100_pcie_80gb")
+    assert {value.file for value in grandchild.entries.values()} == {"a100_pcie_80gb", "a100_sxm4_80gb", "a100_sxm4_40gb"}
+
+
+def test_an_heir_without_what_it_must_say_itself_is_told_key_and_way_out(tmp_path: Path) -> None:
+    clock, idle, year = problems(tmp_path, heir(own="[memory]\n").replace("year = 2019\n", ""))
+    assert clock.startswith("clock.sustained: is missing (clock seen under sustained load; the default of an estimate); that of "
+                            "tesla_t4 (950 MHz) belongs to that device alone and is not inherited: write this one's, kind = ")
+    assert idle.startswith("power.idle: is missing")
+    assert year == "year: is missing (year of launch); it is not inherited"
+
+
+def test_an_optional_value_of_the_parent_can_be_absent(tmp_path: Path) -> None:
+    assert "rate.tensor_int8" in catalog.find("tesla_t4").entries
+    mine = read(tmp_path, heir(f"[rate]\ntensor_int8 = {ABSENT}\n"))
+    assert "rate.tensor_int8" not in mine.entries
+    assert mine.device.rate.tensor_int8 is None
+    link = "".join(f"{key} = {ABSENT}\n" for key in ("type", "bandwidth", "achievable"))
+    assert read(tmp_path, heir(f"[link]\n{link}")).device.link is None
+
+
+def test_a_table_cannot_lose_half_of_what_it_needs(tmp_path: Path) -> None:
+    found = problems(tmp_path, heir(f"[link]\nachievable = {ABSENT}\n"))
+    assert found == ("link.achievable: is missing (share of the peak that a pinned copy reaches)",)
+
+
+def test_a_stated_peak_within_rounding_is_taken(tmp_path: Path) -> None:
+    mine = read(tmp_path, BASE.replace('peak_fp16 = { value = "1.024', 'peak_fp16 = { value = "1.03'))
+    assert mine.stated["peak_fp16"].value == 1.03e12
 
 
 def test_a_source_may_be_an_abbreviation(tmp_path: Path) -> None:

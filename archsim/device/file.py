@@ -1,0 +1,199 @@
+"""The spec file: one device in TOML, alone or inheriting from another one; all problems of a file are reported at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from archsim.base.errors import InputError, MissingFile, UnknownName, nearest
+from archsim.base.files import read_text
+from archsim.base.units import TEXT
+from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Identity
+from archsim.device.entry import Entry, StatedForm, read_entry, read_table
+from archsim.device.part import Unit, declared
+from archsim.device.spec import Spec, keys, missing, relations, unit_of
+from archsim.device.stated import TOLERANCE, contradictions, stated_keys
+
+SCHEMA = 1
+SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
+DOTS_LIMIT = 16
+_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+)""" f"{{{DOTS_LIMIT + 1}}}")
+_ID = re.compile(r"[a-z0-9_]{2,40}")
+_LONGEST = 2000
+HEADER = ("schema", "kind", "inherits", *declared(Identity), "aliases")  # the words before the first table
+
+
+def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
+    """Read one spec file. `parent(name)` gives the spec named by `inherits`.
+
+    Raises InputError with every problem of the file, each beginning with its key.
+    """
+    return loads(read_text(place, SIZE_LIMIT), str(place), parent)
+
+
+def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
+    """The spec that `text` holds; `path` is what an error calls it."""
+    words = document(text, path)
+    tables = {key: value for key, value in words.items() if isinstance(value, dict)}
+    header = {key: value for key, value in words.items() if key not in tables}
+    problems = _header_problems(header)
+    if problems:
+        raise InputError(path, problems)
+    base = _parent(path, header.get("inherits"), parent)
+    kind = header.get("kind") or (base.kind if base else "")
+    if not kind:
+        raise InputError(path, "kind: is missing; write kind = \"gpu\" or kind = \"cpu\"")
+    if base is not None and base.kind != kind:
+        raise InputError(path, f"inherits: {header['inherits']} is a {base.kind}, this is a {kind}")
+    sources, stated_table = tables.pop("sources", {}), tables.pop("stated", {})
+    found, dropped = _inherited(base)
+    for table, content in tables.items():
+        problems += _read_part(kind, table, content, sources, header["id"], found)
+    # A key that was written and refused is not missing as well.
+    written = {f"{table}.{name}" for table, content in tables.items() for name in content}
+    problems += _drop_absent(kind, found, written)
+    stated: dict[str, Entry] = {}
+    problems += _read_stated(kind, stated_table, sources, header["id"], stated)
+    problems += [_way_out(said, dropped) for said in missing(kind, found, written)] or relations(kind, found)
+    identity, lacking = _identity(header, base)
+    problems += lacking
+    if problems or identity is None:
+        raise InputError(path, dict.fromkeys(problems))
+    ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
+    spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated)
+    problems += contradictions(spec, TOLERANCE)
+    if problems:
+        raise InputError(path, problems)
+    return spec
+
+
+def document(text: str, path: str) -> dict[str, Any]:
+    """The tables of a spec file; InputError where it is no TOML or of another schema."""
+    dotted = _DOTTED.search(text)
+    if dotted is not None:
+        line = text.count("\n", 0, dotted.start()) + 1
+        raise InputError(path, f"line {line}: a key with more than {DOTS_LIMIT} dots")
+    try:
+        words = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(path, f"is not valid TOML: {error}") from None
+    if type(words.get("schema")) is not int or words["schema"] != SCHEMA:
+        raise InputError(path, f"schema: must be {SCHEMA}, is {words.get('schema', 'missing')!r}")
+    return words
+
+
+# ---------------------------------------------------------------------------------------------- the words before the tables
+
+
+def _header_problems(header: Mapping[str, Any]) -> list[str]:
+    problems = []
+    for key, value in header.items():
+        if key not in HEADER:
+            problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(key, HEADER) or HEADER)}")
+        elif (said := _header_problem(key, value)) is not None:
+            problems.append(f"{key}: {said}, is {str(value)[:60]!r}")
+    return problems + [f"{key}: is missing" for key in ("id", "name") if key not in header]
+
+
+def _header_problem(key: str, value: Any) -> str | None:
+    """What a word before the tables must be and is not; None for a good one."""
+    known = declared(Identity)
+    if key == "aliases":
+        return None if isinstance(value, list) and all(map(_is_word, value)) else "must be a list of texts"
+    if key == "kind":
+        return None if value in CLASSES else f"must be {' or '.join(CLASSES)}"
+    if key == "id":
+        return None if isinstance(value, str) and _ID.fullmatch(value) else "must be 2 to 40 of a to z, 0 to 9 and _"
+    if key in known and known[key][0].unit != TEXT:
+        return known[key][0].problem(value) if type(value) is int else "must be a whole number"
+    return None if key == "schema" or _is_word(value) else "must be text"
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST
+
+
+def _identity(header: Mapping[str, Any], base: Spec | None) -> tuple[Identity | None, list[str]]:
+    words: dict[str, Any] = {}
+    lacking = []
+    for name, (unit, _) in declared(Identity).items():
+        given = base is not None and unit.inherited
+        words[name] = header.get(name, getattr(base.identity, name) if base is not None and given else None)
+        if words[name] is None:
+            lacking.append(f"{name}: is missing ({unit.doc})" + ("; it is not inherited" if base is not None else ""))
+    return (None if lacking else Identity(aliases=tuple(header.get("aliases", ())), **words)), lacking
+
+
+# ---------------------------------------------------------------------------------------------- what is inherited
+
+
+def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec | None:
+    if name is None:
+        return None
+    try:
+        return parent(name)
+    except (UnknownName, MissingFile) as error:
+        raise InputError(path, f"inherits: {error}") from None
+
+
+def _inherited(base: Spec | None) -> tuple[dict[str, Entry], dict[str, Entry]]:
+    """The values that an heir of `base` begins with, and those that belong to `base` alone."""
+    found: dict[str, Entry] = {}
+    dropped: dict[str, Entry] = {}
+    for key, entry in base.entries.items() if base is not None else ():
+        if base is not None and unit_of(base.kind, key).inherited:
+            found[key] = entry.inherited()
+        else:
+            dropped[key] = entry
+    return found, dropped
+
+
+def _way_out(said: str, dropped: Mapping[str, Entry]) -> str:
+    """What is missing, and what to write where only the parent has it."""
+    entry = dropped.get(said.partition(":")[0])
+    if entry is None:
+        return said
+    return (f"{said}; that of {entry.file} ({entry.written}) belongs to that device alone and is not inherited: write this "
+            'one\'s, kind = "assumed" with a note where nobody published it')  # fmt: skip
+
+
+def _drop_absent(kind: str, found: dict[str, Entry], written: set[str]) -> list[str]:
+    """Take out what the file says to be absent; what every device of the kind has cannot be."""
+    problems = []
+    required = {key for key, _, needed in keys(kind) if needed and key.partition(".")[0] not in OPTIONAL_PARTS}
+    for key in [key for key, entry in found.items() if entry.absent]:
+        if key in required:
+            problems.append(f"{key}: cannot be absent, every {kind} has one")
+        else:
+            del found[key]
+            written.discard(key)
+    return problems
+
+
+# ---------------------------------------------------------------------------------------------- the tables
+
+
+def _read_part(kind: str, table: str, content: Mapping[str, Any], sources: Any, file: str, found: dict[str, Entry]) -> list[str]:
+    if table not in PARTS[kind]:
+        near = nearest(table, PARTS[kind]) or list(PARTS[kind])
+        return [f"[{table}]: no such table in a {kind} spec; nearest: {', '.join(near)}"]
+    known = {name: unit for name, (unit, _) in declared(PARTS[kind][table]).items()}
+    return read_table(table, content, known, sources, file, found)
+
+
+def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, stated: dict[str, Entry]) -> list[str]:
+    problems, known = [], stated_keys(kind)
+    for name, raw in table.items():
+        if name not in known:
+            problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
+            continue
+        unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
+        entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, StatedForm)
+        problems += wrong
+        if entry is not None:
+            stated[name] = entry
+    return problems

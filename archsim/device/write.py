@@ -1,0 +1,78 @@
+"""The text of a spec file: a whole device with the source of every value, to start a file of one's own from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from archsim.base.units import COUNT
+from archsim.device.device import Identity
+from archsim.device.entry import Entry
+from archsim.device.file import SCHEMA
+from archsim.device.part import declared
+from archsim.device.spec import Spec, unit_of
+
+SLUG_WORDS = 3  # of a source that its short name has
+
+Words = Mapping[str, str | float | list[str]]
+
+
+def to_toml(spec: Spec, remark: str) -> str:
+    """A file without a parent that gives the same device, with the same sources; `remark` is its first line."""
+    short = _short_names(entry.source for entry in (*spec.entries.values(), *spec.stated.values()))
+    identity = {name: getattr(spec.identity, name) for name in declared(Identity)}
+    head = {"schema": SCHEMA, "kind": spec.kind, **identity, "aliases": list(spec.identity.aliases)}
+    rows = [(key, _words(entry, short, unit_of(spec.kind, key).unit)) for key, entry in spec.entries.items()]
+    stated = [(f"stated.{name}", {**_words(entry, short, ""), "clock": entry.clock}) for name, entry in spec.stated.items()]
+    sources = ["", "[sources]", *(f"{name} = {_toml(source)}" for source, name in short.items())]
+    return "\n".join([f"# {remark}", *header_lines(head), *sources, *table_lines([*rows, *stated])]) + "\n"
+
+
+def header_lines(words: Words) -> Iterator[str]:
+    """The words before the first table."""
+    return (f"{key} = {_toml(value)}" for key, value in words.items())
+
+
+def table_lines(values: Iterable[tuple[str, Words]]) -> Iterator[str]:
+    """Values with their words, (dotted key, {"value": ..., "source": ...}), as tables; keys of one table follow each other.
+
+    >>> list(table_lines([("sm.count", {"value": 2, "source": "a guess"})]))
+    ['', '[sm]', 'count = { value = 2, source = "a guess" }']
+    """
+    table = ""
+    for dotted, words in values:
+        part, _, key = dotted.partition(".")
+        if part != table:
+            yield from ("", f"[{part}]")
+            table = part
+        yield f"{key} = {{ {', '.join(header_lines(words))} }}"
+
+
+def _words(entry: Entry, short: Mapping[str, str], unit: str) -> dict[str, str | float]:
+    bare = unit == COUNT and not isinstance(entry.value, str)
+    value = _plain(float(entry.number)) if bare else entry.written
+    words: dict[str, str | float] = {"value": value, "source": short[entry.source], "kind": entry.kind}
+    return words | ({"note": entry.note} if entry.note else {})
+
+
+def _plain(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
+def _toml(value: str | float | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _short_names(sources: Iterable[str]) -> dict[str, str]:
+    """A short name for each source, of its first words: source -> name."""
+    names: dict[str, str] = {}
+    for source in dict.fromkeys(sources):
+        words = re.findall(r"[a-z0-9]+", source.lower())[:SLUG_WORDS]
+        name = base = "_".join(words) or "source"
+        count = 1
+        while name in names.values():
+            count += 1
+            name = f"{base}_{count}"
+        names[source] = name
+    return names
