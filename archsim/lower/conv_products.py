@@ -20,31 +20,31 @@ from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index
-VECTOR = 16  # B of channels that a thread of a tensor-core kernel loads at once (ldg8 in the names of those for halves)
-TILE_PIXELS = 128  # pixels of one tile of an implicit product: the tile height of every cuDNN menu
 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the input while tiles load; no workspace."""
-    m, n, k = padded(layer).product if context.tensor else layer.product
-    if context.tensor and context.stack.conv.channel_step_bytes and layer.phase != "backward_filter":
-        k = stepped(layer, context.stack.conv.channel_step_bytes)
+    rules = context.stack.conv
+    m, n, k = padded(layer, rules.channel_load_bytes).product if context.tensor else layer.product
+    if context.tensor and rules.channel_step_bytes and layer.phase != "backward_filter":
+        k = stepped(layer, rules.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
-    taps = layer.taps if context.tensor and layer.phase == "backward_filter" and context.stack.conv.filter_taps == "apart" else 1
+    taps = layer.taps if context.tensor and layer.phase == "backward_filter" and rules.filter_taps == "apart" else 1
     n //= taps
     a, b, c = layer.operands
-    batched = context.stack.conv.grouped == "batched"
+    batched = rules.grouped == "batched"
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     at_once *= taps
     kernel = Kernel(
         name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"),
-        m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer), a_bytes=a / repeat,
-        b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once), repeat=repeat,
+        m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer, rules.tile_pixels),
+        a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once),
+        repeat=repeat,
     )  # fmt: skip
     indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
-    before = [indices] * context.stack.conv.index_launches
-    if context.tensor and layer.element == 1 and context.stack.conv.int8_tensor_cores:
+    before = [indices] * rules.index_launches
+    if context.tensor and layer.element == 1 and rules.int8_tensor_cores:
         before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
                    for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
@@ -59,12 +59,9 @@ def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
     return Option(algorithm="plain_gemm", kernels=tuple(kernels))
 
 
-def padded(layer: Layer) -> Layer:
-    """The layer with as many channels as whole loads hold: kernels for tensor cores load 16 B of channels at a time.
-
-    cuDNN 7 developer guide, tensor core operations: channels in multiples of 8 halves, or padded to them.
-    """
-    whole = VECTOR // layer.element
+def padded(layer: Layer, load: int) -> Layer:
+    """The layer with as many channels as fill whole loads of `load` bytes."""
+    whole = max(1, load // layer.element)
     return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
 
 
@@ -75,9 +72,9 @@ def stepped(layer: Layer, step: int) -> int:
     return ceil(channels / whole) * whole * layer.taps
 
 
-def whole_loads(layer: Layer) -> bool:
-    """Whether input and output channels fill the loads of kernels for tensor cores without padding."""
-    whole = VECTOR // layer.element
+def whole_loads(layer: Layer, load: int) -> bool:
+    """Whether input and output channels fill loads of `load` bytes without padding."""
+    whole = max(1, load // layer.element)
     return layer.ci % whole == 0 and layer.co % whole == 0
 
 
@@ -103,17 +100,26 @@ def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | No
     return Option(algorithm="scatter_gemm", kernels=(zeros, kernel))
 
 
-def gathered(layer: Layer) -> float:
-    """Share of the gathered matrix B that an SM really fetches: taps that overlap hit its own cache.
+def gathered(layer: Layer, pixels: int) -> float:
+    """Share of the gathered matrix B that an SM fetches: where the taps of neighbours overlap, they hit its own cache.
 
-    A tile of 128 result pixels covers some rows of the image and reads them with their halo once for all taps, instead
-    of once for each tap (Lym et al. 2019, DeLTA, section 4.1). The filter gradient gathers along the other dimension and
-    walks each row once, so the same holds.
+    share = ((rows - 1) sh + kh) ((columns - 1) sw + kw) / (rows columns kh kw), at most 1    (Lym et al. 2019, section 4.1)
+
+    rows, columns: the part of the image that a tile of `pixels` results covers; sh, sw: stride, 1 in a data gradient; kh, kw:
+    sides of the filter. The tile reads this part with its halo once for all taps, instead of once for each. The filter
+    gradient gathers along the other dimension and reads each row once, so the same holds. Without `pixels` nothing is shared.
+
+    >>> layer = Layer(phase="forward", batch=1, groups=1, ci=64, co=64, h=32, w=32, ho=32, wo=32, kh=3, kw=3, sh=1, sw=1,
+    ...               dense=True, element=4)
+    >>> gathered(layer, 128) == 6 * 34 / (4 * 32 * 9)
+    True
     """
+    if not pixels:
+        return 1.0
     height, width = (layer.h, layer.w) if layer.phase == "backward_data" else (layer.ho, layer.wo)
     sh, sw = (1, 1) if layer.phase == "backward_data" else (layer.sh, layer.sw)
-    columns = min(TILE_PIXELS, width)
-    rows = min(height, ceil(TILE_PIXELS / columns))
+    columns = min(pixels, width)
+    rows = min(height, ceil(pixels / columns))
     window = ((rows - 1) * sh + layer.kh) * ((columns - 1) * sw + layer.kw)
     return min(1.0, window / (rows * columns * layer.taps))
 

@@ -14,10 +14,6 @@ from archsim.lower.role import Role
 # Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
 WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
 
-# Side of the largest image that is transformed in one kernel. A choice: in convnet-benchmarks' Torch the filter gradients of
-# 13 x 13 images take 0.7 of the time of the direct product, those of 28 x 28 images and more as long as that.
-FFT_IN_ONE_KERNEL = 16
-
 
 def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """F(2x2, 3x3) in one fused kernel: 16 multiplications for 4 results instead of 36 (Lavin & Gray 2016, equation 8)."""
@@ -78,7 +74,7 @@ def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Op
 
 
 def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int) -> Option | None:
-    if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer)):
+    if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer, context.stack.conv.channel_load_bytes)):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
@@ -94,10 +90,10 @@ def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None
 
 
 def fft(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The whole image through the frequency domain, padded to the next power of two (up to 256)."""
+    """The whole image through the frequency domain, padded to the next power of two."""
     size = max(layer.h, layer.w, layer.ho + layer.kh - 1, layer.wo + layer.kw - 1)
     padded = 1 << (size - 1).bit_length()
-    return _fourier(layer, context, efficiency, max(8, padded), "fft") if padded <= 256 else None
+    return _fourier(layer, context, efficiency, max(8, padded), "fft") if padded <= context.stack.conv.fft_max_side else None
 
 
 def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: str) -> Option | None:
@@ -109,7 +105,7 @@ def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: s
     tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
     frequencies = tile * (tile // 2 + 1)
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    separate = name == "fft" and tile > FFT_IN_ONE_KERNEL
+    separate = name == "fft" and tile > context.stack.conv.fft_fused_side
     return _transformed(layer, context, efficiency, name, frequencies, 4, m, n, k, separate)
 
 

@@ -63,10 +63,6 @@ class Plan:
     stalls: float = 0  # how many times the device waits for the host
 
 
-THIN_TILE = 32  # rows or columns of the narrowest tiles of cuBLAS
-LONG_PART = 4096  # of k, from which cuBLAS splits whatever the other sides (sgemm_largek)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Nest:
     """Where the variants of some kernels belong: the option and the plan of each, [V]; how many variants a kernel and options
@@ -191,9 +187,9 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
 
 
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
-    """Whether the library would cut k into so many parts; into many only for thin products and very long parts."""
-    many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > THIN_TILE
-    return kernel.k >= parts * (LONG_PART if many else menu.split_least_k)
+    """Whether the library would cut k into so many parts; a product that is wide in both directions into many long ones only."""
+    many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > menu.split_wide_side
+    return kernel.k >= parts * (menu.split_wide_part if many else menu.split_least_k)
 
 
 @lru_cache(maxsize=4096)

@@ -11,15 +11,13 @@ from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
-SHORT_ROW = 1024  # values that the threads of one warp hold in registers, so that a row is read once
-
 
 def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     """The passes of its stack over the tensors of an op, each `times` over; None where the stack does nothing for it."""
     phase = "forward" if op.phase == "forward" else "backward"
     # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
     meets = getattr(op.kind, "accumulate", False)
-    own = "accumulate" if meets else f"short_{op.kind.op}" if op.shape[-1:] <= (SHORT_ROW,) else op.kind.op
+    own = "accumulate" if meets else f"short_{op.kind.op}" if op.shape[-1:] <= (context.stack.short_row,) else op.kind.op
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None

@@ -11,8 +11,6 @@ from archsim.lower.role import Role
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
-# Products smaller than this stay on one thread: SMP_THRESHOLD_MIN x GEMM_MULTITHREAD_THRESHOLD of OpenBLAS (interface/gemm.c).
-THREADED_PRODUCT = 65536 * 4
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # a convolution's own loops, whose threads the stack tells apart
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)
 
@@ -44,7 +42,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     """
     stack, blas = context.stack, kernel.role is Role.PRODUCT
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
-    small = kernel.m * kernel.n * kernel.k * kernel.count <= THREADED_PRODUCT
+    small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     own = replace(
         shared, packed=stack.packing * operands if blas else 0.0, clocks=stack.gather_clocks * operands,
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,

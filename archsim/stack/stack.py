@@ -43,6 +43,10 @@ class Menu:
     split_k: tuple[int, ...] = key("into how many parts the library can cut the inner dimension", low=1, default=(1,))
     split_least_k: int = key("shortest part of the inner dimension", low=1, default=1)
     split_wide: int = key("most parts for products that are wide in both directions; 0: any number", low=0, default=0)
+    split_wide_side: int = key("rows and columns beyond which a product is wide in that direction", low=0, default=0)
+    split_wide_part: float = key(
+        "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf
+    )
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
 
@@ -98,6 +102,14 @@ class Conv:
     )
     barrier: bool = key("an empty kernel ends the groups of each forward pass and of each filter gradient", default=False)
     index_launches: int = key("kernels that store the indices of an implicit product before it runs", low=0, default=0)
+    tile_pixels: int = key(
+        "pixels of the tile of an implicit product, which loads what its taps share once; 0: for each tap", low=0, default=0
+    )
+    fft_max_side: float = key("largest image, padded to a power of two, that is transformed as a whole", low=1, default=inf)
+    fft_fused_side: float = key(
+        "largest padded image whose rows and columns are transformed in one kernel; larger ones pass through memory between",
+        low=1, default=inf,
+    )  # fmt: skip
     filter_taps: str = key(
         "filter gradients on tensor cores: one product for all taps of the filter, or one for each",
         choices=("together", "apart"), default="together",
@@ -106,6 +118,10 @@ class Conv:
         "convolutions of int8 called alone run on tensor cores, filters and images reordered before, also where products do not",
         default=False,
     )
+    channel_load_bytes: int = key(
+        "kernels for tensor cores: channels are padded to whole loads of so many bytes, Winograd needs them whole; 0: no padding",
+        low=0, default=0,
+    )  # fmt: skip
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
@@ -202,6 +218,7 @@ class Stack:
         names=((), PHASES),
     )
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_slots: float = key(
         "issue slots for each value of a window, of pixels (pooling) or channels (LRN)", low=0, default=0.0
@@ -232,6 +249,10 @@ class Stack:
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0
     )
+    max_serial_product: float = key(
+        "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
+        default=0.0,
+    )  # fmt: skip
     waits: bool = False
     digest: str = ""
 

@@ -181,10 +181,12 @@ def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
 def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros() -> None:
     layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
-    for precision, step, forward, backward in (
-        ("fp32", 64, 6 * 9, 8 * 9), ("fp16", 0, 8 * 9, 8 * 9 / 4), ("fp16", 64, 32 * 9, 32 * 9 / 4)
+    for precision, wide, step, forward, backward in (
+        ("fp32", 16, 64, 6 * 9, 8 * 9), ("fp16", 0, 0, 6 * 9, 8 * 9 / 4), ("fp16", 16, 0, 8 * 9, 8 * 9 / 4),
+        ("fp16", 16, 64, 32 * 9, 32 * 9 / 4),
     ):  # fmt: skip
-        result = lowered(trace, stack("implicit_gemm", channel_step_bytes=step), precision=precision)
+        chosen = stack("implicit_gemm", channel_load_bytes=wide, channel_step_bytes=step)
+        result = lowered(trace, chosen, precision=precision)
         found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
         assert (found["forward"], found["backward_data"]) == (forward, backward)
 
@@ -192,7 +194,7 @@ def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
-        result = lowered(trace, stack("implicit_gemm", "winograd_nonfused"), precision="fp16")
+        result = lowered(trace, stack("implicit_gemm", "winograd_nonfused", channel_load_bytes=16), precision="fp16")
         assert {option.algorithm for option in options(result)} == algorithms
 
 
@@ -220,17 +222,31 @@ def test_multiplications_of_the_frequency_domain() -> None:
 
 
 @pytest.mark.parametrize(("side", "passes"), [(13, 1), (14, 1), (15, 2), (30, 2)])
-def test_images_beyond_16_x_16_are_transformed_by_rows_and_by_columns(side: int, passes: int) -> None:
+def test_images_too_large_for_one_kernel_are_transformed_by_rows_and_by_columns(side: int, passes: int) -> None:
     """Two more pixels of padding decide; tiles of a fixed size are always transformed in one kernel."""
     trace = network(conv(["N", 8, side, side], kernel=[3, 3], pad=[1, 1]), data=["N", 6, side, side])
     for algorithm, expected in (("fft", passes), ("fft_tiling", 1)):
-        (option,) = options(lowered(trace, stack(algorithm)))
+        (option,) = options(lowered(trace, stack(algorithm, fft_fused_side=16)))
         of_filter, of_input, gemm, back = option.kernels
         tensors = 4 * 8 * 6 * 9, 4 * 2 * 6 * side**2, 4 * 2 * 8 * side**2
         written = of_filter.c_bytes, of_input.c_bytes, back.b_bytes
         assert written == (expected * gemm.a_bytes, expected * gemm.b_bytes, expected * gemm.c_bytes)
         again = [(expected - 1) * size for size in (gemm.a_bytes, gemm.b_bytes, gemm.c_bytes)]
         assert [of_filter.b_bytes, of_input.b_bytes, back.c_bytes] == [a + b for a, b in zip(tensors, again, strict=True)]
+
+
+def test_a_library_transforms_whole_images_up_to_its_largest_side() -> None:
+    trace = network(conv(["N", 8, 31, 31], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 31, 31])
+    for largest, found in ((64, ["implicit_gemm", "fft"]), (63, ["implicit_gemm"])):
+        made = options(lowered(trace, stack("implicit_gemm", "fft", fft_max_side=largest)))
+        assert [option.algorithm for option in made] == found
+
+
+def test_taps_share_the_pixels_of_a_tile() -> None:
+    trace = network(conv(["N", 8, 32, 32], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 32, 32])
+    for pixels, share in ((0, 1.0), (32, 3 * 34 / (32 * 9)), (128, 6 * 34 / (4 * 32 * 9))):
+        kernel = options(lowered(trace, stack("implicit_gemm", tile_pixels=pixels)))[0].kernels[0]
+        assert kernel.operand_b == pytest.approx(4 * share)
 
 
 def test_an_algorithm_whose_workspace_is_over_the_limit_is_left_out() -> None:
@@ -324,7 +340,7 @@ def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
 )
 def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
-    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2)
+    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2, split_wide_side=32, split_wide_part=4096)
     for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
         chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)}, digest=f"wide {wide}")
         assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
@@ -402,7 +418,7 @@ def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
 
 def test_a_short_row_of_a_softmax_is_read_once_where_the_stack_says_so() -> None:
     rows = {"forward": Passes(inputs=1, outputs=1)}
-    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, digest="short")
+    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, short_row=1024, digest="short")
     reads = []
     for features in (1024, 1025):
         op = {"op": "softmax", "name": "s", "in": ["data"], "out": ["N", features]}

@@ -12,7 +12,6 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
-from archsim.lower.processor import THREADED_PRODUCT
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, load, task_trace
@@ -57,8 +56,10 @@ def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
 
 def test_a_small_product_stays_on_one_thread() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
-    assert gemm.m * gemm.n * gemm.k <= THREADED_PRODUCT
+    size = gemm.m * gemm.n * gemm.k
     assert gemm.cpu.threaded == 0
+    for limit, threaded in ((size, 0), (size - 1, 1)):
+        assert named(kernels(stack("caffe-openblas", max_serial_product=limit), "fc4"), "gemm").cpu.threaded == threaded
     assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
 
 
