@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -81,14 +78,3 @@ def test_bad_words_are_refused_in_one_message(cli: Any, words: tuple[str, ...], 
     assert "\x1b" not in result.err
     for text in texts:
         assert text in result.err
-
-
-def test_a_reader_that_has_left_hears_no_noise() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    words = [sys.executable, "-m", "archsim", "explain", *CELL, "--layer", "conv2"]
-    try:
-        done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False)
-    finally:
-        os.close(write)
-    assert (done.returncode, done.stderr) == (0, b"")

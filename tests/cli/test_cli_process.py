@@ -13,10 +13,11 @@ from .conftest import heard
 
 ARCHSIM = [sys.executable, "-m", "archsim"]
 LONG = ["estimate", "--net", "densenet_201", "--hw", "tegra_x1", "--task", "training_step", "--json"]
+EXPLAIN = ["explain", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "conv2"]
 HEAVY = ("plotly", "scipy", "pandas", "networkx", "simpy", "numba")
 
 
-@pytest.mark.parametrize("words", [LONG, ["list", "fidelities"], ["--help"]], ids=["long", "short", "help"])
+@pytest.mark.parametrize("words", [LONG, EXPLAIN, ["--help"]], ids=["long", "explain", "help"])
 def test_a_reader_that_has_left_hears_no_noise(words: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -58,30 +59,42 @@ def test_an_interrupt_ends_with_130_and_one_line() -> None:
     assert done.stdout == ""
 
 
-def heavy(listing: str) -> list[str]:
-    """The heavy packages that `-X importtime` names."""
-    named = {line.rpartition("|")[2].strip().split(".")[0] for line in listing.splitlines()}
-    return [name for name in HEAVY if name in named]
+def imported(code: str) -> list[str]:
+    """The modules that are there when a new process has run `code`."""
+    whole = f"import sys\ntry:\n    {code}\nfinally: print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    return done.stderr.split()
+
+
+@pytest.fixture(scope="module")
+def for_an_estimate() -> list[str]:
+    """The modules that `archsim estimate` needs."""
+    words = ["archsim", "estimate", "--net", "alexnet", "--hw", "tegra_x1"]
+    return imported(f"from archsim.cli.main import main; sys.argv = {words}; main()")
+
+
+def heavy(modules: list[str]) -> list[str]:
+    return [name for name in HEAVY if name in modules]
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import archsim"], capture_output=True, text=True, check=True
-    )
-    assert heavy(done.stderr) == []
-    assert "archsim" in done.stderr
+    modules = imported("import archsim")
+    assert heavy(modules) == []
+    assert "archsim" in modules
 
 
-def test_an_estimate_imports_nothing_heavy() -> None:
-    words = ["-m", "archsim", "estimate", "--net", "alexnet", "--hw", "tegra_x1"]
-    done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
-    assert heavy(done.stderr) == []
-    assert "archsim.estimation.estimate" in done.stderr
+def test_an_estimate_imports_nothing_heavy(for_an_estimate: list[str]) -> None:
+    assert heavy(for_an_estimate) == []
+    assert "archsim.estimation.estimate" in for_an_estimate
 
 
 def test_a_heavy_import_would_be_noticed() -> None:
-    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "import simpy"], capture_output=True, text=True, check=True)
-    assert heavy(done.stderr) == ["simpy"]
+    assert heavy(imported("import simpy")) == ["simpy"]
+
+
+def test_an_estimate_imports_few_modules(for_an_estimate: list[str]) -> None:
+    # Start-up is all imports; their number does not depend on the machine as a time would. `tests/bench/cold.py` times it.
+    assert 100 < len(for_an_estimate) <= 480
 
 
 def test_the_module_runs_with_another_locale() -> None:
@@ -89,15 +102,3 @@ def test_the_module_runs_with_another_locale() -> None:
     done = subprocess.run([*ARCHSIM, "show", "hw", "tegra_x1"], env=environment, capture_output=True, check=False)
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
-
-
-def test_an_estimate_imports_few_modules() -> None:
-    # Start-up is all imports; their number does not depend on the machine as a time would. `tests/bench/cold.py` times it.
-    code = (
-        "import sys; from archsim.cli.main import main; "
-        "sys.argv = ['archsim', 'estimate', '--net', 'alexnet', '--hw', 'tegra_x1']\n"
-        "try: main()\n"
-        "finally: print(len(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 100 < int(done.stderr) <= 480
