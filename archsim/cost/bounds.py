@@ -52,7 +52,7 @@ BOUNDS = {
         Bound(name="dram", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
               time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, ROOFLINE: roofline.memory_bound},
               colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
-        Bound(name="l1", side="cache-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.refill_bound},
+        Bound(name="l1", side="cache-bound", clocked=True, resource=None, overhead=False, time={CPU: cpu.refill_bound},
               colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
         Bound(name="l2", side="cache-bound", clocked=True, resource=L2, overhead=False,
               time={GPU: gpu.cache_bound, CPU: cpu.cache_bound},

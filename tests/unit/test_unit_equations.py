@@ -1,0 +1,258 @@
+"""Bounds, traffic and energy of one kernel: the number that its formula gives by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost import cpu, gpu, power, roofline, sm, traffic
+from archsim.cost.bounds import BOUNDS, CPU, GPU
+from archsim.cost.cost import Cost, choose
+from archsim.cost.evaluate import gpu_cost
+from archsim.cost.plan import plan_cost
+from archsim.device import catalog
+from archsim.device.device import Cpu, Gpu
+from archsim.lower.columns import CpuColumns, GpuColumns
+from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
+from archsim.lower.role import Role
+from archsim.stack.stack import Menu, Tile
+
+CLOCK = 1.1e9
+CONSTANTS = default().with_values({"gemm.stages": 2.0, "gemm.kappa": 1.0, "l2.efficiency": 0.5, "energy.clock": 0.25})
+
+
+def card() -> Gpu:
+    device = catalog.find("gtx_980").device  # 16 SMs of 128 lanes, 2 MiB of L2, 224 GB/s
+    assert isinstance(device, Gpu)
+    return device
+
+
+def processor() -> Cpu:
+    device = catalog.find("i7_6700k").device  # 4 cores, 8 MiB of L3
+    assert isinstance(device, Cpu)
+    return device
+
+
+def product(m: float, n: float, k: float, **words: float) -> Kernel:
+    sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k, "items": m * n}
+    return Kernel(name="p", role=Role.PRODUCT, efficiency="one", menu="menu", m=m, n=n, k=k, gpu=GpuColumns(), cpu=CpuColumns(),
+                  **sizes | words)  # fmt: skip
+
+
+def stream(**words: float) -> Kernel:
+    return Kernel(name="s", role=Role.PASS, efficiency="one", gpu=GpuColumns(), cpu=CpuColumns(), **words)
+
+
+def plans(*kernels: Kernel, read_bytes: float = 0, write_bytes: float = 0) -> list[Plan]:
+    return [Plan(options=(Option(algorithm="x", kernels=(kernel,)),), read_bytes=read_bytes, write_bytes=write_bytes)
+            for kernel in kernels]  # fmt: skip
+
+
+def tiled(*kernels: Kernel, split: tuple[int, ...] = (1,)) -> GpuKernels:
+    tile = Tile(m=128, n=128, k=8, threads=256, registers=120, shared=16384)
+    return pack_gpu(plans(*kernels), {"menu": Menu(tiles=(tile,), split_k=split)})
+
+
+def terms(kernels: GpuKernels, clock: float = CLOCK) -> gpu.GpuTerms:
+    return gpu.GpuTerms(kernels=kernels, device=card(), precision="fp32", clock=clock, constants=CONSTANTS)
+
+
+def only(values: object) -> float:
+    return float(np.ravel(np.asarray(values))[0])
+
+
+# ------------------------------------------------------------------------------------------------------------- GPU
+
+
+def test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too() -> None:
+    """One CTA of 128 x 128 over k = 8, alone on the card: it reads A and writes C, and waits for two steps of its tile."""
+    t = terms(tiled(product(128, 128, 8)))
+    moved, in_flight = 4 * 128 * 8 + 4 * 128 * 128, (128 + 128) * 4 * 8 * 2
+    assert only(t.in_flight) == in_flight
+    assert only(gpu.latency_bound(t)) == pytest.approx((moved / in_flight + 1) * card().memory.latency)
+
+
+def test_no_more_ctas_wait_for_loads_than_are_resident() -> None:
+    t = terms(tiled(product(128 * 100, 128, 8)))  # 100 CTAs, of which 2 fit on each of 16 SMs
+    assert only(t.in_flight) == 32 * (128 + 128) * 4 * 8 * 2
+
+
+def test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_the_clock() -> None:
+    t = terms(tiled(product(256, 128, 1024)))
+    moved = 2 * (128 + 128) * 4 * 1024 + 4 * 256 * 128
+    assert only(t.l2_bytes) == moved
+    for clock in (CLOCK, CLOCK / 2):
+        found = gpu.cache_bound(terms(tiled(product(256, 128, 1024)), clock))
+        assert only(found) == pytest.approx(moved / (card().l2.bandwidth * clock * 0.5))
+
+
+def test_partial_results_pass_the_l2_twice() -> None:
+    kernels = tiled(product(128, 128, 4096), split=(4,))
+    steps = traffic.depth(kernels)
+    assert only(traffic.l2_bytes(kernels, np.array([4.0]), steps)) == 4 * (128 + 128) * 4 * 1024 + (1 + 2 * 4) * 4 * 128 * 128
+
+
+def test_each_part_of_a_split_is_padded_to_whole_steps_of_its_tile() -> None:
+    assert only(traffic.depth(tiled(product(128, 128, 1000), split=(3,)))) == 336  # 333.3 in steps of 8
+
+
+def test_a_thread_of_eight_by_eight_results_loads_a_quarter_as_often_as_it_multiplies() -> None:
+    issue = CONSTANTS["issue.maxwell"]
+    assert only(sm.issue_rate(tiled(product(128, 128, 8)), card(), "fp32", CONSTANTS)) == pytest.approx(128 * issue / 1.25)
+
+
+def test_ctas_that_share_an_sm_hide_each_other_s_prologue() -> None:
+    kernels = tiled(product(128, 128, 8))
+    steps, one = traffic.depth(kernels), np.ones(1)
+    work = sm.cta_work(kernels, steps, one, 2 * one, 100 * one, 60 * one, CONSTANTS)
+    assert only(work) == 128 * 128 * 8 + 60 / 2 * 100
+
+
+def test_the_busiest_sm_computes_its_ctas_at_the_rate_of_its_pipes() -> None:
+    t = terms(tiled(product(128 * 40, 128, 8)))  # 40 CTAs: three of them on the busiest SM, two at a time
+    alone = float(np.ravel(t.fill)[0])  # CTAs that saturate an SM
+    turns = max(2.0, alone) + max(1.0, alone)
+    assert only(t.turns) == turns
+    assert only(gpu.compute_bound(t)) == pytest.approx(only(t.cta_work) * turns / (only(t.rate) * CLOCK))
+
+
+@pytest.mark.parametrize("kind", [GPU, CPU])
+def test_bounds_that_are_called_clocked_are_inverse_to_the_clock_and_the_others_do_not_move(kind: str) -> None:
+    """At the clock of all cores and above, where no turbo of fewer cores is left."""
+    twice = replace(stream(b_bytes=1e8, c_bytes=1e8, flop=1e8, items=1e8), efficiency="stream.batch_norm")
+
+    def bounds(clock: float) -> dict[str, np.ndarray]:
+        if kind == GPU:
+            constants = CONSTANTS.with_values({"stream.batch_norm": 0.5})
+            kernels = tiled(product(1024, 1024, 1024), twice)
+            made = gpu.GpuTerms(kernels=kernels, device=card(), precision="fp32", clock=clock, constants=constants)
+        else:
+            kernels = pack_cpu(plans(product(1024, 1024, 1024), stream(b_bytes=1e8, c_bytes=1e8, flop=1e8, items=1e8)))
+            made = cpu.CpuTerms(kernels=kernels, device=catalog.find("xeon_e5_2630_v3_2s").device, precision="fp32", clock=clock,
+                                threads=16, constants=CONSTANTS)  # fmt: skip
+        return {name: np.ravel(np.asarray(row.time[kind](made))) for name, row in BOUNDS.items() if kind in row.time}
+
+    slow, fast = bounds(4e9), bounds(8e9)
+    for name, times in slow.items():
+        assert times.max() > 0, name
+        np.testing.assert_allclose(times, (2 if BOUNDS[name].clocked else 1) * fast[name], rtol=1e-12, err_msg=name)
+
+
+# ------------------------------------------------------------------------------------------------------- sums of plans
+
+
+def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:
+    kernels = tiled(replace(stream(items=1.0, b_bytes=4.0), repeat=5))
+    one = np.ones((1, 1))
+    cost = Cost(bounds={"dram": 2 * one}, busy_s=2 * one, overhead_s=3 * one, dram_bytes=one, cache_bytes=one, clock=CLOCK,
+                work={"macs": one, "issues": one, "units": one})  # fmt: skip
+    assert choose(cost, kernels).time_s.tolist() == [[25.0]]
+    spent = plan_cost(cost, kernels, lambda ran: {"base": ran.busy_s})
+    assert {name: only(time) for name, time in spent.bound_s.items()} == {"dram": 10.0, "launch": 15.0}
+
+
+# ------------------------------------------------------------------------------------------------------------- CPU
+
+
+def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -> None:
+    large, small = 64e6, 1e6  # the first beyond half of the last level
+    kernels = pack_cpu(plans(*[stream(a_bytes=1e3, b_bytes=size, c_bytes=size, items=size / 4) for size in (large, small)]))
+    assert np.ravel(cpu.memory_bytes(kernels, processor(), np.full(2, 4.0))).tolist() == [1e3 + 3 * large, 1e3]
+
+
+def test_waking_a_team_takes_a_step_for_each_doubling() -> None:
+    constants = CONSTANTS.with_values({"cpu.barrier_s": 1e-6})
+    kernels = pack_cpu(plans(stream(items=1e6)))
+    for workers, steps in ((1.0, 0), (2.0, 1), (8.0, 3)):
+        assert only(cpu.fork_join(kernels, processor(), np.array([workers]), workers, constants)) == pytest.approx(steps * 1e-6)
+
+
+# -------------------------------------------------------------------------------------------------------- the roofline
+
+
+def test_the_roofline_counts_two_operations_for_each_multiply_accumulate() -> None:
+    device = card()
+    made = pack_gpu(plans(replace(stream(flop=1e9, items=1.0), repeat=2), read_bytes=5e6, write_bytes=3e6), {})
+    t = roofline.RooflineTerms(kernels=made, device=device, precision="fp32", clock=CLOCK, threads=1)
+    assert only(roofline.compute_bound(t)) == pytest.approx(2e9 / (2 * 16 * 128 * CLOCK))
+    kept = 2 * 2**20  # of the inputs a cache-full may be there, of the results a cache-full may stay
+    assert only(roofline.memory_bound(t)) == pytest.approx((5e6 - kept + 3e6 - kept) / 224e9, rel=2e-3)
+
+
+# -------------------------------------------------------------------------------------------------------------- energy
+
+
+@pytest.mark.parametrize("device", [card(), processor()], ids=["gpu", "cpu"])
+def test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage(device: Gpu | Cpu) -> None:
+    for energy in (
+        lambda volt: power.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
+        lambda volt: power.clock_energy(device, volt, np.ones(1), CONSTANTS),
+        lambda volt: power.cache_energy(volt, np.ones(1), CONSTANTS),
+    ):
+        assert only(energy(np.full(1, 0.8))) == pytest.approx(0.64 * only(energy(np.ones(1))))
+
+
+def test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication() -> None:
+    node, volt = np.full(1, 8.0), np.ones(1)
+    assert only(power.mac_energy(card(), "fp32", volt, node, CONSTANTS)) == 6.0
+    assert only(power.clock_energy(card(), volt, node, CONSTANTS)) == 2.0 * 128
+
+
+def test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube() -> None:
+    device, constants = card(), CONSTANTS.with_values({"energy.leakage": 0.1})
+    floor = constants["energy.voltage_floor"]
+    assert only(power.leakage_power(device, np.full(1, floor), np.ones(1), constants)) == 0.0
+    units = 16 * 128 * power.highest_clock(device)
+    assert only(power.leakage_power(device, np.ones(1), np.ones(1), constants)) == pytest.approx(0.1 * units * (1 - floor**3))
+
+
+def test_a_lower_clock_saves_idle_power_as_f_v_squared() -> None:
+    device = card()
+    top = max(device.clock.boost, device.clock.sustained)
+    constants = CONSTANTS.with_values({"energy.idle_clock": 0.5})
+    volt = 0.9 * power.voltage(top, device, constants)
+    saved = power.idle_saving(device, 0.5 * top, volt, constants)
+    assert only(saved) == pytest.approx(device.power.idle * 0.5 * (1 - 0.5 * 0.81))
+
+
+def test_each_component_has_its_own_quantity() -> None:
+    device, volt = card(), power.voltage(CLOCK, card(), CONSTANTS)
+    node = power.node_energy(device, CONSTANTS)
+    one = np.ones((1, 1))
+    cost = Cost(bounds={"compute": one}, busy_s=2 * one, overhead_s=one, dram_bytes=3e9 * one, cache_bytes=5e9 * one, clock=CLOCK,
+                work={"macs": 7e9 * one, "issues": 11e9 * one, "units": 13.0 * one})  # fmt: skip
+    found = power.spent(cost, device, "fp16", CLOCK, np.inf, CONSTANTS)
+    multiply, issue = (power.mac_energy(device, precision, volt, node, CONSTANTS) for precision in ("fp16", "fp32"))
+    expected = {
+        "base": 3 * (device.power.idle - power.idle_saving(device, CLOCK, volt, CONSTANTS)),
+        "leakage": 3 * power.leakage_power(device, volt, node, CONSTANTS),
+        "clock": 13 * 2 * CLOCK * power.clock_energy(device, volt, node, CONSTANTS),
+        "compute": 7e9 * multiply + 11e9 * issue,
+        "cache": 5e9 * power.cache_energy(volt, node, CONSTANTS),
+        "dram": 3e9 * power.byte_energy(device, CONSTANTS),
+    }
+    assert {name: only(part) for name, part in found.items()} == pytest.approx({name: only(x) for name, x in expected.items()})
+    assert only(expected["base"]) < 3 * device.power.idle
+
+
+def test_what_a_limit_leaves_is_shared_by_the_parts_that_a_lower_clock_saves() -> None:
+    device, one = card(), np.ones((1, 1))
+    cost = Cost(bounds={"compute": one}, busy_s=one, overhead_s=0 * one, dram_bytes=1e11 * one, cache_bytes=one, clock=CLOCK,
+                work={"macs": 1e13 * one, "issues": 0 * one, "units": 16.0 * one})  # fmt: skip
+    free, tight, loose = (power.spent(cost, device, "fp32", CLOCK, limit, CONSTANTS) for limit in (np.inf, 100.0, 1e6))
+    assert {name: only(part) for name, part in loose.items()} == {name: only(part) for name, part in free.items()}
+    assert sum(map(only, tight.values())) == pytest.approx(100.0)
+    shares = [only(tight[name]) / only(free[name]) for name in free if name != "base"]
+    assert shares == pytest.approx([shares[0]] * 5)
+    assert only(tight["base"]) == only(free["base"])
+
+
+def test_cost_of_a_kernel_is_made_of_its_bounds() -> None:
+    """The smooth maximum of the bounds, with the exponent of a product that computes and loads in turns, and a launch gap."""
+    cost = gpu_cost(tiled(product(1024, 1024, 1024)), card(), "fp32", CLOCK, CONSTANTS)
+    times = [only(bound) for bound in cost.bounds.values()]
+    assert only(cost.busy_s) == pytest.approx(sum(time**2 for time in times) ** 0.5)
+    assert only(cost.overhead_s) == card().launch.latency
