@@ -47,7 +47,7 @@ def _nodes() -> str:
     for spec in map(find, names()):
         node = spec.node
         kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
-        host = f"{node.sockets} x {node.host_cpu}"
+        host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
         rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
     return table(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, left=2)
 

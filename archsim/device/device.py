@@ -119,7 +119,7 @@ class Cpu:
     identity: Identity
     core: Core
     clock: CpuClock
-    l1: CpuCache
+    l1: CpuCache = part(shown_only=("bandwidth",))
     l2: CpuCache
     l3: CpuCache | None = None
     memory: Memory

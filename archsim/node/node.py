@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from archsim.base.units import TEXT
+from archsim.device.part import fraction, spec, whole
+
 if TYPE_CHECKING:
     import networkx
 
@@ -16,19 +19,45 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkKind:
-    """A kind of link: PCIe, NVLink, QPI, InfiniBand.
-
-    name: what the file calls it; type: generation and width, in words
-    bandwidth: peak of one direction [B/s]
-    achievable: share of the peak that a copy reaches, 0 to 1
-    ring: share of the peak that a collective over rings reaches, 0 to 1
-    """
+    """A kind of link (PCIe, NVLink, QPI, InfiniBand): a table [links.NAME] of the file."""
 
     name: str
-    type: str
-    bandwidth: float
-    achievable: float
-    ring: float
+    type: str = spec(TEXT, "generation and width")
+    bandwidth: float = spec("B/s", "peak, one direction")
+    achievable: float = fraction("share of the peak that a copy reaches")
+    ring: float = fraction("share of the peak that a collective over rings reaches")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCpu:
+    """The processors that dispatch kernels and prepare inputs."""
+
+    id: str = spec(TEXT, "the CPU: id or path of its spec")
+    sockets: float = whole("processors of that kind")
+    memory_bandwidth: float = spec("B/s", "peak bandwidth of the host memory as it is fitted, all sockets")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """Where the inputs are stored."""
+
+    bandwidth: float = spec("B/s", "sequential reads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSamples:
+    """What preparing an input takes."""
+
+    sample: float = spec("B", "one sample as it is stored")
+    decode: float = spec("img/s", "samples that one core reads, decodes and crops")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveLatency:
+    """What a collective takes besides its bytes."""
+
+    start: float = spec("s", "time of a call before the first byte")
+    step: float = spec("s", "time of one step of a ring besides its bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +66,8 @@ class Node:
 
     devices: number of devices; their vertices are gpu0, gpu1, ...
     links: (vertex, vertex, kind, number of parallel links); a link carries its bandwidth in both directions at once
-    host_cpu: id of the CPU that dispatches kernels and prepares inputs, `sockets` of them with `cores` physical cores in all
-    memory_bandwidth: peak bandwidth of the host memory, all sockets [B/s]
-    disk_bandwidth: sequential reads [B/s]
-    sample_bytes: size of one sample on the disk [B]; decode_rate: samples that one core reads and decodes [1/s]
-    start_s: latency of a collective before its first byte [s]; step_s: latency of each of its steps besides the bytes [s]
+    host_cpu, disk, input, collective: the tables of the file, numbers in base units
+    cores: physical cores of all sockets of the host CPU, from its spec
     holds: id of the device that the node is sold with, empty where it is sold with none
     """
 
@@ -49,15 +75,11 @@ class Node:
     name: str
     devices: int
     links: tuple[tuple[str, str, LinkKind, int], ...]
-    host_cpu: str
-    sockets: int
+    host_cpu: HostCpu
+    disk: Disk
+    input: StoredSamples
+    collective: CollectiveLatency
     cores: float
-    memory_bandwidth: float
-    disk_bandwidth: float
-    sample_bytes: float
-    decode_rate: float
-    start_s: float
-    step_s: float
     holds: str = ""
 
     @property
@@ -102,3 +124,6 @@ def hop(source: str, target: str) -> str:
     'gpu0 > cpu0'
     """
     return f"{source} > {target}"
+
+
+TABLES: dict[str, type] = {"host_cpu": HostCpu, "disk": Disk, "input": StoredSamples, "collective": CollectiveLatency}

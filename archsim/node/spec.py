@@ -15,40 +15,15 @@ from pydantic import Field
 from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported, nearest
 from archsim.base.files import data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
-from archsim.base.units import COUNT, TEXT
 from archsim.device import catalog
 from archsim.device.device import Cpu
 from archsim.device.entry import Entry, read_table
 from archsim.device.file import SIZE_LIMIT, document
-from archsim.device.part import Unit
-from archsim.node.node import SERVER, LinkKind, Node
+from archsim.device.part import declared
+from archsim.node.node import SERVER, TABLES, LinkKind, Node
 
 FOLDER = "hwspecs/hosts"
 FABRIC = "fabric"  # the one switch that all boxes of a cluster share
-
-KEYS: dict[str, dict[str, Unit]] = {
-    "host_cpu": {
-        "id": Unit(unit=TEXT, doc="the CPU that dispatches kernels and prepares inputs: the id or the path of its spec"),
-        "sockets": Unit(unit=COUNT, doc="processors of that kind", whole=True, low=1, above=False),
-        "memory_bandwidth": Unit(unit="B/s", doc="peak bandwidth of the host memory, all sockets, as it is fitted"),
-    },
-    "disk": {"bandwidth": Unit(unit="B/s", doc="sequential reads")},
-    "input": {
-        "sample": Unit(unit="B", doc="one sample as it is stored"),
-        "decode": Unit(unit="img/s", doc="samples that one core reads, decodes and crops"),
-    },
-    "collective": {
-        "start": Unit(unit="s", doc="time of a call before the first byte"),
-        "step": Unit(unit="s", doc="time of one step of a ring besides its bytes"),
-    },
-}
-LINK = {
-    "type": Unit(unit=TEXT, doc="generation and width"),
-    "bandwidth": Unit(unit="B/s", doc="peak, one direction"),
-    "achievable": Unit(unit=COUNT, doc="share of the peak that a copy reaches", high=1.0),
-    "ring": Unit(unit=COUNT, doc="share of the peak that a collective reaches", high=1.0),
-}
-
 
 class NodeHeaderForm(Form):
     """The keys before the first table."""
@@ -77,7 +52,7 @@ class NodeSpec:
 
 @cache
 def names() -> tuple[str, ...]:
-    """The identifiers of the shipped machines, sorted."""
+    """The identifiers of the shipped nodes, sorted."""
     return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
 
 
@@ -105,11 +80,11 @@ def load(place: Path | Traversable) -> NodeSpec:
     links = words.pop("links", {})
     tables = {key: value for key, value in words.items() if isinstance(value, dict)}
     entries: dict[str, Entry] = {}
-    for table, known in KEYS.items():
-        problems += _table(table, tables.pop(table, {}), known, sources, str(words.get("id", "")), entries)
+    for table, part in TABLES.items():
+        problems += _table(table, tables.pop(table, {}), part, sources, str(words.get("id", "")), entries)
     problems += [f"[{name}]: no such table; nearest: {', '.join(nearest(name, _TABLES) or _TABLES)}" for name in tables]
     for name, content in links.items() if isinstance(links, dict) else ():
-        problems += _table(f"links.{name}", content, LINK, sources, str(words.get("id", "")), entries)
+        problems += _table(f"links.{name}", content, LinkKind, sources, str(words.get("id", "")), entries)
     problems += _graph_problems(graph, links, header)
     if problems or header is None:
         raise InputError(path, dict.fromkeys(problems))
@@ -123,12 +98,13 @@ def load(place: Path | Traversable) -> NodeSpec:
     return NodeSpec(path=path, node=node, entries=entries)
 
 
-_TABLES = [*KEYS, "links", "graph", "sources"]
+_TABLES = [*TABLES, "links", "graph", "sources"]
 
 
-def _table(table: str, content: Any, known: Mapping[str, Unit], sources: Any, file: str, entries: dict[str, Entry]) -> list[str]:
+def _table(table: str, content: Any, part: type, sources: Any, file: str, entries: dict[str, Entry]) -> list[str]:
     if not isinstance(content, dict):
         return [f"[{table}]: must be a table"]
+    known = {name: unit for name, (unit, _) in declared(part).items()}
     missing = [f"{table}.{name}: is missing ({unit.doc})" for name, unit in known.items() if name not in content]
     return missing + read_table(table, content, known, sources, file, entries)
 
@@ -159,23 +135,20 @@ def _is_link(edge: Any) -> bool:
 
 
 def _node(header: NodeHeaderForm, entries: Mapping[str, Entry], graph: dict[str, list[list[str]]]) -> Node:
-    def number(key: str) -> float:
-        return float(entries[key].value)
-
+    parts = {table: cls(**_values(cls, table, entries)) for table, cls in TABLES.items()}
     links = []
     for kind, edges in graph.items():
-        of_kind = LinkKind(name=kind, type=str(entries[f"links.{kind}.type"].value), bandwidth=number(f"links.{kind}.bandwidth"),
-                           achievable=number(f"links.{kind}.achievable"), ring=number(f"links.{kind}.ring"))  # fmt: skip
+        of_kind = LinkKind(name=kind, **_values(LinkKind, f"links.{kind}", entries))
         for (one, other), count in Counter((one, other) for one, other in edges).items():
             links += [(_in_box(one, box, header), _in_box(other, box, header), of_kind, count) for box in range(header.boxes)]
-    cpu, sockets = _host_cpu(str(entries["host_cpu.id"].value)), number("host_cpu.sockets")
-    return Node(
-        id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), holds=header.holds or "",
-        host_cpu=cpu.identity.id, sockets=int(sockets), cores=sockets * float(cpu.core.count / cpu.core.sockets),
-        memory_bandwidth=number("host_cpu.memory_bandwidth"), disk_bandwidth=number("disk.bandwidth"),
-        sample_bytes=number("input.sample"), decode_rate=number("input.decode"), start_s=number("collective.start"),
-        step_s=number("collective.step"),
-    )  # fmt: skip
+    core = _host_cpu(parts["host_cpu"].id).core
+    cores = parts["host_cpu"].sockets * float(core.count / core.sockets)
+    return Node(id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), cores=cores,
+                holds=header.holds or "", **parts)  # fmt: skip
+
+
+def _values(part: type, table: str, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    return {name: entries[f"{table}.{name}"].value for name in declared(part)}
 
 
 def _host_cpu(name: str) -> Cpu:

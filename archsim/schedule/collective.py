@@ -26,7 +26,7 @@ def all_reduce(node: Node, devices: int, size: float) -> list[Phase]:
     if devices == 1:
         return []
     steps = 2 * (devices - 1)
-    latency = node.start_s + steps * node.step_s
+    latency = node.collective.start + steps * node.collective.step
     moved = steps / devices * size
     demand = tuple(ring_demand(node, devices).items())
     return [Phase(latency, name="latency"), Phase(moved, demand, cap=float("inf"), name="bytes")]

@@ -126,7 +126,7 @@ class _TrainingSimulation:
         self.sync, self.overlap, self.steps, self.observers = sync, overlap and devices > 1, steps, observers
         self.half = env.event()  # succeeds when the first device has done half of its steps
         self.clocks = _StepTimes()
-        self.capacity = {**node.capacity(), DISK: node.disk_bandwidth, MEMORY: node.memory_bandwidth}
+        self.capacity = {**node.capacity(), DISK: node.disk.bandwidth, MEMORY: node.host_cpu.memory_bandwidth}
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None

@@ -153,8 +153,8 @@ def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
         rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
     size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
     return Pipeline(
-        samples=request.batch, disk_bytes=request.batch * node.sample_bytes if given.disk else None,
-        decode_rate=None if workers is None else workers * node.decode_rate, copy_bytes=size if given.pcie else None,
+        samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
+        decode_rate=None if workers is None else workers * node.input.decode, copy_bytes=size if given.pcie else None,
         copy_rate=rate,
     )  # fmt: skip
 
@@ -222,8 +222,8 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
     if given == Input():
         notes.append("input: already on the device; --input disk,decode=8,pcie adds reading, decoding and copying")
     if given.disk or given.decode is not None:
-        size = show(node.sample_bytes, "B", 3)
-        notes.append(f"input: a sample has {size} on the disk, and a core decodes {node.decode_rate:g} samples per second"
+        size = show(node.input.sample, "B", 3)
+        notes.append(f"input: a sample has {size} on the disk, and a core decodes {node.input.decode:g} samples per second"
                      " (the node's file, for photographs)")  # fmt: skip
     notes.append(trust(request))
     notes.append("gradients are exchanged in fp32; the exchange takes no SM time and no memory bandwidth of the devices")

@@ -7,12 +7,13 @@ from archsim.base.units import COUNT, TEXT
 from archsim.device.device import PARTS, Identity
 from archsim.device.part import Unit, declared
 from archsim.device.spec import keys
+from archsim.node.node import TABLES, LinkKind
 
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 
 
 def key_tables() -> str:
-    """What stands between the two marks: the words of the header, the keys of both kinds, of a GPU, of a CPU."""
+    """What stands between the two marks: the words of the header, the keys of both kinds, of a GPU, of a CPU, of a node."""
     shared = [part for part, cls in PARTS["gpu"].items() if PARTS["cpu"].get(part) is cls]
     own = {kind: [part for part in PARTS[kind] if part not in shared] for kind in PARTS}
     header = [row(name, unit, True) for name, (unit, _) in declared(Identity).items()]
@@ -20,6 +21,9 @@ def key_tables() -> str:
         (title, [row(key, unit, required) for key, unit, required in keys(kind) if key.partition(".")[0] in wanted])
         for title, kind, wanted in (("Both", "gpu", shared), ("GPU", "gpu", own["gpu"]), ("CPU", "cpu", own["cpu"]))
     ]
+    tables = {**TABLES, "links.NAME": LinkKind}
+    node = [row(f"{table}.{name}", unit, True) for table, cls in tables.items() for name, (unit, _) in declared(cls).items()]
+    parts.append(("Node (a file in `hosts/`)", node))
     head = "| key | unit | meaning |\n| --- | --- | --- |\n"
     return "\n\n".join(f"### {title}\n\n{head}" + "\n".join(lines) for title, lines in parts)
 

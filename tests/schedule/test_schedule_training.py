@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.node.node import LinkKind, Node
+from archsim.node.node import CollectiveLatency, Disk, HostCpu, LinkKind, Node, StoredSamples
 from archsim.node.rings import ring_demand, rings
 from archsim.node.spec import find
 from archsim.schedule.buckets import device_step
@@ -25,21 +25,20 @@ STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
 NO_INPUT = Pipeline(samples=1)
 
 
-def star(devices: int, kind: LinkKind = PLAIN, **changes: float) -> Node:
+def star(devices: int, kind: LinkKind = PLAIN, start: float = 0.0, step: float = 0.0, memory: float = 100.0) -> Node:
     """Devices around one processor."""
-    node = Node(
+    return Node(
         id="star", name="a star", devices=devices, links=tuple((f"gpu{i}", "cpu0", kind, 1) for i in range(devices)),
-        host_cpu="i7_6700k", sockets=2, cores=8.0,
-        memory_bandwidth=100.0, disk_bandwidth=5.0, sample_bytes=1.0, decode_rate=2.0, start_s=0.0, step_s=0.0,
+        host_cpu=HostCpu(id="i7_6700k", sockets=2, memory_bandwidth=memory), cores=8.0, disk=Disk(bandwidth=5.0),
+        input=StoredSamples(sample=1.0, decode=2.0), collective=CollectiveLatency(start=start, step=step),
     )  # fmt: skip
-    return replace(node, **changes)
 
 
 @given(st.integers(2, 32), st.floats(1, 1e9), st.floats(0, 1e-3), st.floats(0, 1e-4))
 def test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step(
     devices: int, size: float, start: float, step: float
 ) -> None:
-    node = star(devices, start_s=start, step_s=step)
+    node = star(devices, start=start, step=step)
     closed = start + 2 * (devices - 1) * step + 2 * (devices - 1) / devices * size / PLAIN.bandwidth
     assert unloaded_time_s(all_reduce(node, devices, size), node) == pytest.approx(closed, rel=1e-9)
     assert all_reduce_time(node, devices, size) == pytest.approx(closed, rel=1e-9)
@@ -96,7 +95,7 @@ def test_a_parameter_server_takes_every_device_s_bytes_over_its_link() -> None:
 def test_a_shared_uplink_slows_a_parameter_server() -> None:
     """Two devices behind one switch push at half the rate each."""
     links = (("gpu0", "plx0", PLAIN, 1), ("gpu1", "plx0", PLAIN, 1), ("plx0", "cpu0", PLAIN, 1))
-    node = replace(star(2), links=links, memory_bandwidth=1e9)
+    node = replace(star(2, memory=1e9), links=links)
     assert train(node, 2, STEP, NO_INPUT, sync="server").exchange_s == pytest.approx(2 * 1.6, rel=1e-6)
 
 

@@ -39,7 +39,8 @@ def test_boxes_of_a_cluster_are_numbered_through() -> None:
 
 
 def test_a_node_has_the_cores_of_its_host_cpu_on_every_socket() -> None:
-    found = {name: (find(name).node.host_cpu, find(name).node.sockets, find(name).node.cores) for name in names()}
+    nodes = {name: find(name).node for name in names()}
+    found = {name: (node.host_cpu.id, node.host_cpu.sockets, node.cores) for name, node in nodes.items()}
     assert found["dgx_1_v100"] == ("xeon_e5_2698_v4", 2, 40)
     assert found["deepbench_8gpu"] == ("xeon_e5_2650_v2", 2, 16)
     assert found["dgx_a100"] == ("epyc_7742", 2, 128)
