@@ -142,7 +142,7 @@ def _many_batches(
     from archsim.cli.progress import Progress
     from archsim.report.compare import curves_text
     from archsim.report.compare_data import curves_record
-    from archsim.study.batches import curve
+    from archsim.study.batches import batch_curve
     from archsim.study.crossover import crossings
 
     asked = [field.request(name, batch) for name in field.devices for batch in batches]
@@ -155,7 +155,7 @@ def _many_batches(
                 tell(f"{name}, batch {batch}")
                 row.append(field.contender(name, batch, copies))
             points.append(row)
-        curves = [curve(row) for row in points]
+        curves = [batch_curve(row) for row in points]
         found = [
             crossing for a, b in combinations(curves, 2)
             for crossing in crossings(a, b, lambda name, batch: field.time(name, batch, copies), correlation)

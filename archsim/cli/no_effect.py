@@ -30,10 +30,10 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
 
 def tell_idle(space: Space, requests: Sequence[Request]) -> None:
     """The same of what a space varies, and of what its bases were set to."""
-    from archsim.study.sweep import idle_knobs
+    from archsim.study.sweep import knobs_without_effect
 
     tell_without_effect(requests)
-    _tell(idle_knobs(space, list(requests)), requests)
+    _tell(knobs_without_effect(space, list(requests)), requests)
 
 
 def _tell(still: Mapping[str, Sequence[str]], requests: Sequence[Request]) -> None:

@@ -68,11 +68,11 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool
     from archsim.report.search import target_json, target_text
     from archsim.study.objective import target_of
     from archsim.study.search import Evaluator
-    from archsim.study.target import ways
+    from archsim.study.target import changes_for_target
 
     request, goal = make_request(net, hw, **arguments), target_of(target)
     tell_without_effect([request])
-    found = ways(request, goal, [text.partition("=")[0].strip() for text in vary])
+    found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
     base = Evaluator(request).one()
     if goal.name not in base:
         raise click.UsageError(f"--target {target}: the die of {request.spec.identity.id} is not modelled")
@@ -85,10 +85,10 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.cli.progress import Progress
     from archsim.report.search import search_csv, search_json, search_page, search_text
     from archsim.study.axis import axis_of
-    from archsim.study.coupling import link_of
+    from archsim.study.coupling import coupling_of
     from archsim.study.knob import CHOICES, meaning
-    from archsim.study.objective import better, conditions, objectives
-    from archsim.study.search import Evaluator, Wish, search, with_front
+    from archsim.study.objective import conditions, in_better_direction, objectives
+    from archsim.study.search import Evaluator, SearchGoal, search, with_default_front
     from archsim.study.space import Space
 
     if not o["vary"]:
@@ -102,16 +102,16 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
 
     kind = find_device(hw, None).kind
     axes = tuple(axis_of(text, kind) for text in o["vary"])
-    links = tuple(link_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
+    links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
     space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=o["sample"] or 0,
                   seed=o["seed"])  # fmt: skip
     # optuna takes ranges as they are, so that only the rest of the space is checked
     listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
     request = listed.checked()[0]
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
-    wish = Wish(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(better(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
-    wish = with_front(wish, space.knobs, Evaluator(request).silicon)
+    wish = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
+                front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
+    wish = with_default_front(wish, space.knobs, Evaluator(request).silicon)
     if o["trials"]:
         tell_without_effect([request])
     else:

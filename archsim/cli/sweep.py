@@ -72,7 +72,7 @@ def _space(
     """The points that the options ask for, and the questions at their bases."""
     from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
-    from archsim.study.coupling import link_of
+    from archsim.study.coupling import coupling_of
     from archsim.study.space import Space
 
     nets, called = list(dict.fromkeys(names(net))), names(hw)
@@ -89,7 +89,7 @@ def _space(
     axes = tuple([axis_of(text, kinds[hws[0]]) for text in vary])
     bases = tuple([{"net": n, "hw": h} | ({"threads": threads} if kinds[h] == "cpu" else {}) for n in nets for h in hws])
     varied = tuple([axis.knob for axis in axes])
-    found = Space(bases=bases, asked=asked, axes=axes, links=tuple([link_of(text, varied) for text in links]),
+    found = Space(bases=bases, asked=asked, axes=axes, links=tuple([coupling_of(text, varied) for text in links]),
                   sample=sample or 0, seed=seed)  # fmt: skip
     return found, found.checked()
 
@@ -98,9 +98,9 @@ def _ask_about(space: Space, requests: list[Request], yes: bool) -> None:
     """Refuse very many points unless the user has said yes; says how long they would take."""
     if space.count <= MANY or yes:
         return
-    from archsim.study.sweep import pace
+    from archsim.study.sweep import points_per_second
 
-    rate = pace(space, requests[0])
+    rate = points_per_second(space, requests[0])
     raise click.UsageError(f"{space.count:,} points would take about {_duration(space.count / rate)} on one core and "
                            f"{space.count * 150 / 1e9:,.0f} GB; --sample N takes some of them, --yes goes on")  # fmt: skip
 
@@ -115,13 +115,13 @@ def _duration(seconds: float) -> str:
 def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
     from archsim.study import executors
     from archsim.study.allocator import keep_freed_memory
-    from archsim.study.sweep import here
+    from archsim.study.sweep import in_this_process
 
     keep_freed_memory()
 
     if scheduler is not None:
         return executors.over_cluster(space, numbers, scheduler)
-    return executors.over_processes(space, numbers, workers) if workers > 1 else here(space, numbers)
+    return executors.over_processes(space, numbers, workers) if workers > 1 else in_this_process(space, numbers)
 
 
 def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
@@ -140,7 +140,7 @@ def _to_file(out: str, space: Space, requests: list[Request], workers: int, sche
 
     from archsim.cli.progress import Progress
     from archsim.report.sweep import FORMATS, export, summary
-    from archsim.study.store import opened
+    from archsim.study.store import open_store
 
     path = Path(out)
     kept = path
@@ -148,14 +148,14 @@ def _to_file(out: str, space: Space, requests: list[Request], workers: int, sche
         FORMATS[path.suffix].check(path)
         kept = path.with_name(f"{path.name}.partial")
     record = space.record(requests)
-    with opened(kept, space, record, requests[0].spec.kind, resume) as store:
+    with open_store(kept, space, record, requests[0].spec.kind, resume) as store:
         before = store.count
-        pace = _Pace(before, space.count)
+        points_per_second = _Pace(before, space.count)
         try:
             with Progress() as tell:
                 for chunk in _chunks(space, range(space.part_at(before), space.parts), workers, scheduler):
                     store.append(chunk)
-                    tell(pace.line(store.count))
+                    tell(points_per_second.line(store.count))
         except KeyboardInterrupt:
             click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
             raise

@@ -49,9 +49,9 @@ def command(
     after = make_request(net, str(changed.pop("hw", hw)), **(arguments | changed))
     dies = None
     if area:
-        from archsim.study.silicon import chip
+        from archsim.study.silicon import die_estimate
 
-        dies = (chip(before.spec, before.spec), chip(before.spec, after.spec))
+        dies = (die_estimate(before.spec, before.spec), die_estimate(before.spec, after.spec))
     found = change(estimate_of(before, references=False), estimate_of(after, references=False), words, dies)
     if html is not None:
         from archsim.base.files import write_text

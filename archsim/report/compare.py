@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from archsim.base.units import show
 from archsim.report.text import clean, rate_unit, table
 from archsim.study.batches import BatchCurve
-from archsim.study.crossover import SURE, Crossing, Payoff
+from archsim.study.crossover import CERTAIN, Crossing, Payoff
 from archsim.study.ranking import SAME_STACK, Contender, Ranking
 
 ONLY = "with its data already there"
@@ -160,7 +160,7 @@ def curvature_line(c: BatchCurve) -> str:
 def crossing_line(c: Crossing, curves: Sequence[BatchCurve]) -> str:
     """A crossing as a sentence."""
     last = curves[0].batches[-1]
-    sure = f"{100 * SURE:.0f} % sure from batch {c.sure}" if c.sure else f"not {100 * SURE:.0f} % sure up to batch {last}"
+    sure = f"{100 * CERTAIN:.0f} % sure from batch {c.sure}" if c.sure else f"not {100 * CERTAIN:.0f} % sure up to batch {last}"
     if c.start:
         return f"{c.winner} is faster than {c.loser} from the first batch, {c.batch} ({sure})"
     return f"{c.winner} overtakes {c.loser} at batch {c.batch} ({sure})"

@@ -18,8 +18,8 @@ from archsim.report.text import clean, table
 from archsim.report.validation_page import document
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, SILICON, Condition
-from archsim.study.search import Finding
-from archsim.study.target import FARTHEST, Way
+from archsim.study.search import SearchResult
+from archsim.study.target import LARGEST_FACTOR, TargetChange
 
 SCHEMA = "archsim-search/1"
 MOST_ROWS = 20  # of a front in a terminal
@@ -33,7 +33,7 @@ def heading(request: Request) -> str:
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
-def wanted(f: Finding) -> str:
+def wanted(f: SearchResult) -> str:
     """The objectives and conditions, in words."""
     aims = ", ".join(o.written for o in f.wish.objectives)
     limits = " and ".join(c.written for c in f.wish.conditions)
@@ -41,7 +41,7 @@ def wanted(f: Finding) -> str:
     return f"{aims}{f' where {limits}' if limits else ''}{memory}"
 
 
-def search_text(request: Request, f: Finding) -> str:
+def search_text(request: Request, f: SearchResult) -> str:
     """The best points and the front, each beside the base."""
     broken = f"; {f.broken:,} are no machine ({f.why})" if f.broken else ""
     parts = [heading(request), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
@@ -65,13 +65,13 @@ def thin(rows: Sequence[Mapping[str, Any]], most: int) -> Sequence[Mapping[str, 
     return rows if len(rows) <= most else [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
 
 
-def columns_of(f: Finding) -> tuple[str, ...]:
+def columns_of(f: SearchResult) -> tuple[str, ...]:
     """The outputs that a table of results shows."""
     named = [o.output for o in (*f.wish.objectives, *f.wish.front)] + [c.name for c in f.wish.conditions if c.name in OUTPUTS]
     return tuple(dict.fromkeys([*named, *(name for name in SHOWN if name in f.base)]))
 
 
-def _rows(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
+def _rows(request: Request, f: SearchResult, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
     head = ("", *f.knobs, *(OUTPUTS[name][0] for name in columns))
     body = [(str(i + 1), *(knob_text(request, k, row[k]) for k in f.knobs), *(output_text(n, row[n]) for n in columns))
             for i, row in enumerate(rows)]  # fmt: skip
@@ -83,11 +83,11 @@ def _rows(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[M
 
 def base_value(request: Request, knob: str) -> Any:
     """The value of a knob at the base."""
-    from archsim.study.coupling import at_base
+    from archsim.study.coupling import base_value
 
     if knob in WORDS:
         return {"precision": request.precision, "stack": request.stack.id, "task": request.task}.get(knob, "")
-    return request.trace.symbols.get("T", math.nan) if knob == "seq_len" else at_base(request, knob)
+    return request.trace.symbols.get("T", math.nan) if knob == "seq_len" else base_value(request, knob)
 
 
 def knob_text(request: Request, knob: str, value: Any) -> str:
@@ -107,7 +107,7 @@ def output_text(name: str, value: float) -> str:
     return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}"
 
 
-def record(request: Request, f: Finding) -> dict[str, Any]:
+def record(request: Request, f: SearchResult) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
         "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
@@ -122,19 +122,19 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def search_json(request: Request, f: Finding) -> str:
+def search_json(request: Request, f: SearchResult) -> str:
     """One JSON object."""
     return json.dumps(record(request, f), indent=2, allow_nan=False)
 
 
-def search_csv(f: Finding) -> str:
+def search_csv(f: SearchResult) -> str:
     """One row for each of the best and each point of the front."""
     names = list((f.best or f.front or ({},))[0])
     rows = [["best", *(row[n] for n in names)] for row in f.best] + [["front", *(row[n] for n in names)] for row in f.front]
     return rows_as_csv(("which", *names), rows)
 
 
-def search_page(request: Request, f: Finding) -> str:
+def search_page(request: Request, f: SearchResult) -> str:
     """The front as a picture, and tables."""
     sections = [
         f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request))}</p>',
@@ -159,12 +159,12 @@ def search_page(request: Request, f: Finding) -> str:
     return document("Search", sections, figures.library())
 
 
-def _story(request: Request, f: Finding, row: Mapping[str, Any]) -> str:
+def _story(request: Request, f: SearchResult, row: Mapping[str, Any]) -> str:
     knobs = "<br>".join(f"{text(k)} = {text(knob_text(request, k, row[k]))}" for k in f.knobs)
     return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row[n])}' for n in columns_of(f))}"
 
 
-def _html(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
+def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
     def number(value: Any, written: str) -> TableCell:
         return words(written) if isinstance(value, str) else TableCell(body=text(written), value=float(value), style="num")
 
@@ -176,7 +176,7 @@ def _html(request: Request, f: Finding, columns: Sequence[str], rows: Sequence[M
     return f'<h2>{title}</h2>\n<div class="scroll">\n{body}\n</div>'
 
 
-def target_text(request: Request, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+def target_text(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
     """What each way to a target would take."""
     now = base[target.name]
     rows = [(_knobs(way), *_way(request, target, way)) for way in found]
@@ -194,7 +194,7 @@ def target_text(request: Request, target: Condition, found: Sequence[Way], base:
     )  # fmt: skip
 
 
-def _limit(way: Way) -> str:
+def _limit(way: TargetChange) -> str:
     """What most of the latency goes to where a way ends without meeting its target."""
     if not way.limits:
         return ""
@@ -202,23 +202,23 @@ def _limit(way: Way) -> str:
     return f"{largest} {100 * way.limits[largest]:.0f} %"
 
 
-def _knobs(way: Way) -> str:
+def _knobs(way: TargetChange) -> str:
     if len(way.knobs) > 2 and way.knobs[-1] == "batch":
         return "all of it and batch"
     return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all of the machine"
 
 
-def _way(request: Request, target: Condition, way: Way) -> tuple[str, str, str]:
+def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, str, str]:
     reached = output_text(target.name, way.reached)
     if way.factor is None:
-        return "never", f"at x {FARTHEST:g}", f"at best {reached}"
+        return "never", f"at x {LARGEST_FACTOR:g}", f"at best {reached}"
     if math.isclose(way.factor, 1.0):
         return "x 1", "as it is", reached
     to = knob_text(request, way.knobs[0], way.settings[way.knobs[0]]) if len(way.knobs) < 3 else ""
     return f"x {way.factor:.3g}", to, reached
 
 
-def target_json(request: Request, target: Condition, found: Sequence[Way], base: Mapping[str, float]) -> str:
+def target_json(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
     """One JSON object."""
     return json.dumps({
         "schema": "archsim-target/1", "network": request.network, "hardware": request.spec.identity.id, "output": target.name,

@@ -16,7 +16,7 @@ from archsim.report.markup import table as html_table
 from archsim.report.study_figures import Span, tornado
 from archsim.report.text import clean, table
 from archsim.report.validation_page import document
-from archsim.study.sensitivity import OUTPUTS, Elasticity, ranked
+from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 
 SCHEMA = "archsim-sensitivity/1"
 BAR = 18  # characters of one half of the tornado
@@ -32,7 +32,7 @@ def heading(request: Request) -> str:
 
 def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
     """A table of what matters with a tornado of `output`, and what does not matter."""
-    live = ranked(found, output)
+    live = by_swing(found, output)
     widest = max((abs(v) for e in live for v in e.swing[output] if v is not None), default=0.0) or 1.0
     rows = [
         (e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS), _bar(e.swing[output], widest),
@@ -124,7 +124,7 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
     """Tornados of time and energy, and all elasticities."""
     sections = [f'<h1>What one per cent buys</h1>\n<p class="asked">{text(heading(request))}</p>']
     for name in ("latency_s", "energy_j"):
-        live = ranked(found, name)[:20]
+        live = by_swing(found, name)[:20]
         rows = [_span(e, name) for e in live]
         note = f"Change of the {TITLES[name]} with {100 * span:g} % less and more of each value, the widest on top."
         if rows:
@@ -134,7 +134,7 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
     cells = [
         (words(e.key), words(value_text(e), style="num"),
          *(TableCell(body=f"{e.local[n]:+.3f}", value=e.local[n], style="num") for n in OUTPUTS), words(e.jump))
-        for e in ranked(found)
+        for e in by_swing(found)
     ]  # fmt: skip
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)
     legend = "".join(f"<p>{text(line)}</p>" for line in _legend(found).splitlines()[1:])
@@ -151,7 +151,7 @@ def _span(e: Elasticity, name: str) -> Span:
 
 def sensitivity_table(found: Sequence[Elasticity], output: str, most: int) -> str:
     """The first rows as a plain table, for documents; beside a row that its two sides differ much."""
-    shown = ranked(found, output)[:most]
+    shown = by_swing(found, output)[:most]
     rows = [(e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS)) for e in shown]
     head, rule, *lines = table(("key", "value", *(TITLES[name] for name in OUTPUTS)), rows).splitlines()
     return "\n".join([head, rule, *(f"{line}  {e.jump}".rstrip() for line, e in zip(lines, shown, strict=True))])

@@ -7,7 +7,7 @@ import statistics
 from archsim.base.units import show
 from archsim.device.silicon import silicon
 from archsim.report.text import table
-from archsim.study.silicon import Check, DieEstimate, checks
+from archsim.study.silicon import DieCheck, DieEstimate, die_checks
 
 NOTE = (
     "Estimates. The parts were fitted to these same dies; with each left out of the fit, the median error was 8 %, the largest\n"
@@ -30,12 +30,12 @@ def silicon_text() -> str:
         "Nodes\n" + table(head, nodes),
         f"Areas at {s.reference}: logic shrinks with the transistors per area, pins with its square root, storage with the cell\n"
         + table(("part", "takes"), parts),
-        "Published dies beside the model\n" + dies_table(checks()),
+        "Published dies beside the model\n" + dies_table(die_checks()),
         NOTE + " Sources: hwspecs/silicon/silicon.toml.",
     ])  # fmt: skip
 
 
-def dies_table(found: list[Check]) -> str:
+def dies_table(found: list[DieCheck]) -> str:
     """Predicted against published area of each die, and the error."""
     rows = [
         (c.name, c.spec, c.node, f"{c.published:.0f} mm2", f"{c.predicted:.0f} mm2", f"{100 * c.error:+.0f} %") for c in found

@@ -14,7 +14,7 @@ from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
-from archsim.study.batches import BatchCurve, batches_of, curve
+from archsim.study.batches import BatchCurve, batch_curve, batches_of
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.ranking import Contender, contender
 from archsim.study.sensitivity import NOTHING, sensitivity
@@ -116,7 +116,7 @@ def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, siz
     one = part.model_copy(update={"net": [net], "hw": [hw]})
     asked = [requests(one, precision=precision, batch=batch)[0] for batch in sizes]
     made.requests.append(asked[0])
-    return curve([contender(request, copies=False, references=False) for request in asked])
+    return batch_curve([contender(request, copies=False, references=False) for request in asked])
 
 
 def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:

@@ -17,13 +17,13 @@ from archsim.report.study_section import Section, csv_text, markdown, requests, 
 from archsim.report.whatif import ratio_text
 from archsim.study.axis import Axis as Knob
 from archsim.study.axis import axis_of
-from archsim.study.coupling import at_base
+from archsim.study.coupling import base_value
 from archsim.study.file import GridForm, PartForm, SearchForm
 from archsim.study.grid import OUTPUTS as GRID_OUTPUTS
 from archsim.study.grid import evaluate
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, conditions, objectives, output_of
-from archsim.study.search import Evaluator, Wish, search, with_front
+from archsim.study.search import Evaluator, SearchGoal, search, with_default_front
 from archsim.study.space import Space
 
 DOUBLE = 2.0
@@ -98,7 +98,7 @@ def _lines(part: GridForm, axes: Sequence[Knob], columns: dict[str, Any], y: Any
 
 def _doubled(request: Request, axis: Knob) -> tuple[str, ...]:
     """What twice the value at the base does, everything else as it is."""
-    base = at_base(request, axis.knob)
+    base = base_value(request, axis.knob)
     values = evaluate(request, {axis.knob: np.array([base, DOUBLE * base])})
     ratios = [float(values[n][1] / values[n][0]) for n in ("latency_s", "energy_j", "throughput_per_w")]
     where = f"{request.network} on {request.spec.identity.id}"
@@ -119,14 +119,14 @@ def searched(part: PartForm) -> Section:
     head: tuple[str, ...] = ()
     for request in asked:
         space = Space(bases=({"net": request.network, "hw": request.spec.identity.id},), axes=axes)
-        wish = with_front(Wish(objectives=aims, conditions=limited), space.knobs, Evaluator(request).silicon)
+        wish = with_default_front(SearchGoal(objectives=aims, conditions=limited), space.knobs, Evaluator(request).silicon)
         found = search(request, space, wish, top=part.top)
         columns = columns_of(found)
         head = (*found.knobs, *columns)
         wants = ", ".join(o.written for o in aims) + (f" where {part.where}" if part.where else "")
         made.body += ["", f"{request.network} on what-ifs of {request.spec.identity.id}: {wants}; {found.points:,} points, "
                          f"{found.feasible:,} within the limits."]  # fmt: skip
-        base = ("as it is", *(knob_text(request, k, at_base(request, k)) for k in found.knobs),
+        base = ("as it is", *(knob_text(request, k, base_value(request, k)) for k in found.knobs),
                 *(output_text(n, found.base[n]) for n in columns))  # fmt: skip
         body = [(str(i + 1), *(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(n, r[n]) for n in columns))
                 for i, r in enumerate(found.best)]  # fmt: skip

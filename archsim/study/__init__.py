@@ -1,1 +1,1 @@
-"""Studies: many machines, networks and settings at once, and what changes between them."""
+"""Many estimates at once: sweeps, sensitivity, search, comparison of devices, what-ifs."""

@@ -1,4 +1,4 @@
-"""Freed memory kept for the next arrays."""
+"""A setting of the C library that keeps freed memory for the next arrays."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ KEPT = 256 << 20  # B
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep up to `KEPT` bytes that it has freed; whether its C library can.
+    """Let this process keep up to `KEPT` bytes that it has freed; returns whether the C library supports it.
 
-    A sweep makes and drops arrays of a quarter of a megabyte thousands of times a second. The GNU C library gives such memory
-    back to the system each time, and getting its pages anew takes a third of the whole time. Elsewhere nothing changes.
+    A sweep allocates and frees arrays of a quarter of a megabyte thousands of times a second. The GNU C library returns such
+    memory to the system each time, and the page faults of getting it back take a third of the run time. Other C libraries are
+    left alone.
     """
     import ctypes
 

@@ -1,7 +1,7 @@
-"""Axes: the values that one knob takes, from what a user writes.
+"""Axes of a sweep: the values of one knob, parsed from what a user writes.
 
-    memory.bandwidth=100GB/s:1TB/s:50log   50 values, equal ratios          batch=1:256:x2       each twice the one before
-    memory.bandwidth=100GB/s:1TB/s:10lin   10 values, equal differences     sm.count=8:160:8     in steps of 8
+    memory.bandwidth=100GB/s:1TB/s:50log   50 values, equal ratios          batch=1:256:x2       factors of 2
+    memory.bandwidth=100GB/s:1TB/s:10lin   10 values, equal differences     sm.count=8:160:8     steps of 8
     memory.bandwidth=100GB/s:1TB/s[:log]   any value between (samples)      precision=fp32,fp16  a list
 """
 
@@ -20,18 +20,18 @@ from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.study.knob import WORDS, meaning
 
-MOST_VALUES = 10_000_000  # of one axis; they are held in memory
+MOST_VALUES = 10_000_000  # of one axis, because they are held in memory
 T = TypeVar("T", float, str)
 _COUNTED = re.compile(r"(\d{1,9})(log|lin)\Z")
 
 
 class BadAxis(ArchsimError):
-    """What to vary cannot be read."""
+    """A description of what to vary that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The values of a knob: `values`, or any number from `low` to `high` (by ratio if `log`) where there are none."""
+    """The values of a knob: a list `values`, or, without one, any number from `low` to `high` (evenly in ratio if `log`)."""
 
     knob: str
     written: str
@@ -43,15 +43,15 @@ class Axis:
 
     @property
     def words(self) -> bool:
-        """Whether its values are words."""
+        """Whether its values are names, not numbers."""
         return self.knob in WORDS
 
     def picked(self, index: Array) -> Array:
-        """The values at positions of its list, [D]."""
+        """The values at positions of the list, [D]."""
         return np.asarray(self.values)[index.astype(np.intp)]
 
     def drawn(self, share: Array) -> Array:
-        """The values at shares in [0, 1) of the axis, [D]: so far along the list or the range."""
+        """The values at shares in [0, 1) of the list or range, [D]."""
         if self.values:
             return self.picked(np.floor(share * len(self.values)))
         if self.log:
@@ -63,7 +63,11 @@ class Axis:
 
 
 def axis_of(text: str, kind: str) -> Axis:
-    """The axis that `KEY=VALUES` describes for a kind of device. Raises BadAxis or UnknownName."""
+    """The axis that `KEY=VALUES` describes for a kind of device. Raises BadAxis or UnknownName.
+
+    >>> axis_of("sm.count=8:32:8", "gpu").values
+    (8.0, 16.0, 24.0, 32.0)
+    """
     knob, separator, written = (part.strip() for part in text.partition("="))
     if not separator or not knob or not written:
         raise BadAxis(f"{text!r} is not KEY=VALUES, like memory.bandwidth=100GB/s:1TB/s:50log or batch=1,4,16")
@@ -113,7 +117,7 @@ def _number(knob: str, written: str, unit: Unit) -> float:
 
 
 def _steps(knob: str, low: float, high: float, step: str, unit: Unit) -> tuple[float, ...]:
-    """The values of a range with a step, a factor or a number of values; `high` is one of them where the steps hit it."""
+    """The values of a range with a step, a factor or a count; `high` is one of them where the steps reach it."""
     counted = _COUNTED.match(step)
     if counted:
         values = _counted(knob, low, high, int(counted[1]), counted[2])
@@ -168,7 +172,7 @@ def _check_count(knob: str, count: int) -> None:
 
 
 def label(axis: Axis, unit: Unit | None) -> str:
-    """The axis for people: its ends and how many values."""
+    """The axis as text: its ends and number of values."""
     if axis.words or unit is None:
         return f"{axis.knob}: {', '.join(map(str, axis.values))}"
     ends = (float(axis.values[0]), float(axis.values[-1])) if axis.values else (axis.low, axis.high)

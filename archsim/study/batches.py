@@ -1,4 +1,4 @@
-"""Time per sample against batch: what each added sample costs, where that changes, and where the memory ends."""
+"""Time per sample against batch size: marginal time of a sample, curvature, and the memory limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archsim.base.errors import ArchsimError
 from archsim.estimation.request import LARGEST_BATCH
 from archsim.study.ranking import Contender
 
-STRAIGHT = 0.05  # of the marginal time: smaller changes of slope are no curvature
+STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight
 MOST_BATCHES = 200
 
 
@@ -20,10 +20,12 @@ class BadRange(ArchsimError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCurve:
-    """One device over batches, ascending. `marginal_s[i]` is what a sample adds between batch i and i + 1 [s].
+    """One device over increasing batches.
 
-    `bends` name the curvature of the time of a batch at each inner batch: "falling" where an added sample costs less than
-    before, "rising" where it costs more, "straight" between. `runs` are stretches of one name, with first and last batch.
+    `marginal_s[i]` is the time that one more sample adds between batch i and i + 1 [s]. `bends` is the curvature of the batch
+    time at
+    each inner batch: "falling" where the marginal time falls, "rising" where it rises, else "straight". `runs` are stretches of
+    equal curvature, with first and last batch.
     """
 
     name: str
@@ -45,14 +47,14 @@ class BatchCurve:
 
     @property
     def efficiency(self) -> tuple[float, ...]:
-        """Throughput as a share of the highest that fits the memory, or of the highest of all where nothing fits."""
+        """Throughput as a share of the highest among batches that fit the memory (among all, where none fits)."""
         inside = [p.throughput_per_s for p in self.points if p.estimate.fits]
         best = max(inside or [p.throughput_per_s for p in self.points])
         return tuple([p.throughput_per_s / best for p in self.points])
 
 
 def batches_of(text: str) -> list[int]:
-    """The batches that `16`, `1,4,16`, `1:256:x2` (by factors), `8:64:8` (by steps) or a mixture names, ascending.
+    """The batches named by `16`, `1,4,16`, `1:256:x2` (factor), `8:64:8` (step) or a mixture, in increasing order.
 
     Raises BadRange for anything else.
 
@@ -94,8 +96,8 @@ def _whole(word: str, text: str) -> int:
     return int(word)
 
 
-def curve(points: Sequence[Contender]) -> BatchCurve:
-    """The curve of one device; `points` by batch, ascending, at least one."""
+def batch_curve(points: Sequence[Contender]) -> BatchCurve:
+    """The curve of one device from its estimates, in increasing order of batch; at least one."""
     batches = [p.estimate.batch for p in points]
     times = [p.latency_s for p in points]
     marginal = [(t1 - t0) / (b1 - b0) for t0, t1, b0, b1 in zip(times, times[1:], batches, batches[1:], strict=False)]
@@ -114,7 +116,7 @@ def _bend(before: float, after: float) -> str:
 
 
 def _runs(bends: Sequence[str], batches: Sequence[int]) -> list[tuple[str, int, int]]:
-    """Neighbouring stretches with the same curvature as one; a bend at batch i is between batch i - 1 and i + 1."""
+    """Neighbouring stretches of equal curvature merged; a bend at batch i lies between batch i - 1 and i + 1."""
     runs: list[tuple[str, int, int]] = []
     for i, name in enumerate(bends):
         if runs and runs[-1][0] == name:

@@ -1,4 +1,4 @@
-"""Links: a spec key that follows a knob. `l2.bandwidth=sm.count` keeps their ratio, `power.tdp=clock^3` follows its cube."""
+"""Keys that follow a knob: `l2.bandwidth=sm.count` keeps their ratio, `power.tdp=clock^3` follows the cube."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coupling:
-    """`knob` is its own value at the base, times (value / value at the base of `follows`) to the power of `exponent`."""
+    """knob = base value of `knob` x (value of `follows` / its base value)^`exponent`."""
 
     knob: str
     follows: str
@@ -25,25 +25,25 @@ class Coupling:
 
     @property
     def written(self) -> str:
-        """As a user writes it."""
+        """As the user writes it."""
         return f"{self.knob}={self.follows}" + (f"^{self.exponent:g}" if self.exponent != 1 else "")
 
     def values(self, request: Request, column: Array) -> Array:
-        """What the knob is where the other has these values [D]; whole numbers are rounded."""
-        own, other = at_base(request, self.knob), at_base(request, self.follows)
+        """The values of the knob where the followed one has these values, [D]; whole numbers are rounded."""
+        own, other = base_value(request, self.knob), base_value(request, self.follows)
         value = own * (np.asarray(column, dtype=float) / other) ** self.exponent
         return np.maximum(1.0, np.round(value)) if meaning(request.spec.kind, self.knob).whole else value
 
     def check(self, request: Request) -> None:
-        """Raises BadAxis or UnknownName for a link that a device cannot have."""
+        """Raises BadAxis or UnknownName for a coupling that the device cannot have."""
         for knob in (self.knob, self.follows):
             meaning(request.spec.kind, knob)
-            if not at_base(request, knob) > 0:
-                raise BadAxis(f"{self.written}: {request.spec.identity.id} has no {knob} that is more than 0 to start from")
+            if not base_value(request, knob) > 0:
+                raise BadAxis(f"{self.written}: {request.spec.identity.id} has no {knob} above 0 to start from")
 
 
-def at_base(request: Request, knob: str) -> float:
-    """The value of a knob at the base; NaN where it has none."""
+def base_value(request: Request, knob: str) -> float:
+    """The value of a knob in the request, in its base unit; NaN where it has none."""
     if knob in ("clock", "batch", "threads"):
         value = getattr(request, knob)
     elif knob == "power_limit":
@@ -53,8 +53,12 @@ def at_base(request: Request, knob: str) -> float:
     return float("nan") if value is None else float(np.ravel(value)[0])
 
 
-def link_of(text: str, axes: tuple[str, ...]) -> Coupling:
-    """The link that `KEY=KNOB` or `KEY=KNOB^EXPONENT` describes; KNOB is one of the `axes`. Raises BadAxis."""
+def coupling_of(text: str, axes: tuple[str, ...]) -> Coupling:
+    """The coupling that `KEY=KNOB` or `KEY=KNOB^EXPONENT` describes; KNOB is one of the `axes`. Raises BadAxis.
+
+    >>> coupling_of("power.tdp=clock^3", ("clock",)).exponent
+    3.0
+    """
     match = _FORM.match(text)
     if match is None:
         raise BadAxis(f"{text!r} is not KEY=KNOB or KEY=KNOB^EXPONENT, like l2.bandwidth=sm.count or power.tdp=clock^3")

@@ -1,4 +1,4 @@
-"""From which batch on one device overtakes another, and which ops never gain from being moved to it."""
+"""The batch from which on one device overtakes another, and the ops that never gain from running on it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from math import prod
 from archsim.device.device import Device, Gpu
 from archsim.estimation.result import Estimate
 from archsim.study.batches import BatchCurve
-from archsim.study.certainty import less
+from archsim.study.certainty import probability_less
 from archsim.study.ranking import HOST_ELEMENT, time_spread
 from archsim.trace.trace import BoundOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """`winner` is faster than `loser` from `batch` on; `start` where it is already so at the first batch that was asked.
+    """`winner` is faster than `loser` from `batch` on; `start` if it is so from the first batch on.
 
-    `sure` is the first of the given batches at which it is faster with a probability of 90 %, None if there is none.
+    `sure` is the first batch at which it is faster with a probability of 90 %, None if there is none.
     """
 
     winner: str
@@ -30,8 +30,11 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payoff:
-    """One op on two devices. `resident` is the first batch at which the guest is faster with the data already there, `alone`
-    the first at which it is faster although the op's data cross the link both ways; None where no batch is."""
+    """One op on two devices.
+
+    `resident` is the first batch at which the guest device is faster with its data already there; `alone` the first at which it
+    is faster even though the op's inputs and output cross the link. None where there is no such batch.
+    """
 
     op: str
     kind: str
@@ -39,15 +42,15 @@ class Payoff:
     alone: int | None
 
 
-SURE = 0.9
+CERTAIN = 0.9  # probability from which on a device counts as certainly faster
 
 
 def crossings(
     slow: BatchCurve, fast: BatchCurve, time_at: Callable[[str, int], float], correlation: float = 0.0
 ) -> list[Crossing]:
-    """Where the two curves change places, in order of batch; `time_at(name, batch)` is asked between the given batches.
+    """The batches at which the faster of two devices changes, in increasing order.
 
-    Between two neighbouring batches at which the order differs, halving finds one batch at which it changes.
+    Between two given batches with different orders, bisection with `time_at(device, batch)` [s] finds one batch of change.
     """
     found: list[Crossing] = []
     previous: tuple[int, bool] | None = None
@@ -55,25 +58,25 @@ def crossings(
         batch, ahead = a.estimate.batch, b.latency_s < a.latency_s
         if previous is None or previous[1] != ahead:
             winner, loser = (fast, slow) if ahead else (slow, fast)
-            at = batch if previous is None else _first(winner.name, loser.name, previous[0], batch, time_at)
+            at = batch if previous is None else _first_batch(winner.name, loser.name, previous[0], batch, time_at)
             found.append(Crossing(winner=winner.name, loser=loser.name, batch=at, start=previous is None,
-                                  sure=_sure(winner, loser, at, correlation)))  # fmt: skip
+                                  sure=_certain_batch(winner, loser, at, correlation)))  # fmt: skip
         previous = batch, ahead
     return found
 
 
-def _first(winner: str, loser: str, low: int, high: int, time_at: Callable[[str, int], float]) -> int:
+def _first_batch(winner: str, loser: str, low: int, high: int, time_at: Callable[[str, int], float]) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if time_at(winner, middle) < time_at(loser, middle) else (middle, high)
     return high
 
 
-def _sure(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float) -> int | None:
+def _certain_batch(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float) -> int | None:
     for a, b in zip(winner.points, loser.points, strict=True):
         if a.estimate.batch >= start:
             (m, s), (n, t) = time_spread(a), time_spread(b)
-            if less((m, n), (s, t), correlation) >= SURE:
+            if probability_less((m, n), (s, t), correlation) >= CERTAIN:
                 return a.estimate.batch
     return None
 
@@ -81,17 +84,17 @@ def _sure(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float)
 def payoffs(
     home: Sequence[Estimate], guest: Sequence[Estimate], ops: Sequence[Sequence[BoundOp]], device: Device
 ) -> list[Payoff]:
-    """For each op that both run, from which batch on it pays to run it on the guest; all three by batch, ascending.
+    """For each op that both devices run, from which batch on it is faster on the guest; all three sequences in order of batch.
 
-    `ops` are those of the guest, `device` is the guest. What an op reads and writes besides its parameters crosses the link
-    at four bytes a value when the op is moved alone.
+    `ops` are those of the guest, `device` is the guest. An op that is moved alone copies its inputs and its output over the
+    link at 4 B a value; parameters stay on the device.
     """
     resident: dict[str, int] = {}
     alone: dict[str, int] = {}
     kinds: dict[str, str] = {}
     for there, here, bound in zip(home, guest, ops, strict=True):
         at_home = {op.name: op.time_s for op in there.ops}
-        moved = _copies(bound, device)
+        moved = _copy_times(bound, device)
         for op in here.ops:
             if op.time_s <= 0 or at_home.get(op.name, 0.0) <= 0:
                 continue
@@ -103,7 +106,7 @@ def payoffs(
     return [Payoff(op=name, kind=kind, resident=resident.get(name), alone=alone.get(name)) for name, kind in kinds.items()]
 
 
-def _copies(ops: Sequence[BoundOp], device: Device) -> Mapping[str, float]:
+def _copy_times(ops: Sequence[BoundOp], device: Device) -> Mapping[str, float]:
     """Time to copy the inputs of each op to the device and its output back [s]; 0 without a link."""
     if not isinstance(device, Gpu) or device.link is None:
         return dict.fromkeys((op.name for op in ops), 0.0)

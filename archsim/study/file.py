@@ -1,4 +1,4 @@
-"""A study as a file: a question and the parts that answer it, each a table and mostly a picture, the same on every run."""
+"""A study as a file: a question and the parts that answer it, each a table and mostly a picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StudyHeaderForm(Form):
 
 
 class PartForm(Form):
-    """What every part has: a `name`, which its files bear, and the settings of an estimate."""
+    """The keys of every part: its `name`, which its files bear, and the settings of an estimate."""
 
     kind: Word
     name: Name
@@ -45,7 +45,7 @@ class PartForm(Form):
 
 
 class GridForm(PartForm):
-    """All values of some knobs: `y` against `x`, a line for each of `lines`; `double` tells what doubling each does."""
+    """All values of some knobs: `y` against `x`, a line for each of `lines`; `double` prints what doubling each knob does."""
 
     vary: list[Word] = Field(min_length=1)
     x: Word
@@ -55,7 +55,7 @@ class GridForm(PartForm):
 
 
 class SensitivityForm(PartForm):
-    """Elasticities, the `top` ones."""
+    """The `top` elasticities."""
 
     top: Annotated[int, Field(ge=1)] = 8
 
@@ -75,7 +75,7 @@ class BatchesForm(PartForm):
 
 
 class SearchForm(PartForm):
-    """The best of a space, and its front."""
+    """The best points of a space and the Pareto front."""
 
     vary: list[Word] = Field(min_length=1)
     minimise: list[Word] = []
@@ -117,7 +117,7 @@ def load(path: str | Path) -> Study:
         problems += wrong
         parts += [part] if part else []
     names = [part.name for part in parts]
-    problems += [f"part {name}: the name stands twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems += [f"part {name}: the name is used twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if problems:
         raise InputError(str(path), problems)
     assert header is not None

@@ -1,7 +1,7 @@
 """Many points at once: the same models as for one estimate, over columns of devices and settings.
 
-A point is one value for each knob. Points that share their kernels (network, stack, precision, batch, ...) are computed
-together, some hundred rows at a time, so that what is held in between stays in the cache of a core.
+A point is one value for each knob. Points that share their kernels (network, stack, precision, batch, ...) are computed together,
+some hundred rows at a time, so that intermediate arrays stay in the cache of a core.
 """
 
 from __future__ import annotations
@@ -18,33 +18,38 @@ from archsim.estimation.memory import USABLE, needed_bytes
 from archsim.estimation.pipeline import Run, lowered_of, mean_clock, run
 from archsim.estimation.request import Request, make_request, with_spec
 from archsim.lower.kernel import Index
-from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, refusals
+from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, point_problems
 
 OUTPUTS = (
     "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes", "fits", "clock_hz",
 )  # fmt: skip
-VALUES = 1 << 15  # numbers in one array of rows x variants: a quarter of a megabyte
+VALUES = 1 << 15  # elements of one array [rows, variants]: a quarter of a megabyte
 LEAST_ROWS = 16
-Columns = Mapping[str, Any]  # knob -> [D] numbers in base units, or words
+Columns = Mapping[str, Any]  # knob -> [D] numbers in base units, or names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What D points give: each output an array [D], NaN where the point's entry in `problems` says why there is none."""
+    """The outputs of D points, each [D]; NaN where the point's entry in `problems` says why it has none."""
 
     values: Mapping[str, Array]
     problems: list[str]
 
 
 def evaluate(request: Request, columns: Columns) -> Mapping[str, Array]:
-    """The outputs of all points, by name (`OUTPUTS`), each [D].
+    """The outputs of all points by name (`OUTPUTS`), each [D].
 
-    `request` is the question at the base; `columns` are arrays [D] of what differs from it: spec keys, `clock`, `power_limit`,
-    `threads`, `batch`, `seq_len` in base units, and words for `net`, `hw`, `stack`, `task`, `precision`. Equal to single
-    estimates to the last bits.
+    request: the base of all points
+    columns: arrays [D] of what differs from it: spec keys, `clock`, `power_limit`, `threads`, `batch`, `seq_len` in base units;
+        names for `net`, `hw`, `stack`, `task`, `precision`
 
-    Raises UnknownName for a knob that does not exist, and InputError naming the first points that are no machine or that no
-    model covers.
+    Equal to single estimates to the last bits. Raises UnknownName for an unknown knob, and InputError naming the first points
+    that are impossible or not modelled.
+
+    >>> from archsim.estimation.request import make_request
+    >>> found = evaluate(make_request("alexnet", "gtx_1080"), {"sm.count": [10, 20]})
+    >>> bool(found["latency_s"][0] > found["latency_s"][1])  # fewer SMs take longer
+    True
     """
     found = outcomes(request, columns)
     wrong = [f"point {i}: {problem}" for i, problem in enumerate(found.problems) if problem]
@@ -54,7 +59,7 @@ def evaluate(request: Request, columns: Columns) -> Mapping[str, Array]:
 
 
 def outcomes(request: Request, columns: Columns) -> Outcomes:
-    """As `evaluate`, with a problem for each point that has no outcome, instead of an error."""
+    """As `evaluate`, with a problem for each impossible point instead of an error."""
     count = max((len(column) for column in columns.values()), default=1)
     values = {name: np.full(count, np.nan) for name in OUTPUTS}
     problems = [""] * count
@@ -69,7 +74,7 @@ def outcomes(request: Request, columns: Columns) -> Outcomes:
 
 
 def groups(columns: Columns, count: int) -> Iterator[tuple[dict[str, Any], Index]]:
-    """The distinct combinations of choices with the positions of their points, in the order of the first ones."""
+    """The distinct combinations of choices with the positions of their points, in order of first occurrence."""
     code = np.zeros(count, dtype=np.intp)
     for knob in CHOICES:
         if knob in columns:
@@ -82,11 +87,8 @@ def groups(columns: Columns, count: int) -> Iterator[tuple[dict[str, Any], Index
         yield {knob: value if knob in SIZES else str(value) for knob, value in picked.items()}, rows
 
 
-def chosen(request: Request, choices: Mapping[str, Any]) -> Request:
-    """The question with other choices; what nobody asked for follows them as in a single estimate.
-
-    Raises what `make_request` raises.
-    """
+def with_choices(request: Request, choices: Mapping[str, Any]) -> Request:
+    """The request with other choices; defaults that depend on them are chosen again. Raises what `make_request` raises."""
     if not choices:
         return request
     sizes = {knob: _size(knob, choices[knob]) for knob in SIZES if knob in choices}
@@ -103,18 +105,18 @@ def _size(knob: str, value: Any) -> int:
 def _group(
     request: Request, choices: Mapping[str, Any], numbers: Mapping[str, Array], count: int
 ) -> tuple[list[str], Index, dict[str, Array]]:
-    """For points that share their choices: what is wrong with each, which are sound, and the outputs of these, by name."""
+    """For points that share their choices: the problem of each, the positions of those without, and their outputs by name."""
     try:
-        base = chosen(request, choices)
+        base = with_choices(request, choices)
     except ArchsimError as error:
         return [str(error)] * count, np.arange(0), {}
-    said = refusals(base.spec, numbers) or [""] * count
+    said = point_problems(base.spec, numbers) or [""] * count
     sound = np.flatnonzero([not text for text in said])
     if not sound.size:
         return said, sound, {}
     try:
         parts = list(_in_chunks(base, {knob: column[sound] for knob, column in numbers.items()}, sound.size))
-    except ArchsimError as error:  # what no model covers shows when it runs
+    except ArchsimError as error:  # Unsupported shows only when the model runs
         return [text or str(error) for text in said], np.arange(0), {}
     return said, sound, {name: np.concatenate([part[name] for part in parts]) for name in OUTPUTS}
 
@@ -124,14 +126,14 @@ def _in_chunks(base: Request, numbers: Mapping[str, Array], count: int) -> Itera
     rows = max(LEAST_ROWS, VALUES // lowered_of(base).kernels.m.size)
     for start in range(0, count, rows):
         size = min(rows, count - start)
-        request = varied(base, {knob: column[start : start + size] for knob, column in numbers.items()})
-        yield {name: np.broadcast_to(column, (size,)) for name, column in totals(request, run(request)).items()}
+        request = with_columns(base, {knob: column[start : start + size] for knob, column in numbers.items()})
+        yield {name: np.broadcast_to(column, (size,)) for name, column in outputs_of(request, run(request)).items()}
 
 
-def varied(base: Request, numbers: Mapping[str, Array]) -> Request:
-    """The question of D devices: `numbers` are columns [D] of spec keys and of `clock`, `power_limit` and `threads`.
+def with_columns(base: Request, numbers: Mapping[str, Array]) -> Request:
+    """The request for D devices: `numbers` are columns [D] of spec keys and of `clock`, `power_limit` and `threads`.
 
-    A column of equal values is one number, so that what depends on it is computed once.
+    A column of equal values becomes one number, so that what depends on it is computed once.
     """
     columns: dict[str, Any] = {knob: _column(column) for knob, column in numbers.items()}
     asked = {knob: columns.pop(knob) for knob in tuple(columns) if knob in ARGUMENTS}
@@ -142,8 +144,8 @@ def _column(column: Array) -> Array | float:
     return float(column[0]) if column.size == 1 or (column == column[0]).all() else column[:, None]
 
 
-def totals(request: Request, result: Run) -> dict[str, Array]:
-    """The outputs of a run, each [D], or [1] where no variant differs."""
+def outputs_of(request: Request, result: Run) -> dict[str, Array]:
+    """The outputs of a run by name, each [D], or [1] where all D devices agree."""
     latency, energy = result.latency_s, result.total_energy_j
     memory = needed_bytes(request, result)
     capacity = np.ravel(np.asarray(request.spec.device.memory.capacity))

@@ -1,7 +1,7 @@
-"""Knobs: what a study can vary, and which values of them make no machine.
+"""Knobs: everything that a study can vary, and which of its values are impossible.
 
-A knob is a numeric key of the spec (`memory.bandwidth`), an argument of an estimate that is a number (`clock`, `power_limit`,
-`threads`), or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
+A knob is a numeric key of the spec (`memory.bandwidth`), a numeric argument of an estimate (`clock`, `power_limit`, `threads`),
+or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from archsim.estimation.request import CLOCKS, LARGEST_BATCH, MOST_POWER
 
 WORDS = ("net", "hw", "stack", "task", "precision")
 SIZES = ("batch", "seq_len")
-CHOICES = (*WORDS, *SIZES)  # another value of one of these is another set of kernels
+CHOICES = (*WORDS, *SIZES)  # each value gives another set of kernels
 ARGUMENTS = {
     "clock": Unit(unit="Hz", doc="core clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
     "power_limit": Unit(unit="W", doc="power limit", high=MOST_POWER),
@@ -36,7 +36,7 @@ def known(kind: str) -> list[str]:
 
 
 def meaning(kind: str, knob: str) -> Unit:
-    """Unit, meaning and range of a knob that is a number. Raises UnknownName with the nearest names."""
+    """Unit, meaning and range of a numeric knob. Raises UnknownName with the nearest names."""
     if knob in ARGUMENTS:
         return ARGUMENTS[knob]
     if "." not in knob or knob not in known(kind):
@@ -44,8 +44,8 @@ def meaning(kind: str, knob: str) -> Unit:
     return unit_of(kind, knob)
 
 
-def refusals(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
-    """For each point why its numbers make no machine; empty for those that do. `columns` are [D], in base units."""
+def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
+    """For each of D points why its numbers are impossible, "" where they are not. `columns` are [D], in base units."""
     said = [""] * max((np.size(column) for column in columns.values()), default=0)
     for knob, column in columns.items():
         unit = meaning(spec.kind, knob)
@@ -53,7 +53,7 @@ def refusals(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
             problem = unit.problem(float(column[i])) or "is not a finite number"
             said[i] = said[i] or f"{knob}: {show(float(column[i]), unit.unit)} {problem}"
     if "threads" in columns and spec.kind == "gpu":
-        said = [text or "threads: belong to a CPU; a GPU has none to set" for text in said]
+        said = [text or "threads: only a CPU has them" for text in said]
     for small, large in _pairs(spec, columns):
         low, high = (np.broadcast_to(_value(spec, columns, key), (len(said),)) for key in (small, large))
         shown = meaning(spec.kind, small).unit
@@ -63,14 +63,14 @@ def refusals(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
 
 
 def outside(unit: Unit, column: Array) -> Array:
-    """Which values are beyond the range of a knob; the same rules as `Unit.problem`, for all at once."""
+    """Which values are outside the range of a knob, [D]: the rules of `Unit.problem` for a whole column."""
     low = column <= unit.low if unit.above else column < unit.low
     wrong = low | (column > min(unit.high, LARGEST)) | ((column > 0) & (column < SMALLEST)) | ~np.isfinite(column)
     return np.asarray(wrong | (column != np.floor(column)) if unit.whole else wrong)
 
 
 def _pairs(spec: Spec, columns: Mapping[str, Array]) -> Iterable[tuple[str, str]]:
-    """The pairs (small, large) of which a column holds one side."""
+    """The pairs (small, large) that must be ordered, of which a column holds one."""
     pairs = [*ORDER[spec.kind], *([("power.idle", "power_limit")] if "power_limit" in columns else [])]
     there = {*spec.entries, *columns}
     return [pair for pair in pairs if there.issuperset(pair) and not columns.keys().isdisjoint(pair)]

@@ -1,4 +1,4 @@
-"""What a search wants: objectives, and conditions on outputs and knobs."""
+"""Objectives of a search, and conditions on outputs and knobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BadGoal(ArchsimError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """An output to make small, or large."""
+    """An output to minimise or maximise."""
 
     output: str
     maximise: bool
@@ -43,13 +43,13 @@ class Objective:
         return f"{'most' if self.maximise else 'least'} {OUTPUTS[self.output][0]}"
 
     def cost(self, values: Mapping[str, Array]) -> Array:
-        """What is smallest at the best point, [D]."""
+        """The quantity to minimise, [D]."""
         return -values[self.output] if self.maximise else values[self.output]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One side of an output or knob: `name sign limit`, limit in the base unit."""
+    """A condition `name sign limit` on an output or knob, the limit in the base unit."""
 
     name: str
     sign: str
@@ -61,13 +61,13 @@ class Condition:
         return np.asarray(SIGNS[self.sign](np.asarray(values[self.name], dtype=float), self.limit))
 
     def excess(self, values: Mapping[str, Array]) -> Array:
-        """By how much it is missed, as a log ratio, [D]; 0 where it holds."""
+        """By how much it is violated, as |ln(value / limit)|, [D]; 0 where it holds."""
         ratio = np.log(np.maximum(np.asarray(values[self.name], dtype=float), 1e-300) / max(self.limit, 1e-300))
         return np.asarray(np.maximum(0.0, ratio if self.sign[0] == "<" else -ratio))
 
 
 def output_of(name: str) -> str:
-    """The output that a full or a short name means. Raises UnknownName.
+    """The output with a full or short name. Raises UnknownName.
 
     >>> output_of("energy"), output_of("latency_s")
     ('energy_j', 'latency_s')
@@ -89,19 +89,22 @@ def objectives(minimise: Sequence[str], maximise: Sequence[str]) -> list[Objecti
     return found
 
 
-def better(named: Sequence[str]) -> list[Objective]:
-    """Objectives in the direction in which each output is better.
+def in_better_direction(named: Sequence[str]) -> list[Objective]:
+    """Objectives that minimise or maximise each output, whichever is better.
 
-    >>> [objective.written for objective in better(["throughput", "area"])]
+    >>> [objective.written for objective in in_better_direction(["throughput", "area"])]
     ['most throughput', 'least area']
     """
     return [Objective(output=output, maximise=OUTPUTS[output][2]) for output in map(output_of, dict.fromkeys(named))]
 
 
 def conditions(text: str, knobs: Mapping[str, str]) -> list[Condition]:
-    """The conditions of `latency_s < 0.05 and power < 150W`; `knobs` are those that vary, with their units.
+    """The conditions of `latency_s < 0.05 and power < 150W`; `knobs` are the varied ones with their units.
 
     A limit is a number in the base unit, or has a unit. Raises BadGoal or UnknownName.
+
+    >>> [(c.name, c.sign, c.limit) for c in conditions("latency < 50ms and sm.count >= 8", {"sm.count": "1"})]
+    [('latency_s', '<', 0.05), ('sm.count', '>=', 8.0)]
     """
     return [_condition(term, knobs) for term in _AND.split(text.strip())]
 
@@ -138,7 +141,7 @@ def limit_of(written: str, unit: str) -> float:
 
 
 def target_of(text: str) -> Condition:
-    """The condition that `throughput=1000/s` or `latency=50ms` stands for: at least, or at most, that much. Raises BadGoal."""
+    """The condition of `throughput=1000/s` (at least) or `latency=50ms` (at most). Raises BadGoal."""
     name, separator, written = (part.strip() for part in text.partition("="))
     if not separator or not written:
         raise BadGoal(f"{text!r} is not OUTPUT=VALUE, like throughput=1000/s or latency=50ms")

@@ -1,4 +1,4 @@
-"""The Pareto front: points that no other point beats in one objective without losing in another."""
+"""The Pareto front: points that no other point dominates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from archsim.cost.cost import Array
 from archsim.lower.kernel import Index
 
 
-def front(costs: Array) -> Index:
-    """Positions of the rows of `costs` [D, K] that no other row dominates, by the first cost; less is better.
+def pareto_front(costs: Array) -> Index:
+    """Positions of the rows of `costs` [D, K] that no other row dominates, in order of the first cost; less is better.
 
-    Of equal rows the first counts; rows with NaN never do. The row that comes first in lexicographic order cannot be dominated
-    by those after it, so that taking it and dropping what it dominates, over and over, leaves the front.
+    A row dominates another if it is at most equal in all K costs and less in one. Of equal rows the first counts; rows with NaN
+    never do. In lexicographic order the first row cannot be dominated by later ones; taking it and dropping what it dominates,
+    repeatedly, leaves the front.
 
-    >>> front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [3.0, 3.0], [2.0, 2.0]])).tolist()
+    >>> pareto_front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [3.0, 3.0], [2.0, 2.0]])).tolist()
     [1, 2, 0]
     """
     rest = np.lexsort([np.arange(len(costs)), *costs.T[::-1]])

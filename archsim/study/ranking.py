@@ -1,4 +1,4 @@
-"""Several devices on one task, ranked by speed, by speed per watt and by speed per dollar, with the certainty of each order."""
+"""Several devices ranked by speed, speed per watt and speed per dollar, with the probability that each order is right."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from archsim.device.device import Gpu
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
-from archsim.study.certainty import in_order, least, less, log_normal
+from archsim.study.certainty import log_normal, probability_in_order, probability_least, probability_less
 from archsim.trace.kind import FORWARD
 
-# Correlation of the errors of two GPUs on the same network, stack, task and batch of one source, in the rows of networks.csv that
-# constants may be fitted to: 581 pairs; 0.1 where the stacks differ. tests/bench/correlation.py computes both.
+# Correlation of the log errors of two GPUs on the same network, stack, task and batch of one source, over 581 pairs of rows of
+# split `calibrate` in networks.csv; 0.1 where the stacks differ. tests/bench/correlation.py computes both.
 SAME_STACK = 0.8
 HOST_ELEMENT = 4  # B, values of inputs and results in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """One device in a comparison. `back_s` is the time to bring the results to the host, where copies count.
+    """One device in a comparison. `back_s` is the time of copying the results to the host, where copies count [s].
 
-    `price_usd` is the price at launch, None where the spec has none.
+    `price_usd` is the launch price, None where the spec has none.
     """
 
     estimate: Estimate
@@ -53,7 +53,7 @@ class Contender:
 
     @property
     def energy_j(self) -> float:
-        """Energy of one batch [J]; while results are copied the device idles."""
+        """Energy of one batch [J]; during the copy of results the device draws idle power."""
         return self.estimate.energy_j + self.back_s * self.idle_w
 
     @property
@@ -69,7 +69,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """What devices are ranked by: a score, more is better, and whether the error of the power counts."""
+    """A score by which devices are ranked, more is better; `power` says whether it depends on the predicted energy."""
 
     name: str
     title: str
@@ -87,11 +87,13 @@ CRITERIA = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The order by one criterion, best first. `ahead[i]` is the probability that place i is before place i + 1.
+    """The order by one criterion, best first.
 
-    `best[i]` is the probability that the device at place i is the best of all, `whole` that the whole order is right, `shared`
-    the same if errors are correlated by `SAME_STACK`, where all are GPUs with one stack. `unranked` are those without
-    a score.
+    ahead[i]: probability that place i is really before place i + 1
+    best[i]: probability that the device at place i is the best of all
+    whole: probability that the whole order is right
+    shared: the same if errors are correlated by `SAME_STACK`; None unless all are GPUs with one stack
+    unranked: devices without a score
     """
 
     criterion: Criterion
@@ -106,7 +108,7 @@ class Ranking:
 
 
 def contender(request: Request, copies: bool, references: bool = True) -> Contender:
-    """The estimate of a request with its price. With `copies` a GPU fetches its input from the host and the result goes back."""
+    """The estimate of a request with its price. With `copies` a GPU's inputs come from the host and its results go back."""
     device, entry = request.spec.device, request.spec.entries.get("market.price")
     shown = with_host_inputs(request) if copies else request
     back = result_time(request) if copies else 0.0
@@ -118,12 +120,19 @@ def contender(request: Request, copies: bool, references: bool = True) -> Conten
 
 
 def with_host_inputs(request: Request) -> Request:
-    """The same run, fed from host memory; nothing changes on a CPU, or on a chip without a link of its own."""
+    """The same run with inputs in host memory; no change on a CPU, or on a chip that shares the host's memory."""
     return replace(request, stack=replace(request.stack, inputs="host"))
 
 
 def result_time(request: Request) -> float:
-    """Time to bring what an inference ends with to the host [s]: outputs that nobody reads, over the link."""
+    """Time of copying the results of an inference to the host [s].
+
+    t = 4 B x values / (link bandwidth x achievable share); values: those of outputs that no other op reads
+
+    >>> from archsim.estimation.request import make_request
+    >>> round(1e9 * result_time(make_request("alexnet", "gtx_1080")))  # 1000 probabilities [ns]
+    334
+    """
     device = request.spec.device
     if not isinstance(device, Gpu) or device.link is None or request.task != "inference":
         return 0.0
@@ -133,35 +142,37 @@ def result_time(request: Request) -> float:
 
 
 def rank(contenders: Sequence[Contender], criterion: Criterion, correlation: float = 0.0) -> Ranking:
-    """The order by `criterion`; errors of any two devices have this `correlation` (0: none shared).
+    """The order by `criterion`; the log errors of any two devices have this `correlation`.
 
-    The log of a score has the spread of the log of the time, with that of the power beside it in quadrature for a score per
-    watt. Prices are exact.
+    The log of a speed has the spread of the time. The log of a speed per watt has that of the energy, which adds the errors of
+    time and power in quadrature. Prices are exact.
     """
     scored = [(score, c) for c in contenders if (score := criterion.score(c)) is not None]
     scored.sort(key=lambda pair: -pair[0])
     order = tuple([c for _, c in scored])
     both = [_log_cost(c, criterion) for c in order]
     mean, deviation = np.array([m for m, _ in both]), np.array([s for _, s in both])
-    ahead = tuple([less((a[0], b[0]), (a[1], b[1]), correlation) for a, b in pairwise(both)])
+    ahead = tuple([probability_less((a[0], b[0]), (a[1], b[1]), correlation) for a, b in pairwise(both)])
+    several = len(order) > 1
+    comparable = several and correlation == 0.0 and _one_stack(order)
     return Ranking(
         criterion=criterion, order=order, scores=tuple([score for score, _ in scored]), ahead=ahead,
-        best=tuple(least(mean, deviation, correlation).tolist()) if len(order) > 1 else (1.0,) * len(order),
-        whole=in_order(mean, deviation, correlation) if len(order) > 1 else 1.0, correlation=correlation,
-        shared=in_order(mean, deviation, SAME_STACK) if len(order) > 1 and correlation == 0.0 and _alike(order) else None,
+        best=tuple(probability_least(mean, deviation, correlation).tolist()) if several else (1.0,) * len(order),
+        whole=probability_in_order(mean, deviation, correlation) if several else 1.0, correlation=correlation,
+        shared=probability_in_order(mean, deviation, SAME_STACK) if comparable else None,
         unranked=tuple([c.name for c in contenders if c not in order]),
     )  # fmt: skip
 
 
-def _alike(contenders: Sequence[Contender]) -> bool:
-    """Whether all are GPUs that run one stack: their intervals then come from one class."""
+def _one_stack(contenders: Sequence[Contender]) -> bool:
+    """Whether all are GPUs with one stack, so that their intervals come from one class."""
     return len({(c.estimate.stack, c.estimate.interval_class, c.estimate.threads) for c in contenders}) == 1 and (
         contenders[0].estimate.threads is None
     )
 
 
 def _log_cost(c: Contender, criterion: Criterion) -> tuple[float, float]:
-    """Mean and deviation of the log of 1 / score: what is smallest is best. Energy has the errors of time and power together."""
+    """Mean and standard deviation of ln(1 / score), the least being the best."""
     e = c.estimate
     mean, deviation = log_normal(*(e.energy_interval_j if criterion.power else e.latency_interval_s), e.interval_level)
     score, centre = criterion.score(c), e.energy_j if criterion.power else e.latency_s
@@ -170,7 +181,7 @@ def _log_cost(c: Contender, criterion: Criterion) -> tuple[float, float]:
 
 
 def time_spread(c: Contender) -> tuple[float, float]:
-    """Mean and deviation of the log of the true time; the copy back widens nothing."""
+    """Mean and standard deviation of the log of the true time; the copy of results adds no uncertainty."""
     e = c.estimate
     mean, deviation = log_normal(*e.latency_interval_s, e.interval_level)
     return mean + log(c.latency_s / e.latency_s), deviation

@@ -1,9 +1,9 @@
-"""Latin hypercube samples whose points are computed from their position: any part of any length, in no memory.
+"""Latin hypercube samples computed from the position of a point, so that any part can be made without the rest.
 
-McKay, Beckman and Conover, A comparison of three methods for selecting values of input variables, Technometrics 21 (1979): with n
-points each axis is cut into n equal parts, and each part holds one point. Which part a point gets is a permutation of the
-points, here a Feistel network over the least power of four above n, walked until it falls below n (Black and Rogaway, Ciphers
-with arbitrary finite domains, CT-RSA 2002); the place inside its part is a hash of position, axis and seed.
+With n points each axis is cut into n equal parts, and each part holds one point (McKay, Beckman and Conover 1979, A comparison of
+three methods for selecting values of input variables, Technometrics 21). Which part a point gets is a permutation of the points:
+a Feistel network over the least power of four above n, repeated until the result is below n (cycle walking; Black and Rogaway
+2002, Ciphers with arbitrary finite domains). The position inside the part is a hash of point, axis and seed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from archsim.cost.cost import Array
 
 ROUNDS = 4  # a Feistel network of four rounds with random functions is a random permutation (Luby and Rackoff 1988)
-MOST = 1 << 52  # points; shares of an axis are floats
+MOST = 1 << 52  # points; positions on an axis are doubles
 Words = NDArray[np.uint64]
 
 
-def shares(start: int, stop: int, count: int, seed: int, axis: str) -> Array:
-    """Where on an axis the points from `start` to `stop` of `count` lie, each in [0, 1), [D]."""
+def hypercube_positions(start: int, stop: int, count: int, seed: int, axis: str) -> Array:
+    """Positions on an axis of the points from `start` to `stop` of `count`, each in [0, 1), [stop - start].
+
+    >>> sorted(np.floor(hypercube_positions(0, 5, 5, 0, "clock") * 5).tolist())  # one point in each fifth
+    [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
     position = np.arange(start, stop, dtype=np.uint64)
     key = _key(seed, axis)
     part = permuted(position, count, key)
@@ -30,7 +34,11 @@ def shares(start: int, stop: int, count: int, seed: int, axis: str) -> Array:
 
 
 def permuted(position: Words, count: int, key: int) -> Words:
-    """A permutation of 0 ... count - 1, chosen by `key`, at these positions."""
+    """A permutation of 0 ... count - 1, selected by `key`, at the given positions, [D].
+
+    >>> sorted(permuted(np.arange(5, dtype=np.uint64), 5, key=1).tolist())
+    [0, 1, 2, 3, 4]
+    """
     half = max(1, ((count - 1).bit_length() + 1) // 2)
     found = _network(position, half, key)
     while (beyond := found >= count).any():

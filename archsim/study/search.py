@@ -1,4 +1,6 @@
-"""Search of a space of machines: every point of a grid or a sample, or trials that optuna chooses; the best and the front."""
+"""Search of a space of devices: all points of a grid or a sample, or trials chosen by optuna; the best points and the Pareto
+front.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,24 @@ from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
 from archsim.study.objective import SILICON, Condition, Objective
-from archsim.study.pareto import front
-from archsim.study.silicon import area_and_cost, scale_of
+from archsim.study.pareto import pareto_front
+from archsim.study.silicon import area_and_cost, area_scale
 from archsim.study.space import Space
 
-MOST = 3_000_000  # points of an exhaustive search; more take a sample or trials
-ASKED = 64  # trials that optuna is asked for at once
-PENALTY = 10.0  # on the log of an objective for each e-fold by which a condition is missed
+MOST = 3_000_000  # points of an exhaustive search; more need a sample or trials
+TRIALS_AT_ONCE = 64
+PENALTY = 10.0  # added to the log of an objective per unit of the log by which a condition is violated
 Columns = dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is searched for: objectives, the first of which ranks, conditions, and objectives of the front."""
+class SearchGoal:
+    """Objectives, the first of which ranks the points; conditions; and the objectives of the Pareto front."""
 
     objectives: tuple[Objective, ...]
     conditions: tuple[Condition, ...] = ()
     front: tuple[Objective, ...] = ()
-    any_memory: bool = False  # whether points count that do not fit the memory
+    any_memory: bool = False  # whether points that do not fit their memory count
 
     def feasible(self, values: Mapping[str, Array]) -> Array:
         """Where all conditions hold, [D]."""
@@ -45,14 +47,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What a search found: `best` and `front` are rows {knob or output: value}, best first; `base` is the device itself.
+class SearchResult:
+    """The result: `best` and `front` are rows {knob or output: value}, best first; `base` is the device itself.
 
-    `points` were looked at, `feasible` of them met the conditions, `broken` are no machines, for the reason `why`. `cloud` are
-    rows of some of the feasible points, for a picture.
+    Of `points`, `feasible` met the conditions and `broken` were impossible, for the reason `why`. `cloud` holds some of the
+    feasible rows, for a picture.
     """
 
-    wish: Wish
+    wish: SearchGoal
     knobs: tuple[str, ...]
     how: str
     points: int
@@ -66,7 +68,7 @@ class Finding:
 
 
 class Evaluator:
-    """Outputs of points, die area and cost among them where they are modelled."""
+    """Outputs of points, with die area and cost where these are modelled."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -74,12 +76,12 @@ class Evaluator:
         self._scale = 1.0
         if self.silicon:
             try:
-                self._scale = scale_of(request.spec)
+                self._scale = area_scale(request.spec)
             except Unsupported:
                 self.silicon = False
 
     def __call__(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
-        """The outputs [D] of points whose knobs are columns [D], and the problem of each that is no machine."""
+        """The outputs [D] of points whose knobs are columns [D], and the problem of each impossible point."""
         found = outcomes(self.request, columns)
         values = dict(found.values)
         if self.silicon:
@@ -93,7 +95,7 @@ class Evaluator:
         return values, found.problems
 
     def one(self, **knobs: float) -> dict[str, float]:
-        """The outputs of one point; of the base without knobs."""
+        """The outputs of one point; without knobs those of the base."""
         values, _ = self({k: np.array([v]) for k, v in knobs.items()} or {"memory.bandwidth": np.array([self._bandwidth])})
         return {name: float(column[0]) for name, column in values.items()}
 
@@ -104,9 +106,9 @@ class Evaluator:
 
 @dataclass(slots=True)
 class Collector:
-    """Takes points as they come and keeps the best, the front and a thin cloud, in bounded memory."""
+    """Receives points and keeps the best and the front, in bounded memory."""
 
-    wish: Wish
+    wish: SearchGoal
     knobs: tuple[str, ...]
     top: int
     best: list[tuple[float, int, dict[str, Any]]]
@@ -116,7 +118,7 @@ class Collector:
     broken: int = 0
     why: str = ""
 
-    def take(self, columns: Mapping[str, Array], values: Mapping[str, Array], problems: Sequence[str]) -> None:
+    def add(self, columns: Mapping[str, Array], values: Mapping[str, Array], problems: Sequence[str]) -> None:
         """Add points."""
         both: dict[str, Any] = {**columns, **values}
         sound = self.wish.feasible(both)
@@ -133,9 +135,9 @@ class Collector:
         self.best += [(float(cost[i]), start + int(places[i]), row_at(both, int(places[i]))) for i in order]
         self.best = sorted(self.best, key=lambda item: item[:2])[: self.top]
         costs = np.stack([objective.cost(both)[places] for objective in self.wish.front], axis=1)
-        candidates = [row_at(both, int(places[i])) for i in front(costs)]
+        candidates = [row_at(both, int(places[i])) for i in pareto_front(costs)]
         merged = [*self.rows, *candidates]
-        kept = front(np.array([[float(o.cost(row)) for o in self.wish.front] for row in merged]))
+        kept = pareto_front(np.array([[float(o.cost(row)) for o in self.wish.front] for row in merged]))
         self.rows = [merged[i] for i in kept]
 
 
@@ -149,13 +151,12 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    request: Request, space: Space, wish: Wish, *, top: int = 10, trials: int = 0, seed: int = 0,
+    request: Request, space: Space, wish: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0,
     tell: Callable[[str], None] = lambda text: None,
-) -> Finding:  # fmt: skip
-    """Look at all points of a space, or at as many `trials` as optuna chooses with `seed`.
+) -> SearchResult:  # fmt: skip
+    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`.
 
-    Raises BadAxis and the like for a space that makes no sense, Unsupported for one that is too large, MissingExtra where trials
-    are asked for and optuna is absent.
+    Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
     evaluator = Evaluator(request)
     _check(evaluator, wish)
@@ -163,18 +164,18 @@ def search(
     cloud: list[dict[str, Any]] = []
     if trials:
         how = f"{trials:,} trials of optuna, seed {seed}"
-        _tried(evaluator, space, collector, trials, seed, cloud, tell)
+        _run_trials(evaluator, space, collector, trials, seed, cloud, tell)
     else:
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
-        _every(evaluator, space, collector, cloud, tell)
-    return Finding(
+        _run_all(evaluator, space, collector, cloud, tell)
+    return SearchResult(
         wish=wish, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
         why=collector.why, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
         front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
 
 
-def _check(evaluator: Evaluator, wish: Wish) -> None:
+def _check(evaluator: Evaluator, wish: SearchGoal) -> None:
     named = [o.output for o in (*wish.objectives, *wish.front)] + [c.name for c in wish.conditions]
     wanted = [name for name in named if name in SILICON]
     if wanted and not evaluator.silicon:
@@ -182,26 +183,26 @@ def _check(evaluator: Evaluator, wish: Wish) -> None:
         raise Unsupported(f"{wanted[0]}: the die of {hardware} is not modelled; GPUs of known nodes are")
 
 
-CLOUD = 2000  # points of a picture
+PICTURE_POINTS = 2000
 
 
-def _every(
+def _run_all(
     evaluator: Evaluator, space: Space, collector: Collector, cloud: list[dict[str, Any]], tell: Callable[[str], None]
 ) -> None:
     if space.count > MOST:
         raise Unsupported(f"{space.count:,} points are more than {MOST:,}: look at a sample (--sample 100000) or let optuna "
                           f"choose (--trials 2000)")  # fmt: skip
-    thin = -(-space.count // CLOUD)
+    thin = -(-space.count // PICTURE_POINTS)
     for number in range(space.parts):
         part = space.part(number)
         columns = space.columns(part, evaluator.request)
         values, problems = evaluator(columns)
-        _cloud(cloud, collector, columns, values, range(-part.start % thin, part.stop - part.start, thin))
-        collector.take(columns, values, problems)
+        _keep_some(cloud, collector, columns, values, range(-part.start % thin, part.stop - part.start, thin))
+        collector.add(columns, values, problems)
         tell(f"{part.stop:,} of {space.count:,} points, {collector.feasible:,} within the limits")
 
 
-def _cloud(
+def _keep_some(
     cloud: list[dict[str, Any]], collector: Collector, columns: Mapping[str, Array], values: Mapping[str, Array], places: range
 ) -> None:
     both: dict[str, Any] = {**columns, **values}
@@ -209,11 +210,11 @@ def _cloud(
     cloud += [row_at(both, i) for i in places if sound[i]]
 
 
-def _tried(
+def _run_trials(
     evaluator: Evaluator, space: Space, collector: Collector, trials: int, seed: int, cloud: list[dict[str, Any]],
     tell: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Trials by optuna's sampler for trees of Parzen estimators (Bergstra et al. 2011), some at a time."""
+    """Trials chosen by optuna's tree-structured Parzen estimator (Bergstra et al. 2011), some at a time."""
     try:
         import optuna
     except ImportError:
@@ -223,7 +224,7 @@ def _tried(
     study = optuna.create_study(directions=["minimize"] * len(collector.wish.objectives), sampler=sampler)
     dimensions = {axis.knob: _dimension(optuna, axis) for axis in space.axes}
     while collector.points < trials:
-        asked = [study.ask(dimensions) for _ in range(min(ASKED, trials - collector.points))]
+        asked = [study.ask(dimensions) for _ in range(min(TRIALS_AT_ONCE, trials - collector.points))]
         columns: Columns = {knob: np.array([trial.params[knob] for trial in asked]) for knob in dimensions}
         for axis in space.axes:
             if axis.values:
@@ -238,13 +239,13 @@ def _tried(
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, cost)
-        _cloud(cloud, collector, columns, values, range(len(asked)))
-        collector.take(columns, values, problems)
+        _keep_some(cloud, collector, columns, values, range(len(asked)))
+        collector.add(columns, values, problems)
         tell(f"{collector.points:,} of {trials:,} trials, {collector.feasible:,} within the limits")
 
 
 def _dimension(optuna: Any, axis: Any) -> Any:
-    """A list is chosen from by position, so that neighbours are neighbours; a range as such."""
+    """An axis for optuna: a list by position, so that neighbouring values are near each other; a range as it is."""
     if axis.values:
         return optuna.distributions.IntDistribution(0, len(axis.values) - 1)
     if axis.whole:
@@ -252,8 +253,8 @@ def _dimension(optuna: Any, axis: Any) -> Any:
     return optuna.distributions.FloatDistribution(axis.low, axis.high, log=axis.log)
 
 
-def _penalised(wish: Wish, row: Mapping[str, Any]) -> list[float] | None:
-    """Logs of the objectives, worse by what the conditions are missed by; None for what is no machine."""
+def _penalised(wish: SearchGoal, row: Mapping[str, Any]) -> list[float] | None:
+    """Logs of the objectives, plus a penalty for violated conditions; None for an impossible point."""
     if not np.isfinite(row["latency_s"]):
         return None
     missed = sum(float(condition.excess(row)) for condition in wish.conditions)
@@ -261,8 +262,9 @@ def _penalised(wish: Wish, row: Mapping[str, Any]) -> list[float] | None:
     return [float(np.log(row[o.output])) * (-1 if o.maximise else 1) + PENALTY * missed for o in wish.objectives]
 
 
-def with_front(wish: Wish, knobs: Sequence[str], silicon: bool) -> Wish:
-    """A wish with a front where none is named: over the objectives; of one alone, over it and the area, or time or energy."""
+def with_default_front(wish: SearchGoal, knobs: Sequence[str], silicon: bool) -> SearchGoal:
+    """The goal with a front where none is given: over all objectives; for a single one, over it and the area, or time or energy.
+    """
     if wish.front:
         return wish
     if len(wish.objectives) > 1:

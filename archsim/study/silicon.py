@@ -1,4 +1,4 @@
-"""Area and cost beside a what-if: scaled so that the device it starts from has its published die, where there is one."""
+"""Die area and cost of a what-if, scaled so that the base device has its published area, where there is one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DieEstimate:
-    """The die of a device: `area` [mm2], `cost` [USD], `good` share of dies, `parts` [mm2]; `published` of its base, if known."""
+    """The die of a device: area and its `parts` [mm2], cost [USD], yield (`good`), and the published area of its base [mm2]."""
 
     area: float
     cost: float
@@ -29,13 +29,13 @@ class DieEstimate:
 
     @property
     def feasible(self) -> bool:
-        """Whether one exposure covers it."""
+        """Whether it fits the field of one exposure."""
         return self.area <= LARGEST_DIE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """A published die and what the model says of it; `error` is predicted / published - 1."""
+class DieCheck:
+    """A published die beside the model [mm2]."""
 
     name: str
     spec: str
@@ -45,21 +45,23 @@ class Check:
 
     @property
     def error(self) -> float:
-        """Relative error."""
+        """predicted / published - 1."""
         return self.predicted / self.published - 1.0
 
 
-def scale_of(base: Spec) -> float:
-    """Published over modelled area of the device that a what-if starts from; 1 where no area is published.
-
-    Raises Unsupported for a CPU.
-    """
+def area_scale(base: Spec) -> float:
+    """Published area / modelled area of the base device; 1 where no area is published. Raises Unsupported for a CPU."""
     device = _gpu(base)
     return 1.0 if device.chip.area is None else float(device.chip.area) / float(die_area(device, silicon()))
 
 
 def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
-    """Area [mm2] and cost [USD] of D variants, each [D]; a process node is a row of the file, so that each is computed apart."""
+    """Area [mm2] and cost [USD] of D variants, each [D]. Each process node is computed apart, because it is a row of a file.
+
+    >>> area, cost = area_and_cost(_gpu(find("gtx_1080")), area_scale(find("gtx_1080")))
+    >>> area.round().tolist()  # the published die of GP104 [mm2]
+    [314.0]
+    """
     sizes = np.ravel(np.asarray(device.chip.node, dtype=float))
     found = [_of_one_node(replace(device, chip=replace(device.chip, node=size)), scale) for size in np.unique(sizes).tolist()]
     if len(found) == 1:
@@ -76,11 +78,11 @@ def _of_one_node(device: Gpu, scale: float) -> tuple[Array, Array]:
     return area, np.asarray(die_cost(area, node, silicon()))
 
 
-def chip(base: Spec, changed: Spec) -> DieEstimate:
-    """The die of `changed`, a what-if that starts from `base`; of another chip than the base's, from its own published area."""
+def die_estimate(base: Spec, changed: Spec) -> DieEstimate:
+    """The die of `changed`, a what-if on `base`; if it is another chip, the scale is that of its own published area."""
     same = base.identity.id == changed.identity.id
     origin = base if same else find(changed.identity.id)
-    scale, device = scale_of(origin), _gpu(changed)
+    scale, device = area_scale(origin), _gpu(changed)
     area, cost = area_and_cost(device, scale)
     node = silicon().node(float(device.chip.node))
     published = _gpu(origin).chip.area
@@ -91,12 +93,12 @@ def chip(base: Spec, changed: Spec) -> DieEstimate:
     )  # fmt: skip
 
 
-def checks() -> list[Check]:
-    """Every published die of the file beside the model, with all its units on."""
+def die_checks() -> list[DieCheck]:
+    """Every published die of the file beside the model, with all units of the full chip enabled."""
     return [_check(die) for die in silicon().dies]
 
 
-def _check(die: Die) -> Check:
+def _check(die: Die) -> DieCheck:
     device = _gpu(find(die.spec))
     assert device.chip.area is not None
     sm = device.sm if die.sms is None else replace(device.sm, count=float(die.sms))
@@ -106,7 +108,7 @@ def _check(die: Die) -> Check:
         memory = replace(memory, bandwidth=memory.bandwidth * die.pins / memory.bus)
     whole = replace(device, sm=sm, l2=l2, memory=memory)
     node = silicon().node(float(device.chip.node))
-    return Check(name=die.name, spec=die.spec, node=node.name, published=float(device.chip.area),
+    return DieCheck(name=die.name, spec=die.spec, node=node.name, published=float(device.chip.area),
                  predicted=float(die_area(whole, silicon())))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`Space`: the points of a sweep, by position. Any part of it can be made without the rest."""
+"""`Space`: the points of a sweep by position, any part of which can be made without the rest."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from archsim.estimation.request import Request, make_request
 from archsim.study.axis import Axis, BadAxis
 from archsim.study.coupling import Coupling
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
-from archsim.study.sample import MOST, shares
+from archsim.study.sample import MOST, hypercube_positions
 
-CHUNK = 4096  # points that are computed and stored together
-USUAL = {"batch": 1, "precision": "fp32", "task": "inference"}  # what `make_request` takes where nobody says otherwise
+CHUNK = 4096  # points computed and stored together
+DEFAULTS = {"batch": 1, "precision": "fp32", "task": "inference"}  # of `make_request`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some points in a row, all of one base: from `start` to `stop`, counted over the whole space."""
+    """Consecutive points of one base, from `start` to `stop`, numbered over the whole space."""
 
     base: int
     start: int
@@ -38,11 +38,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What a sweep goes through: for each base (network and device) the grid of its axes, or a `sample` of so many points.
+    """The points of a sweep: for each base (network and device) the grid of its axes, or `sample` points of a Latin hypercube.
 
-    `bases` are the arguments of `archsim.estimation.request.make_request` that differ, `asked` those that all share. Axes that
-    choose kernels (batch, precision, ...) turn slowest, whatever their place, so that points with the same kernels are
-    neighbours.
+    `bases` are the arguments of `make_request` that differ, `asked` those that all bases share. Axes that select kernels (batch,
+    precision, ...) vary slowest, whatever their position, so that points with the same kernels are neighbours.
     """
 
     bases: tuple[Mapping[str, Any], ...]
@@ -69,7 +68,7 @@ class Space:
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The columns of its points: the axes in their order, then what is linked."""
+        """The columns of its points: the axes in the given order, then the coupled keys."""
         return (*(axis.knob for axis in self.axes), *(link.knob for link in self.links))
 
     @property
@@ -79,7 +78,7 @@ class Space:
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """Number of parts."""
         return len(self.bases) * -(-self.each // CHUNK)
 
     def part(self, number: int) -> Part:
@@ -89,19 +88,21 @@ class Space:
         return Part(base=base, start=start + inside * CHUNK, stop=start + min(self.each, (inside + 1) * CHUNK))
 
     def part_at(self, position: int) -> int:
-        """The number of the part that begins at a position; how many parts there are at the end."""
+        """The number of the part that begins at a position; at the end, the number of parts."""
         base, inside = divmod(position, self.each)
         return base * -(-self.each // CHUNK) + inside // CHUNK
 
     def request(self, base: int, other: Mapping[str, Any] | None = None) -> Request:
-        """The question at a base, or at the base with `other` arguments. Raises what `make_request` raises."""
+        """The request of a base, with `other` arguments if given. Raises what `make_request` raises."""
         return make_request(**{**self.asked, **self.bases[base], **(other or {})})
 
     def columns(self, part: Part, request: Request) -> dict[str, Array]:
-        """The knobs of the points of a part, each [D]; `request` is the question at its base."""
+        """The knobs of the points of a part, each [D]; `request` is that of its base."""
         start, stop = (position - part.base * self.each for position in (part.start, part.stop))
         if self.sample:
-            found = {axis.knob: axis.drawn(shares(start, stop, self.sample, self.seed, axis.knob)) for axis in self.axes}
+            found = {
+                axis.knob: axis.drawn(hypercube_positions(start, stop, self.sample, self.seed, axis.knob)) for axis in self.axes
+            }
         else:
             found = self._grid(start, stop)
         for link in self.links:
@@ -116,7 +117,7 @@ class Space:
         return {axis.knob: found[axis.knob] for axis in self.axes}
 
     def checked(self) -> list[Request]:
-        """The questions at all bases, if the space makes sense for them and, where no words are varied, they can run.
+        """The requests of all bases, after checking that every knob exists and, unless names are varied, that every base can run.
 
         Raises BadAxis, UnknownName, or what `make_request` raises.
         """
@@ -132,12 +133,14 @@ class Space:
                 link.check(request)
         for axis in self.axes:
             for value in axis.values if axis.words else ():
-                with suppress(Unsupported):  # a combination that no model covers is a point with a problem
+                with suppress(Unsupported):  # reported as the problem of its points
                     self.request(0, {axis.knob: value})
         return requests
 
     def record(self, requests: list[Request]) -> dict[str, Any]:
-        """What decides the results, as JSON: the definition, and the hashes of devices, networks, stacks and constants."""
+        """Everything that decides the results, as JSON: the definition, and the hashes of devices, networks, stacks and
+        constants.
+        """
         shared = {key: value for key, value in self.asked.items() if key != "calibration" and value not in (None, {})}
         return {
             "version": __version__,
@@ -155,7 +158,7 @@ def _check_shape(space: Space) -> None:
     knobs = list(space.knobs)
     fixed = {knob for knob in ("clock", "power_limit", "threads", "seq_len", "stack") if space.asked.get(knob) is not None}
     fixed |= {"clock"} if space.asked.get("power_mode") is not None else set()
-    fixed |= {knob for knob, usual in USUAL.items() if space.asked.get(knob, usual) != usual}
+    fixed |= {knob for knob, usual in DEFAULTS.items() if space.asked.get(knob, usual) != usual}
     fixed |= {*(space.asked.get("settings") or {}), *(space.asked.get("scales") or {})}
     for knob in knobs:
         if knobs.count(knob) > 1:
@@ -165,7 +168,7 @@ def _check_shape(space: Space) -> None:
         if knob in fixed:
             raise BadAxis(f"{knob}: is set and varied; choose one")
     if space.sample and not space.axes:
-        raise BadAxis("a sample of nothing: name what varies, like --vary memory.bandwidth=100GB/s:1TB/s:log")
+        raise BadAxis("a sample needs something that varies, like --vary memory.bandwidth=100GB/s:1TB/s:log")
     open_ended = [axis.knob for axis in space.axes if not axis.values]
     if open_ended and not space.sample:
         raise BadAxis(f"{open_ended[0]}: a range without steps belongs to --sample; "
@@ -188,7 +191,7 @@ def digest(record: Mapping[str, Any]) -> str:
 
 
 def units(spec: Spec, knobs: tuple[str, ...]) -> dict[str, str]:
-    """The unit of each knob that is a number."""
+    """The unit of each numeric knob."""
     return {knob: meaning(spec.kind, knob).unit for knob in knobs if knob in ARGUMENTS or knob not in CHOICES}
 
 

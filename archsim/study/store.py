@@ -1,7 +1,7 @@
-"""The file of a sweep: SQLite, one transaction for each part, parts in their order.
+"""The file of a sweep: SQLite, one transaction for each part, parts in order.
 
-A part is in the file whole or not at all, whenever the process ends; the points that are there are always the first ones. So a
-sweep goes on at the number of points, and the file of one that was killed and resumed holds the bytes of one that was not.
+A part is in the file completely or not at all, and the file always holds the first points. So a sweep resumes at its number of
+points, and the file of a killed and resumed sweep has the same bytes as that of an undisturbed one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from archsim.study.space import Space
 from archsim.study.sweep import Chunk, names, rows
 
 SCHEMA = "archsim-sweep/1"
-PATIENCE = 5.0  # s to wait for another process that reads or writes the file
+LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
 TYPES = {"text": "TEXT"}
 INTEGERS = ("point", "fits")
 
 
 class Store:
-    """The results of one sweep in a file of SQLite. Use `opened`; `count` is the number of points that are in it."""
+    """The results of one sweep in an SQLite file, made by `open_store`; `count` is the number of stored points."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, space: Space, count: int, columns: Mapping[str, str]
@@ -39,13 +39,13 @@ class Store:
         return frozenset(INTEGERS) | self.space.whole
 
     def about(self) -> dict[str, Any]:
-        """What the file says about itself: schema, version, units, and everything that decides the results."""
-        with _telling(self.path, ""):
+        """The file's description of itself: schema, version, units, and everything that decides the results."""
+        with _as_file_errors(self.path, ""):
             return {key: json.loads(value) for key, value in self._connection.execute("SELECT key, value FROM study")}
 
     def append(self, chunk: Chunk) -> None:
         """Add a part, which must begin where the file ends. Raises InputError where it does not, or the disk refuses."""
-        with _telling(self.path, f"{self.count:,} points are safe in it; --resume goes on"):
+        with _as_file_errors(self.path, f"{self.count:,} points are safe in it; --resume goes on"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 (there,) = self._connection.execute("SELECT coalesce(max(point) + 1, 0) FROM points").fetchone()
@@ -60,17 +60,17 @@ class Store:
         self.count = chunk.part.stop
 
     def read(self, columns: str = "*", rest: str = "") -> Iterator[tuple[Any, ...]]:
-        """Rows of the points: `columns` and the `rest` of a SELECT."""
-        with _telling(self.path, ""):
+        """Rows of the points: `columns` and the `rest` of a SELECT statement."""
+        with _as_file_errors(self.path, ""):
             yield from self._connection.execute(f"SELECT {columns} FROM points {rest}")
 
 
 @contextmanager
-def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resume: bool) -> Iterator[Store]:
-    """The store of a sweep: a new file, or with `resume` one that holds the first points of the same sweep.
+def open_store(path: Path, space: Space, record: Mapping[str, Any], kind: str, resume: bool) -> Iterator[Store]:
+    """The store of a sweep: a new file, or with `resume` a file that holds the first points of the same sweep.
 
-    `record` is what decides the results (`Space.record`), `kind` the kind of device, for the units. Raises InputError for a file
-    that is there already, is no sweep, or holds another one, and where it cannot be written.
+    `record` is everything that decides the results (`Space.record`), `kind` the kind of device. Raises InputError for a file that
+    exists (without `resume`), is no sweep, holds another sweep, or cannot be written.
     """
     if path.is_dir():
         raise InputError(str(path), "is a folder; name a file")
@@ -80,10 +80,10 @@ def opened(path: Path, space: Space, record: Mapping[str, Any], kind: str, resum
     if there and not resume:
         raise InputError(str(path), "is there already; --resume goes on with its sweep, or name another file")
     columns = names(space, kind)
-    with _telling(path, ""):
-        connection = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+    with _as_file_errors(path, ""):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_S)
         try:
-            if there and _begun(connection):
+            if there and _is_started(connection):
                 _check(path, connection, record)
             else:
                 _create(connection, record, columns, space.whole)
@@ -111,8 +111,8 @@ def _create(
     connection.execute("COMMIT")
 
 
-def _begun(connection: sqlite3.Connection) -> bool:
-    """Whether there is anything in the file. What a killed process left of its first transaction is undone by this look."""
+def _is_started(connection: sqlite3.Connection) -> bool:
+    """Whether the file has any content. Opening it rolls back an unfinished first transaction of a killed process."""
     try:
         (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError:
@@ -121,7 +121,7 @@ def _begun(connection: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]) -> None:
-    """InputError unless the file holds the sweep that the record is of."""
+    """InputError unless the file holds the sweep of this record."""
     try:
         about = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM study")}
     except (sqlite3.DatabaseError, ValueError) as error:
@@ -139,8 +139,8 @@ def _short(text: str) -> str:
 
 
 @contextmanager
-def _telling(path: Path, safe: str) -> Iterator[None]:
-    """Errors of the database as errors of the file."""
+def _as_file_errors(path: Path, safe: str) -> Iterator[None]:
+    """Raise errors of the database as errors of the file."""
     try:
         yield
     except sqlite3.Error as error:

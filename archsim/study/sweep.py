@@ -1,4 +1,4 @@
-"""A sweep: the parts of a space computed, here, in processes or on a cluster, and handed over in their order."""
+"""A sweep: parts of a space computed by an executor, and their rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from archsim.study.grid import OUTPUTS, Outcomes, outcomes
 from archsim.study.knob import CHOICES, WORDS, meaning
 from archsim.study.space import Part, Space
 
-TIMED = 256  # points that are timed to say how long all of them take
-PROBES = 24  # points at which a knob is tried that seems to change nothing
+TIMED_POINTS = 256  # timed to predict how long all points take
+PROBED_POINTS = 24  # of the sweep at which a knob is tried, to see whether it changes any output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The points of a part with their knobs, [D] each, and what they give."""
+    """The points of a part: knobs, each [D], and outcomes."""
 
     part: Part
     network: str
@@ -30,7 +30,7 @@ class Chunk:
 
 
 def compute(space: Space, number: int) -> Chunk:
-    """Part `number` of a space. The same numbers to the last bit wherever it runs: parts do not depend on who computes them."""
+    """Part `number` of a space; the same numbers to the last bit in every process."""
     part = space.part(number)
     request = space.request(part.base)
     columns = space.columns(part, request)
@@ -38,7 +38,7 @@ def compute(space: Space, number: int) -> Chunk:
     return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, columns=columns, outcomes=found)
 
 
-def here(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
+def in_this_process(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
     """The parts one after the other in this process."""
     for number in numbers:
         yield compute(space, number)
@@ -48,7 +48,7 @@ Source = Callable[[Space, Iterable[int]], Iterator[Chunk]]
 
 
 def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
-    """The rows of a chunk in the order of `names`; an output without a value is None."""
+    """The rows of a chunk with the columns of `names`; a missing output is None."""
     lists: list[Iterable[Any]] = [range(chunk.part.start, chunk.part.stop)]
     size = chunk.part.stop - chunk.part.start
     lists += [[chunk.network] * size, [chunk.hardware] * size]
@@ -68,7 +68,7 @@ def _listed(column: Any, whole: bool) -> list[Any]:
 
 
 def names(space: Space, kind: str) -> dict[str, str]:
-    """The columns of a sweep and the unit of each; `text` for words."""
+    """The columns of a sweep with their units; `text` for names."""
     knobs = {knob: "text" if knob in WORDS else meaning(kind, knob).unit for knob in space.knobs}
     return {"point": "1", "network": "text", "hardware": "text", **knobs, **UNITS, "problem": "text"}
 
@@ -79,11 +79,11 @@ UNITS = {
 }  # fmt: skip
 
 
-def pace(space: Space, request: Request) -> float:
-    """Points per second of the first base in this process, from a few of them."""
+def points_per_second(space: Space, request: Request) -> float:
+    """Speed of this process on the first base [points/s], measured on some of its points."""
     from time import perf_counter
 
-    part = Part(base=0, start=0, stop=min(space.each, TIMED))
+    part = Part(base=0, start=0, stop=min(space.each, TIMED_POINTS))
     columns = space.columns(part, request)
     outcomes(request, columns)
     began = perf_counter()
@@ -91,26 +91,26 @@ def pace(space: Space, request: Request) -> float:
     return part.stop / (perf_counter() - began)
 
 
-def idle_knobs(space: Space, requests: list[Request]) -> dict[str, list[str]]:
-    """The knobs that change no output in any of some tries, each with the devices on which it is so.
+def knobs_without_effect(space: Space, requests: list[Request]) -> dict[str, list[str]]:
+    """The knobs that changed no output in any trial, each with the devices on which that is so.
 
-    Tries are points of the sweep, with this knob at its other values.
+    A trial takes a point of the sweep and gives one knob its other values.
     """
     found: dict[str, list[str]] = {}
     for base, request in enumerate(requests):
-        part = Part(base=base, start=base * space.each, stop=base * space.each + min(space.each, PROBES))
+        part = Part(base=base, start=base * space.each, stop=base * space.each + min(space.each, PROBED_POINTS))
         near = space.columns(part, request)
         for axis in space.axes:
             if axis.knob in CHOICES:
                 continue
             shares = (np.arange(len(near[axis.knob])) + 0.5) / len(near[axis.knob])
-            if not _moves(request, near, axis.knob, axis.drawn(shares)):
+            if not _has_effect(request, near, axis.knob, axis.drawn(shares)):
                 found.setdefault(axis.knob, []).append(request.spec.identity.id)
     return found
 
 
-def _moves(request: Request, near: Mapping[str, Array], knob: str, values: Array) -> bool:
-    """Whether another value of a knob changes an output at one of the points `near`, what else they have staying as it is."""
+def _has_effect(request: Request, near: Mapping[str, Array], knob: str, values: Array) -> bool:
+    """Whether another value of a knob changes an output at one of the points `near`, with the other knobs unchanged."""
     for i in range(min(3, len(values))):
         others = {name: np.repeat(column[i : i + 1], len(values)) for name, column in near.items() if name != knob}
         found = outcomes(request, {**others, knob: values})

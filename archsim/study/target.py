@@ -1,4 +1,4 @@
-"""What it would take: for each knob alone, and for all together, the least change that meets a target."""
+"""What a target takes: the least change of each knob alone, and of all of them together, that meets it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
-from archsim.study.coupling import at_base
-from archsim.study.grid import chosen, varied
+from archsim.study.coupling import base_value
+from archsim.study.grid import with_choices, with_columns
 from archsim.study.knob import CHOICES, meaning
 from archsim.study.objective import Condition
 from archsim.study.search import Evaluator
 
-FARTHEST = 64.0  # times the base; machines beyond are none that anyone asks about
-POINTS = 121  # on the way there, in equal ratios
-FINER = 33  # between the last that misses and the first that meets
-KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {  # what is tried where nobody names knobs
+LARGEST_FACTOR = 64.0  # of a knob's base value
+COARSE_POINTS = 121  # up to there, in equal ratios
+FINE_POINTS = 33  # between the last point that misses the target and the first that meets it
+KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {  # tried by default
     "gpu": (("clock",), ("memory.bandwidth",), ("sm.count",), ("rate.fp32",), ("l2.size",), ("l2.bandwidth",),
             ("launch.latency",), ("batch",)),
     "cpu": (("clock",), ("memory.bandwidth",), ("core.count", "core.threads"), ("core.simd",), ("l3.size",), ("batch",)),
 }  # fmt: skip
-SMALLER = ("launch.latency", "memory.latency")  # less of it is better
+LESS_IS_BETTER = ("launch.latency", "memory.latency")  # divided by the factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """One way to a target: `knobs` as a factor of the base; `factor` None where none up to `FARTHEST` meets it, and then
-    `reached` is the nearest that the output comes, and `limits` the shares of the latency there by what limits it. `values` are
-    the outputs there."""
+class TargetChange:
+    """One change: `knobs` times `factor`. `values` are the outputs there.
+
+    `factor` is None where none up to `LARGEST_FACTOR` meets the target; then `reached` is the nearest that the output comes, and
+    `limits` the shares of the latency by bound at that point.
+    """
 
     knobs: tuple[str, ...]
     factor: float | None
@@ -43,51 +45,51 @@ class Way:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
-def ways(request: Request, target: Condition, knobs: Sequence[str] = ()) -> list[Way]:
-    """The least factor of each knob that meets the target, alone and then of all hardware knobs together; last of these and the
-    batch, where neither is enough for an output that more is better of.
+def changes_for_target(request: Request, target: Condition, knobs: Sequence[str] = ()) -> list[TargetChange]:
+    """The least factor of each knob that meets the target; then of all hardware knobs together; then of these and the batch.
 
-    Raises UnknownName for a knob that the device does not have.
+    The last is tried only where no other meets a target of which more is better. Raises UnknownName for a knob that the device
+    does not have.
     """
-    usual = [group for group in KNOBS[request.spec.kind] if not np.isnan(at_base(request, group[0]))]
+    usual = [group for group in KNOBS[request.spec.kind] if not np.isnan(base_value(request, group[0]))]
     groups = [(knob,) for knob in knobs] or usual
     for group in groups:
         for knob in group:
             meaning(request.spec.kind, knob)
     evaluator = Evaluator(request)
-    found = [_way(evaluator, request, target, group) for group in groups]
+    found = [_least_change(evaluator, request, target, group) for group in groups]
     machine = tuple(knob for group in groups for knob in group if knob != "batch")
     if len(groups) > 1 and machine:
-        found.append(_way(evaluator, request, target, machine))
+        found.append(_least_change(evaluator, request, target, machine))
     if ("batch",) in groups and machine and target.sign == ">=" and all(way.factor is None for way in found):
-        found.append(_way(evaluator, request, target, (*machine, "batch")))
+        found.append(_least_change(evaluator, request, target, (*machine, "batch")))
     return found
 
 
-def _way(evaluator: Evaluator, request: Request, target: Condition, knobs: tuple[str, ...]) -> Way:
-    coarse = FARTHEST ** np.linspace(0.0, 1.0, POINTS)
+def _least_change(evaluator: Evaluator, request: Request, target: Condition, knobs: tuple[str, ...]) -> TargetChange:
+    coarse = LARGEST_FACTOR ** np.linspace(0.0, 1.0, COARSE_POINTS)
     columns, values = _at(evaluator, request, knobs, coarse)
     met = np.flatnonzero(target.holds(values))
     output = values[target.name]
     if not met.size:
         best = int(np.nanargmax(output) if target.sign == ">=" else np.nanargmin(output)) if not np.isnan(output).all() else 0
         there = _row(columns, best)
-        return Way(knobs=knobs, factor=None, settings=there, reached=float(output[best]), values=_row(values, best),
+        return TargetChange(knobs=knobs, factor=None, settings=there, reached=float(output[best]), values=_row(values, best),
                    limits=_limits(request, there))  # fmt: skip
     if met[0] > 0:
-        coarse = np.geomspace(coarse[met[0] - 1], coarse[met[0]], FINER)
+        coarse = np.geomspace(coarse[met[0] - 1], coarse[met[0]], FINE_POINTS)
         columns, values = _at(evaluator, request, knobs, coarse)
         met = np.flatnonzero(target.holds(values))
     at = int(met[0])
-    return Way(knobs=knobs, factor=float(coarse[at]), settings=_row(columns, at), reached=float(values[target.name][at]),
+    return TargetChange(knobs=knobs, factor=float(coarse[at]), settings=_row(columns, at), reached=float(values[target.name][at]),
                values=_row(values, at))  # fmt: skip
 
 
 def _limits(request: Request, settings: Mapping[str, float]) -> dict[str, float]:
-    """What the latency is made of with these values of knobs; nothing where no model covers them."""
+    """Shares of the latency by bound with these values of knobs; empty where that is not modelled."""
     try:
-        base = chosen(request, {knob: value for knob, value in settings.items() if knob in CHOICES})
-        there = varied(base, {knob: np.array([value]) for knob, value in settings.items() if knob not in CHOICES})
+        base = with_choices(request, {knob: value for knob, value in settings.items() if knob in CHOICES})
+        there = with_columns(base, {knob: np.array([value]) for knob, value in settings.items() if knob not in CHOICES})
         found = estimate_of(there, references=False)
     except ArchsimError:
         return {}
@@ -97,15 +99,15 @@ def _limits(request: Request, settings: Mapping[str, float]) -> dict[str, float]
 def _at(
     evaluator: Evaluator, request: Request, knobs: tuple[str, ...], factors: Array
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Settings and outputs where all knobs are such factors of the base."""
-    columns = {knob: _scaled(at_base(request, knob), factors, knob, meaning(request.spec.kind, knob)) for knob in knobs}
+    """Settings and outputs where all knobs have these factors."""
+    columns = {knob: _scaled(base_value(request, knob), factors, knob, meaning(request.spec.kind, knob)) for knob in knobs}
     values, _ = evaluator(columns)
     return columns, values
 
 
 def _scaled(base: float, factors: Array, knob: str, unit: Unit) -> Array:
-    """The base times factors, or over them where less is better; whole where it must be, within its range."""
-    value = base / factors if knob in SMALLER else base * factors
+    """The base value times the factors (divided by them for latencies), whole where it must be, within its range."""
+    value = base / factors if knob in LESS_IS_BETTER else base * factors
     value = np.minimum(value, unit.high)
     return np.asarray(np.ceil(value - 1e-9) if unit.whole else value)
 

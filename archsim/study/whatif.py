@@ -1,4 +1,4 @@
-"""Before and after a change of machine, software or batch: totals, layer by layer, and what changed its limit."""
+"""Before and after a change of device, software or batch: totals, layer by layer, and which ops changed what limits them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TOTALS = (  # attribute of an estimate, what it is called, unit
     ("throughput_per_w", "throughput per watt", ""), ("clock_hz", "clock", "Hz"), ("memory_bytes", "memory", "B"),
     ("dram_bytes", "memory traffic", "B"),
 )  # fmt: skip
-SAME = 1e-9  # relative; below it two outputs are equal
+SAME = 1e-9  # relative; outputs that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpChange:
-    """One op in both worlds; None where the graph of one side does not have it."""
+    """One op before and after; None where the network of one side does not have it."""
 
     name: str
     kind: str
@@ -35,13 +35,13 @@ class OpChange:
 
     @property
     def moved(self) -> bool:
-        """Whether what limits it has changed."""
+        """Whether its limit is on another side of the machine."""
         return self.before is not None and self.after is not None and side(self.before.bound) != side(self.after.bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Two estimates with their ops matched by name; `changes` says in words what was changed, `dies` are before and after."""
+    """Two estimates with their ops matched by name; `changes` as text; `dies` before and after."""
 
     before: Estimate
     after: Estimate
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def ratios(self) -> Mapping[str, float]:
-        """Every total after / before."""
+        """Every total, after / before."""
         return {name: getattr(self.after, name) / getattr(self.before, name) for name, _, _ in TOTALS
                 if getattr(self.before, name)}  # fmt: skip
 
@@ -63,7 +63,7 @@ class Change:
 
     @property
     def moves(self) -> Mapping[tuple[str, str], tuple[OpChange, ...]]:
-        """The ops whose limit has changed, by (limit before, limit after), the largest share of the time first."""
+        """The ops whose limit has changed, by (limit before, limit after), in decreasing order of time."""
         found: dict[tuple[str, str], list[OpChange]] = {}
         for op in self.ops:
             if op.moved and op.before is not None and op.after is not None:

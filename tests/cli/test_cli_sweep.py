@@ -122,7 +122,7 @@ def test_linked_keys_move_together(cli: Cli) -> None:
         (("--vary", "batch=1,2", "--batch", "4"), 2, "is set and varied"),
         (("--vary", "precision=fp32", "--precision", "fp16"), 2, "is set and varied"),
         (("--vary", "clock=1GHz", "--set", "sm.count=9", "--set", "sm.count=8"), 2, "sm.count is given twice"),
-        (("--sample", "10"), 2, "a sample of nothing"),
+        (("--sample", "10"), 2, "a sample needs something"),
         (("--vary", "hw=gtx_1080,tesla_k40"), 2, "--hw, separated by commas"),
         (("--vary", "sm.count=1:1000:1", "--vary", "memory.bandwidth=1GB/s:1TB/s:1000log", "--vary", "batch=1:1000:1"), 2,
          "1,000,000,000 points would take about"),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from archsim.base.errors import ArchsimError, UnknownName
 from archsim.estimation.request import make_request
 from archsim.study.axis import BadAxis, axis_of
-from archsim.study.coupling import link_of
-from archsim.study.sample import permuted, shares
+from archsim.study.coupling import coupling_of
+from archsim.study.sample import hypercube_positions, permuted
 
 from ..each import each
 
@@ -60,15 +60,15 @@ def test_an_unknown_knob_names_others(text: str) -> None:
 
 @given(count=st.integers(1, 3000), seed=st.integers(0, 2**40))
 def test_a_sample_has_one_point_in_each_part_of_an_axis(count: int, seed: int) -> None:
-    found = shares(0, count, count, seed, "memory.bandwidth")
+    found = hypercube_positions(0, count, count, seed, "memory.bandwidth")
     assert sorted(np.floor(found * count).astype(int).tolist()) == list(range(count))
     middle = count // 2
-    assert np.array_equal(shares(middle, count, count, seed, "memory.bandwidth"), found[middle:])
+    assert np.array_equal(hypercube_positions(middle, count, count, seed, "memory.bandwidth"), found[middle:])
 
 
 def test_samples_of_axes_and_seeds_differ_and_do_not_follow_each_other() -> None:
     count = 20_000
-    one, other, again = (shares(0, count, count, seed, axis) for seed, axis in ((1, "a"), (1, "b"), (2, "a")))
+    one, other, again = (hypercube_positions(0, count, count, seed, axis) for seed, axis in ((1, "a"), (1, "b"), (2, "a")))
     for second in (other, again):
         assert abs(np.corrcoef(one, second)[0, 1]) < 0.03
     assert abs(np.corrcoef(one[:-1], one[1:])[0, 1]) < 0.03
@@ -95,17 +95,17 @@ def test_a_link_keeps_ratios_and_powers() -> None:
     request = make_request("alexnet", "gtx_1080")
     clock = float(request.spec.device.clock.sustained)
     double = np.array([clock, 2 * clock])
-    assert link_of("power.tdp=clock^3", ("clock",)).values(request, double) == pytest.approx([180.0, 1440.0])
-    counts = link_of("sm.count=clock", ("clock",)).values(request, 1.02 * double)
+    assert coupling_of("power.tdp=clock^3", ("clock",)).values(request, double) == pytest.approx([180.0, 1440.0])
+    counts = coupling_of("sm.count=clock", ("clock",)).values(request, 1.02 * double)
     assert counts.tolist() == [20.0, 41.0]
 
 
 @pytest.mark.parametrize("text", ["power.tdp", "power.tdp=sm.count", "power.tdp=clock^x", "batch=clock", "power.tdp=clock^1.2.3"])
 def test_what_is_no_link_is_refused(text: str) -> None:
     with pytest.raises(ArchsimError):
-        link_of(text, ("clock",))
+        coupling_of(text, ("clock",))
 
 
 def test_a_link_needs_a_value_to_start_from() -> None:
     with pytest.raises(BadAxis, match=r"has no rate\.tensor_fp16"):
-        link_of("rate.tensor_fp16=clock", ("clock",)).check(make_request("alexnet", "gtx_1080"))
+        coupling_of("rate.tensor_fp16=clock", ("clock",)).check(make_request("alexnet", "gtx_1080"))

@@ -17,8 +17,8 @@ from archsim.base.errors import ArchsimError, MissingExtra
 from archsim.study import executors
 from archsim.study.axis import axis_of
 from archsim.study.space import Space
-from archsim.study.store import opened
-from archsim.study.sweep import here
+from archsim.study.store import open_store
+from archsim.study.sweep import in_this_process
 
 ROOT = Path(__file__).parents[2]
 AXES = ("sm.count=1:120:1", "memory.bandwidth=100GB/s:1TB/s:200log")
@@ -77,10 +77,10 @@ def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
         with pytest.raises(ArchsimError, match="has another archsim, other data or other constants"):
             next(executors.over_cluster(whole, range(whole.parts), address))
     record = whole.record(whole.checked())
-    with opened(tmp_path / "one", whole, record, "gpu", False) as store:
-        for chunk in here(whole, range(whole.parts)):
+    with open_store(tmp_path / "one", whole, record, "gpu", False) as store:
+        for chunk in in_this_process(whole, range(whole.parts)):
             store.append(chunk)
-    with opened(tmp_path / "two", whole, record, "gpu", False) as store:
+    with open_store(tmp_path / "two", whole, record, "gpu", False) as store:
         for i, chunk in enumerate(executors.over_cluster(whole, range(whole.parts), address)):
             store.append(chunk)
             if i == 0:

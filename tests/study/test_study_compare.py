@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.study.batches import BadRange, batches_of, curve
+from archsim.study.batches import BadRange, batch_curve, batches_of
 from archsim.study.crossover import crossings, payoffs
 from archsim.study.ranking import CRITERIA, Contender, contender, rank, result_time
 
@@ -102,7 +102,7 @@ def test_curvature_is_named() -> None:
     base = on("gtx_1080")
     # 1 ms a sample to 4, then 0.5 ms, then 2 ms
     points = [timed(base, b, t) for b, t in ((1, 1e-3), (2, 2e-3), (4, 4e-3), (8, 6e-3), (16, 22e-3))]
-    found = curve(points)
+    found = batch_curve(points)
     assert found.bends == ("straight", "falling", "rising")
     assert found.runs == (("straight", 1, 4), ("falling", 4, 8), ("rising", 8, 16))
     assert found.marginal_s[-1] == pytest.approx(2e-3)
@@ -115,13 +115,13 @@ def test_what_does_not_fit_sets_no_standard() -> None:
     large = replace(points[1].estimate.memory, activations=1e12)
     points[1] = replace(points[1], estimate=replace(points[1].estimate, memory=large))
     assert not points[1].estimate.fits
-    assert curve(points).efficiency == pytest.approx((1.0, 4 / 3))
+    assert batch_curve(points).efficiency == pytest.approx((1.0, 4 / 3))
 
 
 def test_a_crossing_is_found_between_the_batches() -> None:
     slow, fast = on("i7_6700k"), on("gtx_1080")
     times = {"i7_6700k": lambda b: 1e-3 * b, "gtx_1080": lambda b: 20.5e-3 + 0.1e-3 * b}
-    curves = [curve([timed(c, b, times[c.name](b)) for b in (1, 16, 64)]) for c in (slow, fast)]
+    curves = [batch_curve([timed(c, b, times[c.name](b)) for b in (1, 16, 64)]) for c in (slow, fast)]
     start, found = crossings(*curves, lambda name, batch: times[name](batch))
     assert (start.winner, start.batch, start.start) == ("i7_6700k", 1, True)
     assert (found.winner, found.loser, found.batch, found.start) == ("gtx_1080", "i7_6700k", 23, False)  # 20.5 / 0.9 = 22.8

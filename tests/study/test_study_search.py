@@ -13,10 +13,10 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
-from archsim.study.search import Collector, Evaluator, Finding, Wish, search, with_front
-from archsim.study.silicon import chip
+from archsim.study.search import Collector, Evaluator, SearchGoal, SearchResult, search, with_default_front
+from archsim.study.silicon import die_estimate
 from archsim.study.space import Space
-from archsim.study.target import ways
+from archsim.study.target import changes_for_target
 
 VARY = ("memory.bandwidth=100GB/s:500GB/s:5lin", "sm.count=8:40:8")
 
@@ -28,11 +28,11 @@ def asked(**choices: Any) -> tuple[Request, Space]:
     return request, Space(bases=(base,), axes=tuple(axis_of(text, request.spec.kind) for text in vary))
 
 
-def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Request, Finding]:
+def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Request, SearchResult]:
     request, space = asked(**choices)
     limits = tuple(conditions(where, {"batch": "1"})) if where else ()
-    wish = Wish(objectives=tuple(objectives([minimise], [])), conditions=limits)
-    return request, search(request, space, with_front(wish, space.knobs, True), top=3)
+    wish = SearchGoal(objectives=tuple(objectives([minimise], [])), conditions=limits)
+    return request, search(request, space, with_default_front(wish, space.knobs, True), top=3)
 
 
 def test_the_best_is_the_best_of_single_estimates() -> None:
@@ -42,7 +42,7 @@ def test_the_best_is_the_best_of_single_estimates() -> None:
         for count in range(8, 41, 8):
             settings = {"memory.bandwidth": f"{bandwidth:.17g} GB/s", "sm.count": str(count)}
             q = make_request("alexnet", "gtx_1080", settings=settings)
-            area = chip(make_request("alexnet", "gtx_1080").spec, q.spec).area
+            area = die_estimate(make_request("alexnet", "gtx_1080").spec, q.spec).area
             rows.append((estimate_of(q, references=False).latency_s, bandwidth * 1e9, float(count), area))
     best = min(row for row in rows if row[3] < 350)
     assert (f.best[0]["memory.bandwidth"], f.best[0]["sm.count"]) == (pytest.approx(best[1]), best[2])
@@ -62,12 +62,12 @@ def test_the_front_ends_at_the_best() -> None:
 
 def test_points_that_come_in_parts_give_the_same_front_and_best() -> None:
     request, space = asked()
-    wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    wish = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
     columns = space.columns(space.part(0), request)
     values, problems = Evaluator(request)(columns)
     collector = Collector(wish=wish, knobs=space.knobs, top=3, best=[], rows=[])
     for part in (slice(13, None), slice(0, 5), slice(5, 13)):
-        collector.take({k: v[part] for k, v in columns.items()}, {k: v[part] for k, v in values.items()}, problems[part])
+        collector.add({k: v[part] for k, v in columns.items()}, {k: v[part] for k, v in values.items()}, problems[part])
     whole = search(request, space, wish, top=3)
     assert collector.rows == list(whole.front)
     assert [row for _, _, row in collector.best] == list(whole.best)
@@ -96,7 +96,7 @@ def test_a_batch_can_vary_and_be_bounded() -> None:
 
 def test_what_does_not_fit_is_left_out_unless_asked_for() -> None:
     request, space = asked(net="vgg_16", vary=("batch=64,128,256",))
-    wish = with_front(Wish(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
+    wish = with_default_front(SearchGoal(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
     assert max(r["batch"] for r in search(request, space, wish).best) == 64
     import dataclasses
 
@@ -111,10 +111,10 @@ def test_points_that_are_no_machine_are_counted() -> None:
 
 def test_a_cpu_has_no_die_here() -> None:
     request, space = asked(hw="i7_6700k", vary=("memory.bandwidth=20GB/s:40GB/s:3lin",))
-    f = search(request, space, with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, False))
+    f = search(request, space, with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, False))
     assert "area_mm2" not in f.base
     with pytest.raises(Unsupported, match="area_mm2"):
-        search(request, space, Wish(objectives=tuple(objectives(["area"], []))))
+        search(request, space, SearchGoal(objectives=tuple(objectives(["area"], []))))
 
 
 def test_an_endless_grid_is_refused() -> None:
@@ -126,7 +126,7 @@ def test_an_endless_grid_is_refused() -> None:
 def test_trials_come_near_the_best_and_repeat(capsys: Any) -> None:
     pytest.importorskip("optuna")
     request, space = asked()
-    wish = with_front(Wish(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    wish = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
     whole = search(request, space, wish)
     a, b = (search(request, space, wish, trials=64, seed=3) for _ in range(2))
     assert a.best == b.best
@@ -138,7 +138,7 @@ def test_trials_without_optuna_name_the_extra(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "optuna", None)
     request, space = asked()
     with pytest.raises(MissingExtra, match=r"archsim\[dse\]"):
-        search(request, space, Wish(objectives=tuple(objectives(["latency"], []))), trials=4)
+        search(request, space, SearchGoal(objectives=tuple(objectives(["latency"], []))), trials=4)
 
 
 # ------------------------------------------------------------------------------------------------ targets
@@ -148,7 +148,7 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
     request, goal = make_request("alexnet", "gtx_1080", batch=16), target_of("throughput=3000/s")
     evaluator = Evaluator(request)
     reached = 0
-    for way in ways(request, goal):
+    for way in changes_for_target(request, goal):
         if way.factor is None:
             assert way.reached < goal.limit
             continue
@@ -161,27 +161,27 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
 
 
 def test_where_nothing_alone_is_enough_the_machine_and_the_batch_are_tried_together() -> None:
-    found = ways(make_request("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
+    found = changes_for_target(make_request("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
     *alone, machine, both = found
     assert all(way.factor is None for way in (*alone, machine))
     assert both.knobs == (*machine.knobs, "batch")
     assert both.values["throughput_per_s"] >= 1000
     assert max(machine.limits, key=lambda name: machine.limits[name]) == "host"
     assert sum(machine.limits.values()) == pytest.approx(1.0)
-    last = ways(make_request("alexnet", "gtx_1080"), target_of("latency=1us"))[-1]
+    last = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1us"))[-1]
     assert "batch" not in last.knobs  # which makes a batch slower
 
 
 def test_what_is_already_there_takes_nothing() -> None:
-    found = ways(make_request("alexnet", "gtx_1080"), target_of("latency=1s"))
+    found = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1s"))
     assert all(way.factor == 1.0 for way in found)
 
 
 def test_knobs_can_be_named() -> None:
-    found = ways(make_request("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
+    found = changes_for_target(make_request("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
     assert [way.knobs for way in found] == [("memory.bandwidth",)]
     with pytest.raises(UnknownName):
-        ways(make_request("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])
+        changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])
 
 
 # ------------------------------------------------------------------------------------------------ words

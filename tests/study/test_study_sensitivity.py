@@ -13,7 +13,7 @@ from archsim.device.part import Unit
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.study.grid import evaluate
-from archsim.study.sensitivity import Elasticity, neighbours, ranked, sensitivity, slope
+from archsim.study.sensitivity import Elasticity, by_swing, neighbours, sensitivity, slope
 
 
 def of(net: str, hw: str, *keys: str, step: float = 0.01, **choices: Any) -> dict[str, Elasticity]:
@@ -72,7 +72,7 @@ def test_every_number_of_the_spec_has_a_row(hw: str) -> None:
     numbers = [key for key, entry in request.spec.entries.items() if not isinstance(entry.value, str)]
     assert [e.key for e in found] == numbers
     assert all(not e.matters for e in found if e.unit.informational)
-    assert {"memory.bandwidth", "power.idle"} <= {e.key for e in ranked(found)}
+    assert {"memory.bandwidth", "power.idle"} <= {e.key for e in by_swing(found)}
     assert all(e.why for e in found if e.key == "chip.node")
 
 

@@ -18,10 +18,10 @@ import pytest
 from archsim.base.errors import InputError
 from archsim.study import space as spaces
 from archsim.study.axis import axis_of
-from archsim.study.executors import WorkersDie, over_processes
+from archsim.study.executors import WorkersFailed, over_processes
 from archsim.study.space import Space
-from archsim.study.store import Store, opened
-from archsim.study.sweep import compute, here
+from archsim.study.store import Store, open_store
+from archsim.study.sweep import compute, in_this_process
 
 KILLS = 20
 ROOT = Path(__file__).parents[2]
@@ -40,12 +40,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def filled(path: Path, space: Space, resume: bool = False, parts: int | None = None) -> None:
     with store_of(path, space, resume) as store:
         numbers = range(space.part_at(store.count), space.parts)
-        for chunk in here(space, numbers[:parts]):
+        for chunk in in_this_process(space, numbers[:parts]):
             store.append(chunk)
 
 
 def store_of(path: Path, space: Space, resume: bool = False) -> Any:
-    return opened(path, space, space.record(space.checked()), "gpu", resume)
+    return open_store(path, space, space.record(space.checked()), "gpu", resume)
 
 
 def digest(path: Path) -> str:
@@ -146,7 +146,7 @@ def test_a_full_disk_keeps_what_is_there(tmp_path: Path) -> None:
 
 
 def append_all(store: Store, space: Space) -> None:
-    for chunk in here(space, range(1, space.parts)):
+    for chunk in in_this_process(space, range(1, space.parts)):
         store.append(chunk)
 
 
@@ -235,9 +235,9 @@ def kill_a_worker() -> bool:
 
 
 def test_workers_that_cannot_live_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archsim.study.executors._work", leave)
-    monkeypatch.setattr("archsim.study.executors.DEATHS", 1)
-    with pytest.raises(WorkersDie, match="fewer --workers"):
+    monkeypatch.setattr("archsim.study.executors._worker_loop", leave)
+    monkeypatch.setattr("archsim.study.executors.MOST_DEATHS", 1)
+    with pytest.raises(WorkersFailed, match="fewer --workers"):
         list(over_processes(space_of("sm.count=8,16"), range(1), 1))
 
 

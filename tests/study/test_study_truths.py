@@ -10,8 +10,8 @@ from archsim.cost.cost import Array
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
-from archsim.study.grid import evaluate, varied
-from archsim.study.sample import shares
+from archsim.study.grid import evaluate, with_columns
+from archsim.study.sample import hypercube_positions
 
 POINTS = 10_000
 PART = 500
@@ -60,13 +60,13 @@ def test_fully_connected_layers_of_one_sample_follow_the_bandwidth() -> None:
 @pytest.fixture(scope="module")
 def machines() -> dict[str, Array]:
     axes = [axis_of(text, "gpu") for text in VARY]
-    return {axis.knob: axis.drawn(shares(0, POINTS, POINTS, 1, axis.knob)) for axis in axes}
+    return {axis.knob: axis.drawn(hypercube_positions(0, POINTS, POINTS, 1, axis.knob)) for axis in axes}
 
 
 def plan_times(request: Request, columns: dict[str, Array]) -> Array:
     """The time of the kernels of each plan, without the host, [D, O]."""
     parts = [{knob: column[start : start + PART] for knob, column in columns.items()} for start in range(0, POINTS, PART)]
-    return np.concatenate([run(varied(request, part)).cost.time_s for part in parts])
+    return np.concatenate([run(with_columns(request, part)).cost.time_s for part in parts])
 
 
 @pytest.mark.parametrize("batch", [1, pytest.param(16, marks=pytest.mark.slow)])
