@@ -70,12 +70,13 @@ def _price(c: Contender) -> str:
 
 
 def _errors(c: Contender) -> str:
-    """The measured time of the same cell and stack, with the error of the prediction."""
+    """The measured time of the same cell and stack, with the error of what is predicted for its own conditions."""
     e = c.estimate
     for r in e.references:
         if r.stack == e.stack and r.metric in ("latency_s", "throughput_per_s"):
-            time = r.measured if r.metric == "latency_s" else e.batch / r.measured
-            return f"{show(time, 's', 3)} ({100 * (e.latency_s / time - 1):+.0f} %)"
+            rate = r.metric == "throughput_per_s"
+            time, error = (e.batch / r.measured, r.measured / r.predicted - 1) if rate else (r.measured, r.error)
+            return f"{show(time, 's', 3)} ({100 * error:+.0f} %)"
     return "-"
 
 

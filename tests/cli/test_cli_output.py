@@ -24,7 +24,7 @@ ESTIMATE_KEYS = (
 )  # fmt: skip
 OP_KEYS = {"name", "kind", "time_s", "bound", "flop", "dram_bytes", "energy_j", "kernels"}
 KERNEL_KEYS = {"name", "algorithm", "time_s", "bound"}
-REFERENCE_KEYS = {"metric", "measured", "predicted", "error", "source"}
+REFERENCE_KEYS = {"metric", "measured", "predicted", "error", "source", "stack", "clock_hz", "boundary", "conditions"}
 PROVENANCE_KEYS = {"version", "spec_hash", "trace_hash", "calibration"}
 
 
@@ -85,8 +85,17 @@ def test_a_reference_keeps_its_own_clock_and_stack(cli: Any) -> None:
     found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--clock", "998.4MHz", "--stack", "ideal")
     row = found["references"][0]
     assert (row["stack"], row["clock_hz"]) == ("caffe-cudnn4", 690e6)
+    assert row["conditions"] == ["stack caffe-cudnn4, not ideal", "core clock 690 MHz, not 998 MHz"]
     assert found["clock_hz"] == pytest.approx(998.4e6)
     assert row["predicted"] < found["throughput_per_s"]
+
+
+def test_what_was_measured_otherwise_stands_below_the_measurement(cli: Any) -> None:
+    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1")
+    assert "measured with" not in cli(*words).out
+    lines = cli(*words, "--clock", "998.4MHz").out.splitlines()
+    below = [lines[i + 1] for i, line in enumerate(lines) if line.startswith("measured  ")]
+    assert below == ["            measured with core clock 690 MHz, not 998 MHz"] * 2
 
 
 def test_a_what_if_has_no_measured_reference(cli: Any) -> None:

@@ -68,6 +68,18 @@ def test_published_steps_stand_beside_the_simulated_ones(cli: Any) -> None:
     assert answer(cli, "--devices", "2")["references"] == []
 
 
+def test_a_published_step_is_predicted_as_it_was_run(cli: Any) -> None:
+    """Whatever is simulated: CNTK exchanged gradients after the backward pass, in a node with four cards."""
+    words = ("--net", "fcn_5", "--hw", "tesla_k40", "--stack", "cntk-cudnn5.1", "--devices", "2", "--batch", "4096")
+    [here], [other] = (answer(cli, *words, *more)["references"] for more in ((), ("--sync", "server", "--input", "pcie")))
+    assert here["predicted_s"] == other["predicted_s"]
+    assert "gradients exchanged in a ring, not by a parameter server" in other["conditions"]
+    assert "input ready on the device, not read, decoded or copied" in other["conditions"]
+    assert here["conditions"][-1] == "gradients exchanged after the backward pass, not during the backward pass"
+    [same] = answer(cli, *words, "--node", "xeon_e5_2680_v2_4gpu", "--no-overlap")["references"]
+    assert same["conditions"] == []
+
+
 def test_more_workers_than_cores_share_them(cli: Any) -> None:
     many, all_cores = (answer(cli, "--devices", "8", "--input", f"decode={n}") for n in (64, 16))
     assert many["points"][0]["step_s"] == all_cores["points"][0]["step_s"]

@@ -35,7 +35,7 @@ def nasty(alexnet: Estimate) -> Estimate:
     """An estimate whose every word from a file is an attack."""
     kernels = tuple(replace(kernel, name=NASTY, algorithm=NASTY) for kernel in alexnet.ops[0].kernels)
     first = replace(alexnet.ops[0], name=NASTY, kind=NASTY, phase=NASTY, bound=NASTY, kernels=kernels)
-    references = tuple(replace(reference, source=NASTY, stack=NASTY) for reference in alexnet.references)
+    references = tuple(replace(r, source=NASTY, stack=NASTY, conditions=(NASTY,)) for r in alexnet.references)
     return replace(
         alexnet, network=NASTY, stack=NASTY, interval_class=NASTY, ops=(first, *alexnet.ops[1:]), references=references,
         breakdown_s={**alexnet.breakdown_s, NASTY: 1e-3}, warnings=(NASTY,), assumptions=(NASTY,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from archsim.base.units import show
@@ -22,6 +23,12 @@ def test_references_stand_beside_their_predictions(alexnet: Estimate) -> None:
     body = snippet(alexnet)
     assert body.count(">measured<") == len(alexnet.references) > 0
     assert all(f"{100 * reference.error:+.1f} %" in body for reference in alexnet.references)
+
+
+def test_what_was_measured_otherwise_is_said(alexnet: Estimate) -> None:
+    other = replace(alexnet.references[0], conditions=("core clock 690 MHz, not 998 MHz",))
+    assert "measured with core clock 690 MHz, not 998 MHz" in snippet(replace(alexnet, references=(other,)))
+    assert "measured with" not in snippet(alexnet)
 
 
 def test_an_estimate_shows_itself(alexnet: Estimate) -> None:

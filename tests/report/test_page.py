@@ -98,6 +98,14 @@ def test_every_reference_stands_beside_its_prediction(read: Reader, alexnet: Est
         assert reference.source in read.text
 
 
+def test_what_was_measured_otherwise_stands_in_the_row(read: Reader, alexnet: Estimate, tegra: Spec) -> None:
+    assert "what is asked here" in read.text
+    other = replace(alexnet.references[0], conditions=("core clock 690 MHz, not 998 MHz", "threads 4, not 8"))
+    text = Reader(page(replace(alexnet, references=(other,)), tegra)).text
+    assert "core clock 690 MHz, not 998 MHz; threads 4, not 8" in text
+    assert "what is asked here" not in text
+
+
 def test_without_references_the_page_says_so(alexnet: Estimate, tegra: Spec) -> None:
     assert "Nothing published for this cell" in page(replace(alexnet, references=()), tegra)
 

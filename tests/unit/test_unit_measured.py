@@ -1,0 +1,109 @@
+"""From a published row to its request: every condition of a measurement arrives, and moves what is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache
+
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.estimation.measured import predicted, request_of, value_of
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import Request
+from archsim.evidence.case import Anchor, Case, DeviceGroup
+from archsim.evidence.lookup import network_cases
+from archsim.evidence.resolve import network
+from archsim.node.spec import find as find_node
+from archsim.stack import catalog as stacks
+from archsim.trace.trace import BoundTrace
+from archsim.validate.predict import predict
+
+
+def case_of(net: str, hw: str, stack: str, **columns: str) -> Case:
+    wanted = {"stack": stack, **columns}
+    return next(network_cases(net, hw, lambda cells: all(cells[name] == value for name, value in wanted.items())))
+
+
+@cache
+def gpu() -> Case:
+    return case_of("alexnet_s", "gtx_980", "torch7-cudnn5.1", batch="16")
+
+
+@cache
+def cpu() -> Case:
+    return case_of("alexnet_s", "xeon_e5_2630_v3_2s", "caffe-openblas", threads="8")
+
+
+def trace_of(task: str, batch: int) -> BoundTrace:
+    return network("alexnet_s", task, batch, gpu().stack, False)[1]
+
+
+def of(case: Case) -> Request:
+    return request_of(case, default())
+
+
+def test_a_row_without_conditions_takes_the_defaults() -> None:
+    plain = of(replace(gpu(), clock=None))
+    assert plain.clock == plain.spec.device.usual_clock("fp32")
+    assert (plain.threads, plain.graph, plain.streams, plain.dispatch, plain.group) == (None, False, 1, 1.0, None)
+    cores = cpu().spec.device.core  # type: ignore[union-attr]
+    assert of(replace(cpu(), threads=None)).threads == cpu().stack.usual_threads(int(cores.count), int(cores.threads))
+
+
+CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
+    "clock": (gpu, lambda case: replace(case, clock=5e8)),
+    "limit": (gpu, lambda case: replace(case, limit=60.0)),
+    "threads": (cpu, lambda case: replace(case, threads=2)),
+    "trace": (gpu, lambda case: replace(case, trace=trace_of("training_step", 8))),
+    "task": (gpu, lambda case: replace(case, trace=trace_of("inference", 16), task="inference")),
+    "stack": (gpu, lambda case: replace(case, stack=stacks.find("caffe-native"))),
+    "stack.inputs": (gpu, lambda case: replace(case, stack=replace(case.stack, inputs="host", digest="fed"))),
+    "stack.waits": (gpu, lambda case: replace(case, stack=replace(case.stack, waits=True, digest="timed"))),
+    "precision": (gpu, lambda case: replace(case, precision="fp16")),
+    "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
+    "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
+    "metric": (gpu, lambda case: replace(case, metric="power_w")),
+    "spec": (gpu, lambda case: replace(case, spec=case.spec.with_settings({"sm.count": "4"}))),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_condition_moves_the_prediction_alone_and_among_others(name: str) -> None:
+    """One by one as an estimate's reference, and together with the unchanged row as validation."""
+    case, change = CHANGES[name]
+    before, after = case(), change(case())
+    alone = [predicted(case, of(case))[0] for case in (before, after)]
+    assert abs(alone[1] / alone[0] - 1) > 1e-4
+    assert predict([before, after], default()) == pytest.approx(alone, rel=1e-12)
+
+
+def test_no_condition_of_a_case_is_left_without_a_test() -> None:
+    """What else a case has says where it stands, or is the measured value itself."""
+    place = {"line", "fields", "source", "label", "hardware", "stack_id", "split", "file", "measured", "batch", "work", "anchor"}
+    assert {field.name for field in fields(Case)} == place | {name.partition(".")[0] for name in CHANGES}
+
+
+def test_the_batch_of_a_rate_is_that_of_the_source() -> None:
+    """CNTK's counts tokens, of which its samples have 32."""
+    case = replace(gpu(), metric="throughput_per_s", batch=64 * 32)
+    result = run(of(case))
+    assert value_of(case, of(case), result) == pytest.approx(64 * 32 / float(result.latency_s[0]))
+
+
+def test_a_ratio_to_another_run_is_predicted_as_such() -> None:
+    free, bound = replace(gpu(), limit=1000.0), replace(gpu(), limit=60.0)
+    ratio = predicted(bound, of(bound))[0] / predicted(free, of(free))[0]
+    anchored = replace(bound, anchor=Anchor(limit=1000.0, measured=10.0))
+    assert ratio > 1.1
+    assert predicted(anchored, of(anchored))[0] == pytest.approx(10.0 * ratio)
+    assert predict([free, anchored], default())[1] == pytest.approx(10.0 * ratio)
+
+
+def test_parts_that_are_left_out_reach_the_pipeline() -> None:
+    for part in ("host", "launch", "clock", "passes"):
+        request = request_of(gpu(), default(), without=frozenset([part]))
+        other = float(run(request).latency_s[0])
+        assert other != pytest.approx(float(run(of(gpu())).latency_s[0]), rel=1e-6), part
+        assert predict([gpu()], default(), without=frozenset([part])) == pytest.approx([other])
