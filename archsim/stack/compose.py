@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -110,38 +110,32 @@ def compose(record: type, identity: str, parts: Mapping[str, str], own: list[Com
     Raises ValueError with one line for each part that does not exist and each key that framework, library and BLAS set to
     different values, unless the engine or the stack itself sets it.
     """
-    documents = {axis: _part(axis, parts[axis].partition(" ")[0]) for axis in AXES if axis in parts}
-    kinds = [table["kind"] for table in (*(c.table for c in own), *documents.values()) if "kind" in table]
-    base = dict(_base())
-    layers = {"base": [Component(label="base.toml", sources=base.pop("sources", {}), table=base)]}
-    layers |= {axis: components(axis, parts[axis], kinds[0] if kinds else "") for axis in documents}
-    values = {axis: _stacked([c.assigned(record) for c in found]) for axis, found in (layers | {"stack": own}).items()}
-    last = values["stack"].keys() | values.get("engine", {}).keys()
-    equals = [values[axis] for axis in EQUALS if axis in values]
-    disagreed = [
+    named = [axis for axis in AXES if axis in parts]
+    tables = [*(component.table for component in own), *(_part(axis, parts[axis].partition(" ")[0]) for axis in named)]
+    kind = next((table["kind"] for table in tables if "kind" in table), "")
+    values = {axis: _stacked([c.assigned(record) for c in components(axis, parts[axis], kind)]) for axis in named}
+    last = _stacked([values.get("engine", {}), *(component.assigned(record) for component in own)])
+    if disagreed := _disagreed([values[axis] for axis in EQUALS if axis in values], last):
+        raise ValueError("\n".join(disagreed))
+    return Composition(id=identity, parts=parts, assigned=_stacked([_base().assigned(record), *values.values(), last]))
+
+
+def _disagreed(equals: Sequence[Mapping[Path, Assigned]], last: Mapping[Path, Assigned]) -> list[str]:
+    """One line for each path that two of the parts set to different values, unless it is set after them."""
+    return sorted(
         f"{'.'.join(path)}: {one[path].component} and {other[path].component} set it to different values"
         for one, other in combinations(equals, 2)
-        for path in one.keys() & other.keys() - last
+        for path in one.keys() & other.keys() - last.keys()
         if one[path].value != other[path].value
-    ]
-    if disagreed:
-        raise ValueError("\n".join(sorted(disagreed)))
-    return Composition(id=identity, parts=parts, assigned=_stacked(values.values()))
+    )
 
 
 def _stacked(layers: Iterable[Mapping[Path, Assigned]]) -> dict[Path, Assigned]:
-    """Later layers over earlier ones; a value takes the place of all that stood at or below its path."""
-    result: dict[Path, Assigned] = {}
-    tables: set[Path] = set()
-    for layer in layers:
-        for path, one in layer.items():
-            if path in tables:
-                result = {other: it for other, it in result.items() if other[: len(path)] != path}
-            tables.update(path[:end] for end in range(1, len(path)))
-            result[path] = one
-    return result
+    """Later layers over earlier ones."""
+    return {path: one for layer in layers for path, one in layer.items()}
 
 
+@cache
 def part_names(axis: str) -> tuple[str, ...]:
     """The shipped components of an axis, by the names of their files."""
     files = folder().joinpath(AXES[axis]).iterdir()
@@ -154,17 +148,16 @@ def versions(found: Mapping[str, Any]) -> list[str]:
 
 
 @cache
-def _base() -> dict[str, Any]:
-    return document(folder().joinpath("base.toml"))
+def _base() -> Component:
+    return _component("base.toml", document(folder().joinpath("base.toml")))
 
 
 @cache
 def _part(axis: str, name: str) -> dict[str, Any]:
-    place = folder().joinpath(AXES[axis], f"{name}.toml")
-    if not place.is_file():
-        known = part_names(axis)
+    known = part_names(axis)
+    if name not in known:
         raise ValueError(f"parts.{axis}: no {axis} {name!r}; nearest: {', '.join(nearest(name, known) or known)}")
-    return document(place)
+    return document(folder().joinpath(AXES[axis], f"{name}.toml"))
 
 
 def components(axis: str, reference: str, kind: str) -> list[Component]:
@@ -181,10 +174,14 @@ def components(axis: str, reference: str, kind: str) -> list[Component]:
 
 
 def _tables(label: str, table: Mapping[str, Any], kind: str) -> Iterator[Component]:
-    yield Component(label=label, table={k: v for k, v in table.items() if k not in RESERVED}, sources=table.get("sources", {}))
+    yield _component(label, table)
     if kind in KINDS and kind in table:
-        own = {k: v for k, v in table[kind].items() if k != "sources"}
-        yield Component(label=f"{label} [{kind}]", table=own, sources=table[kind].get("sources", {}))
+        yield _component(f"{label} [{kind}]", table[kind])
+
+
+def _component(label: str, table: Mapping[str, Any]) -> Component:
+    values = {key: value for key, value in table.items() if key not in RESERVED}
+    return Component(label=label, table=values, sources=table.get("sources", {}))
 
 
 def _keys(written: str) -> list[str]:

@@ -46,8 +46,8 @@ def key(doc: str, *, default: Any = MISSING, **about: Any) -> Any:
 @cache
 def declared(record: type) -> dict[str, tuple[Any, Key, Any]]:
     """The keys of a record: name -> (type, meaning, default or MISSING), in the order of their declaration."""
-    written = any(isinstance(f.type, str) for f in fields(record))  # of a module whose annotations are text
-    types = get_type_hints(record) if written else {f.name: f.type for f in fields(record)}
+    as_text = any(isinstance(f.type, str) for f in fields(record))  # annotations of a module that does not evaluate them
+    types = get_type_hints(record) if as_text else {f.name: f.type for f in fields(record)}
     return {f.name: (types[f.name], f.metadata["key"], _default(f)) for f in fields(record) if "key" in f.metadata}
 
 

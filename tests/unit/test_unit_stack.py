@@ -197,7 +197,7 @@ def test_a_file_that_is_composed_of_nothing_known_is_refused(tmp_path: Path) -> 
 
 
 def test_a_stack_that_falls_back_on_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compose, "_base", lambda: {})
+    monkeypatch.setattr(compose, "_base", lambda: Component(label="", table={}, sources={}))
     content = (
         'kind = "gpu"\nframework = "f"\nefficiency.gemm = "one"\nconv.algorithms = {}\n'
         "passes.tanh.forward = { inputs = 1, outputs = 1 }\noptimiser_passes.sgd = { inputs = 1, outputs = 1 }\n"

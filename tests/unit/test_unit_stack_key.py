@@ -111,6 +111,7 @@ def test_values_come_apart_where_components_can_set_them_apart() -> None:
 def test_a_record_inside_a_record_is_listed_by_its_path() -> None:
     paths = [line.path for line in lines(Stack)]
     assert {"conv.bias", "attention.fused", "menus.NAME.split_k", "menus.NAME.tiles.m"} <= {*paths}
+    assert {line.default for line in lines(Stack) if line.path in ("multiply_adds", "conv.workspace_limit")} == {"none"}
     assert "passes.NAME.(forward or training or backward).launches" in paths
 
 
@@ -126,6 +127,12 @@ def test_what_an_architecture_has_no_kernel_for_is_no_candidate() -> None:
         ("kepler", False): {"a": "own"}, ("volta", False): {"a": "one", "b": "two"},
         ("kepler", True): {"a": "t"}, ("volta", True): {"a": "t"},
     }  # fmt: skip
+
+
+def test_tensor_cores_take_the_same_algorithms_where_no_others_are_named() -> None:
+    conv, _ = read(Conv, {"algorithms": {"forward": {"a": "one"}}})
+    assert conv is not None
+    assert conv.candidates("volta", True) == {"forward": {"a": "one"}}
 
 
 def test_a_required_key_is_missed_and_a_default_is_not() -> None:
