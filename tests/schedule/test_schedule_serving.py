@@ -87,6 +87,11 @@ def test_observers_change_nothing_and_see_every_batch() -> None:
     assert min(value for _, _, value in seen.levels) == 0.0
 
 
+def test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half() -> None:
+    assert serve([0.0, 0.0], lambda _: 3.0, devices=2).utilisation == 1.0
+    assert serve([0.0], lambda _: 3.0, devices=2).utilisation == 0.5
+
+
 def test_a_closed_loop_client_sees_the_time_of_its_query() -> None:
     served = closed_loop(10, 8, lambda size: 0.1 * size)
     assert served.latency_s == pytest.approx([0.8] * 10)

@@ -114,5 +114,11 @@ def test_a_full_launch_queue_holds_the_host() -> None:
     assert max(held.end_s) == pytest.approx(2.1 + 3.0 + 1.0)
 
 
+def test_the_host_blocks_as_soon_as_every_place_is_taken() -> None:
+    """One place: the second op takes it while the first runs, so the host begins the third when the first has ended."""
+    launches = [IssuedOp(name="", issue_s=time, phases=(Phase(1.0),)) for time in (0.1, 0.1, 3.0)]
+    assert run_streams(launches, {}, queue=1).end_s == pytest.approx([1.1, 2.1, 1.1 + 3.0 + 1.0])
+
+
 def test_an_op_longer_than_the_queue_still_runs() -> None:
     assert run_streams([IssuedOp(name="", issue_s=0.0, phases=(Phase(1.0),), launches=5000.0)] * 2, {}).end_s == [1.0, 2.0]

@@ -157,3 +157,5 @@ def test_gradients_fill_buckets_in_the_order_in_which_they_are_computed() -> Non
     assert times == sorted(times)
     assert times[-1] == step.compute_s
     assert step.compute_s + step.update_s == pytest.approx(result.latency_s[0], rel=1e-12)
+    full = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=float(last + hidden))
+    assert [size for _, size in full.buckets] == [last + hidden, hidden + first]  # closed by the value that fills it

@@ -18,6 +18,7 @@ from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
+from archsim.schedule.waves import phases_of
 from archsim.stack.stack import Menu, Tile
 
 CLOCK = 1.1e9
@@ -142,6 +143,18 @@ def test_bounds_that_are_called_clocked_are_inverse_to_the_clock_and_the_others_
 
 
 # ------------------------------------------------------------------------------------------------------- sums of plans
+
+
+def test_full_waves_and_the_tail_hold_the_slots_of_their_ctas() -> None:
+    """40 CTAs, two to each of 16 SMs: a wave of 32 holds all slots, the tail of 8 a quarter of them."""
+    kernels = tiled(product(128 * 40, 128, 512))
+    cost = gpu_cost(kernels, card(), "fp32", CLOCK, CONSTANTS)
+    ((gap, full, tail),) = phases_of(kernels, plan_cost(cost, kernels, lambda ran: {"base": ran.busy_s}), card())
+    fill = only(cost.terms.fill)
+    assert (full.slots, tail.slots) == (1.0, 8 / 32)
+    assert full.work / tail.work == pytest.approx(max(2.0, fill) / max(1.0, fill))
+    assert gap.work == card().launch.latency
+    assert full.work + tail.work == pytest.approx(only(cost.busy_s))
 
 
 def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:

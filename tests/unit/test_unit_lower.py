@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from archsim.base.errors import InputError, Unsupported
+from archsim.lower.context import element_wise
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
+from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Attention, Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
@@ -643,3 +645,54 @@ def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() ->
     assert (rounded.name, rounded.b_bytes, rounded.c_bytes) == ("quantise", 2 * 2 * 8 * 32, 8 * 32)
     assert (product.a_bytes, product.c_bytes) == (64 * 32, 2 * 8 * 64)
     assert len(options(lowered(trace, made, precision="bf16"))[0].kernels) == 1
+
+
+def test_thin_products_are_matrix_vector_products_up_to_four_rows() -> None:
+    fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
+    for batch, name in ((4, "gemv"), (5, "gemm")):
+        (kernel,) = options(lowered(network(fc, batch=batch, data=["N", 32]), stack("implicit_gemm")))[0].kernels
+        assert kernel.name == name
+
+
+def test_channels_are_padded_to_whole_loads_of_tensor_cores() -> None:
+    """9 and 10 channels of halves become 16, of which a load holds 8."""
+    trace = network(conv(["N", 10, 7, 7], kernel=[3, 3]), data=["N", 9, 9, 9])
+    made = stack("implicit_gemm", channel_load_bytes=16)
+    half, single = (options(lowered(trace, made, precision=name))[0].kernels[0] for name in ("fp16", "fp32"))
+    assert (half.m, half.n, half.k) == (16, 2 * 49, 16 * 9)
+    assert (single.m, single.n, single.k) == (10, 2 * 49, 9 * 9)
+
+
+def test_unfolding_the_whole_batch_takes_the_columns_of_all_images() -> None:
+    (option,) = options(lowered(network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9]), stack("im2col_batch")))
+    unfold, gemm, swap = option.kernels
+    columns, out = 4 * 6 * 9 * 2 * 49, 4 * 8 * 2 * 49
+    assert (unfold.b_bytes, unfold.c_bytes, unfold.repeat) == (4 * 2 * 6 * 81, columns, 1)
+    assert (gemm.m, gemm.n, gemm.k) == (8, 2 * 49, 54)
+    assert (swap.b_bytes, swap.c_bytes) == (out, out)
+    assert option.workspace == columns + out
+
+
+def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> None:
+    """A tile covers the 7 x 7 results, whose windows cover 9 x 9 pixels; 9 taps each would fetch 441 values."""
+    made = stack("implicit_gemm", tile_pixels=128)
+    (option,) = options(lowered(network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9]), made))
+    assert option.kernels[0].operand_b == pytest.approx(4 * 81 / 441)
+    strided = network(conv(["N", 8, 4, 4], kernel=[3, 3], stride=[2, 2]), data=["N", 6, 9, 9])
+    assert options(lowered(strided, made))[0].kernels[0].operand_b == pytest.approx(4 * 81 / (16 * 9))
+
+
+def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
+    fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
+    rows = Passes(inputs=3, outputs=2, launches=2)
+    made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows}, digest="optimiser")
+    for precision in ("fp32", "fp16"):
+        result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
+        (update,) = [options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.phase == "update"]
+        assert (update.b_bytes, update.c_bytes, update.repeat) == (4 * 64 * 32 * 3 / 2, 4 * 64 * 32 * 2 / 2, 2)
+
+
+def test_an_element_wise_kernel_has_an_item_for_each_value_of_its_larger_side() -> None:
+    sizes = ({"reads": 8, "writes": 4096}, {"reads": 4096, "writes": 8}, {"reads": 8, "writes": 8, "weights": 4088})
+    assert [element_wise("x", Role.PASS, **words).items for words in sizes] == [1024, 1024, 1024]
+    assert element_wise("x", Role.PASS, 0.0, 0.0).items == 1
