@@ -1,4 +1,4 @@
-"""Which core a processor has: the first row of `hwspecs/architectures/cpus.toml` that fits what the system says."""
+"""Which core a processor has: the first row of `hwspecs/architectures/cpus.toml` that fits /proc/cpuinfo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ SIZE_LIMIT = 1 << 18
 
 
 class CoreRow(Form):
-    """One row of the file; what is empty fits everything."""
+    """One row of the file: conditions on /proc/cpuinfo, of which an empty one always holds, and the shipped spec of such a core.
+
+    vendor, family, models, parts: as /proc/cpuinfo has them; flags: all of them are there; without: none of them is
+    like: id of the shipped spec whose values fill what the system does not tell; same: whether its core is the same one
+    fma_ports: multiply-adds per clock of this core where the relative has another number
+    """
 
     architecture: Word
     year: int

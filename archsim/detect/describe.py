@@ -1,4 +1,4 @@
-"""A computer as the text of a spec file: every value with how it was got, and what had to be assumed."""
+"""The spec of this computer: what the system says, what the probe measured, and what is assumed from a shipped relative."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOTH_PORTS = 2  # units a core without 512-bit registers in use starts at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One value of the file to be."""
+    """One value of the file that is written."""
 
     key: str
     value: str | float
@@ -36,14 +36,14 @@ class Line:
 
 
 class Relative:
-    """The shipped spec that fills what the system does not tell."""
+    """The shipped spec whose values stand where the system says nothing."""
 
     def __init__(self, spec: Spec, row: CoreRow) -> None:
         self.spec, self.row = spec, row
         self.source = f"hwspecs/{spec.identity.id}.toml"
 
     def line(self, key: str) -> Line:
-        """The relative's value: as sure as it is there for the same core, assumed otherwise."""
+        """The relative's value, with its kind where the core is the same one, assumed otherwise."""
         entry = self.spec.entries[key]
         if self.row.same and entry.kind != "assumed":
             return Line(key=key, value=_written(entry), source=f"{self.source}: {entry.source}", kind=entry.kind,
@@ -51,7 +51,7 @@ class Relative:
         return self.assumed(key, _written(entry), entry.note)
 
     def assumed(self, key: str, value: str | float, note: str = "") -> Line:
-        """A value that only resembles the computer's."""
+        """A value that is taken over from the relative, or derived from it."""
         why = f"not told by the system; as {self.spec.identity.name}"
         return Line(key=key, value=value, source=self.source, kind="assumed", note=_sentence(why, note))
 
@@ -73,7 +73,10 @@ def _sentence(*parts: str) -> str:
 
 
 def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | None = None, name: str = ID) -> str:
-    """The text of the spec file; `probe` replaces what would be assumed."""
+    """The text of the spec file.
+
+    row, relative: the core, and the shipped spec that it names; probe: measured values, which stand instead of assumed ones
+    """
     kin = Relative(relative, row)
     lines = [*_core(computer, kin, probe), *_clock(computer, kin, probe), *_caches(computer, kin), *_memory(computer, kin, probe),
              *_power(computer, kin), kin.assumed("chip.node", kin.spec.entries["chip.node"].written)]  # fmt: skip
@@ -88,7 +91,11 @@ def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | No
 
 
 def plain(text: str) -> str:
-    """Words of a stranger: printable ASCII only, bounded."""
+    """Text from outside, cut to 200 printable ASCII characters.
+
+    >>> plain("Xeon\x1b[31m \u00b5arch")
+    'Xeon[31m arch'
+    """
     return "".join(c for c in text if c.isascii() and c.isprintable())[:200]
 
 
@@ -101,12 +108,12 @@ def _words(line: Line) -> dict[str, str | float]:
 
 
 def usable_cores(computer: Computer) -> int:
-    """Cores whose whole time this process may have: no more than a control group grants."""
+    """Cores that this process can keep busy: those it may use, at most the processors whose time a control group grants."""
     return computer.cores if computer.quota is None else max(1, min(computer.cores, int(computer.quota)))
 
 
 def simd_bits(computer: Computer, relative: Spec) -> int:
-    """Width of the SIMD registers."""
+    """Width of the widest SIMD registers [bit]; the relative's where the system does not say."""
     return computer.vector_bits or int(float(relative.entries["core.simd"].value))
 
 
@@ -273,7 +280,7 @@ def _watts(kin: Relative, key: str, share: float) -> str:
 
 
 def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
-    """What people read: the computer in a few lines, then how its values were got."""
+    """A few lines for people: the computer, and how many of its values are measured, derived, from a data sheet or assumed."""
     entries: Mapping[str, Entry] = spec.entries
     kinds = {kind: sum(entry.kind == kind for entry in entries.values()) for kind in KINDS}
     said = [f"{spec.identity.name} ({spec.identity.architecture}), spec hash {spec.digest}"]

@@ -4,7 +4,7 @@
 
 A process of its own, because a numerical library takes its number of threads from the environment when it starts, and
 because a loop of machine code that a processor refuses must not take the caller along. Each figure is the best of several
-short windows, in processor time: other work can only make a window slower.
+short windows of processor time, because other work can only make a window slower.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What was measured, by number of threads.
+    """Results of the microbenchmarks, each keyed by the number of threads that ran at once.
 
-    Clock of a core [Hz], multiply-adds that a core starts [1/s] at 256 and 512 bit, copy of all threads [B/s, read plus
-    written], matrix product of all threads [FLOP/s]. `latency_s` is by the size of the set that was walked [B]. `failed`
-    says in sentences what could not be measured.
+    clock_Hz: core clock [Hz]
+    fma256_ps, fma512_ps: multiply-adds of 256 and 512 bit that one core starts [1/s]
+    copy_Bps: copies of all threads, bytes read plus bytes written [B/s]
+    product_flops: single-precision matrix product of all threads [FLOP/s]
+    latency_s: load-to-use latency [s], keyed by the size of the set of lines that the loads visit [B]
+    failed: what could not be measured and why, in sentences
     """
 
     clock_Hz: dict[int, float] = field(default_factory=dict)
@@ -63,9 +66,11 @@ def counts(most: int) -> list[int]:
 
 
 def measure(threads: int, simd: int, copied_B: int, walked_B: int, tell: Tell = lambda text: None) -> Probe:
-    """Run every microbenchmark with up to `threads` threads on `simd`-bit registers.
+    """Run every microbenchmark.
 
-    `copied_B` bytes are moved by all threads together, a set of `walked_B` bytes is walked for the latency of memory.
+    threads: the most that run at once; simd: width of the widest registers [bit]
+    copied_B: bytes that all threads together move in a copy; walked_B: size of the set of lines that dependent loads visit [B]
+    tell: told what is being measured
     """
     ends = list(dict.fromkeys((1, threads)))
     jobs: list[tuple[str, int, tuple[int, ...]]] = [("clock", n, ()) for n in ends]
@@ -108,11 +113,11 @@ def _child(what: str, *numbers: int) -> float | str:
 # ---------------------------------------------------------------------------------------------- in the process of its own
 
 
-def best_rate(work: Callable[[int], float], threads: int, crew_of: int = 1) -> float:
-    """The best of several windows: what all threads did, over the processor time of the busiest thread.
+def best_rate(work: Callable[[int], float], threads: int, library_threads: int = 1) -> float:
+    """The highest rate of several windows: the work of all threads over the processor time of the busiest [1/s].
 
-    Processor time leaves out the moments in which other programs had the core. `crew_of` is the number of threads that a
-    library starts inside one call.
+    Processor time leaves out the moments in which other programs had the core. `library_threads` are those that a library starts
+    inside one call; `work(thread)` returns what it did.
     """
     rates = []
     for _ in range(WINDOWS):
@@ -120,17 +125,17 @@ def best_rate(work: Callable[[int], float], threads: int, crew_of: int = 1) -> f
         gate = threading.Barrier(threads)
 
         def run(place: int, done: list[float] = done, spent: list[float] = spent, gate: threading.Barrier = gate) -> None:
-            clock = time.process_time if crew_of > 1 else time.thread_time
+            clock = time.process_time if library_threads > 1 else time.thread_time
             gate.wait()
             begin = clock()
             done[place] = work(place)
-            spent[place] = (clock() - begin) / crew_of
+            spent[place] = (clock() - begin) / library_threads
 
-        crew = [threading.Thread(target=run, args=(place,)) for place in range(threads)]
-        for member in crew:
-            member.start()
-        for member in crew:
-            member.join()
+        workers = [threading.Thread(target=run, args=(place,)) for place in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
         rates.append(sum(done) / max(spent))
     return max(rates)
 
@@ -150,7 +155,7 @@ def machine_code(code: bytes, *kinds: Any) -> Callable[..., int]:
 
 
 def clock(threads: int) -> float:
-    """Clock of a core [Hz] while `threads` cores run a chain of multiplies."""
+    """Core clock while `threads` cores run [Hz]: dependent 64-bit multiplies x 3 clk each / time."""
     import ctypes
 
     loop = machine_code(CLOCK_LOOP, ctypes.c_uint64)
@@ -164,7 +169,7 @@ def clock(threads: int) -> float:
 
 
 def fma_loop(bits: int) -> bytes:
-    """Machine code: a loop of multiply-adds on registers 0 to 11, each register its own factors and sum, all zero.
+    """Machine code of a loop of 12 independent multiply-adds of `bits` (VFMADD231PS on registers 0 to 11, all zero).
 
     VEX.256.66.0F38.W0 B8 /r and EVEX.512.66.0F38.W0 B8 /r (VFMADD231PS) of Intel's instruction set reference.
     """
@@ -180,7 +185,7 @@ def fma_loop(bits: int) -> bytes:
 
 
 def fma(bits: int, threads: int) -> float:
-    """Multiply-adds of `bits` that one core starts per second while `threads` cores do."""
+    """Multiply-adds of `bits` that one core starts while `threads` cores do [1/s]."""
     import ctypes
 
     loop = machine_code(fma_loop(bits), ctypes.c_uint64)
@@ -204,7 +209,7 @@ def fma512(threads: int) -> float:
 
 
 def copy(threads: int, size_B: int) -> float:
-    """Bytes read and written per second while each thread copies an array of `size_B` / 2 to another."""
+    """Copy bandwidth [B/s], bytes read plus written, of `threads` threads that each copy an array of `size_B` / 2 bytes."""
     import numpy as np
 
     pairs = [(np.ones(size_B // 8, np.float32), np.ones(size_B // 8, np.float32)) for _ in range(threads)]
@@ -218,7 +223,7 @@ def copy(threads: int, size_B: int) -> float:
 
 
 def product(threads: int) -> float:
-    """FLOP/s of a single-precision matrix product; the library has been told its `threads`."""
+    """Rate of a single-precision matrix product of 1536 rows and columns [FLOP/s]; the library has been told its `threads`."""
     import numpy as np
 
     a, b, c = (np.ones((PRODUCT, PRODUCT), np.float32) for _ in range(3))
@@ -228,11 +233,11 @@ def product(threads: int) -> float:
         return 2.0 * PRODUCT**3
 
     np.matmul(a, b, out=c)
-    return best_rate(work, 1, crew_of=threads)
+    return best_rate(work, 1, library_threads=threads)
 
 
 def latency(size_B: int) -> float:
-    """Seconds for one load of a chain that visits every line of `size_B` bytes in random order."""
+    """Load-to-use latency [s]: time per load of a chain that visits every line of `size_B` bytes in random order."""
     import ctypes
 
     import numpy as np

@@ -1,4 +1,4 @@
-"""What Linux tells about the computer: /proc, /sys and the control groups, without starting a program.
+"""What Linux says of this computer in /proc, /sys and the control groups; no program is started.
 
 Every path is taken below `root`, so that a test can show another computer.
 """
@@ -43,8 +43,11 @@ class Told:
 class Computer:
     """A computer as its operating system describes it to this process.
 
-    `cores` and `threads` are those that this process may use; `quota` is the number of processors whose time a control
-    group grants, None without a limit. What could not be read is None or empty, and `unseen` says so in sentences.
+    cores, threads: physical cores and hardware threads that this process may use; sockets: those they lie in
+    quota: processors whose time a control group grants, None without a limit
+    vector_bits: width of the widest SIMD registers [bit]
+    memory [B], base and boost clock [Hz], power limit of all packages [W]: each with the file where it was read
+    unseen: what could not be read, in sentences; such a field is None or empty
     """
 
     vendor: str

@@ -1,4 +1,4 @@
-"""Finding a device by name, alias or path."""
+"""Finding the spec of a device by id, alias, full name or path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def names() -> tuple[str, ...]:
 
 
 def find(name_or_path: str, computed: Mapping[str, Callable[[], Spec]] | None = None) -> Spec:
-    """The spec of a shipped device (by id or alias) or of a file; `computed` are further names with what makes their specs.
+    """The spec of a shipped device (by id, alias or full name) or of a file.
+
+    computed: further names, and the functions that make their specs (`host`, in `archsim.detect.catalog`)
 
     Raises UnknownName with the nearest names, MissingFile, or InputError for a file that is no spec.
     """

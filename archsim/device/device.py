@@ -1,4 +1,4 @@
-"""A device: its parts in SI units, and what follows from them (peaks are derived, never stored)."""
+"""A device: its parts in SI base units, and what follows from them. Peaks are derived, never stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
-PIPES = {  # the rates of a GPU at which operands of a precision can be multiplied
+PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
     "fp64": ("fp64",),
     "fp32": ("fp32",),
     "tf32": ("tensor_tf32",),
@@ -63,7 +63,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A graphics processor: `sm.count` multiprocessors over an L2 and a memory."""
+    """A graphics processor: `sm.count` streaming multiprocessors (SMs), each with an L1, over one L2 and one memory."""
 
     kind: ClassVar[str] = "gpu"
     identity: Identity
@@ -82,20 +82,24 @@ class Gpu:
 
     @property
     def default_clock(self) -> Number:
-        """The core clock [Hz] under sustained load in single precision."""
+        """Core clock under sustained load in single precision [Hz]."""
         return self.clock.sustained
 
     def usual_clock(self, precision: str) -> Number:
-        """The core clock [Hz] that an estimate assumes when the user names none."""
+        """Core clock of an estimate that names none [Hz]: `clock.narrow` for operands under 4 B where the spec has it."""
         narrow = self.clock.narrow is not None and PRECISION_BYTES[precision] < PRECISION_BYTES["fp32"]
         return self.clock.narrow if narrow and self.clock.narrow is not None else self.clock.sustained
 
     def pipe(self, precision: str) -> Number:
-        """The fastest multiply-accumulate rate [FMA/clk/SM] for operands of `precision`.
+        """Fused multiply-adds per clock and SM of the fastest unit that takes operands of `precision` [FMA/clk].
 
-        Narrow storage without an arithmetic unit of its own runs on the fp32 pipe (half storage, single arithmetic).
-        `half` is fp16 that must be multiplied as such, however slow, `dp4a` int8 outside tensor cores. Raises Unsupported for
-        half, fp8, int8 and dp4a where no unit takes them.
+        The largest of the rates in PIPES. fp16 and bf16 without a unit of their own are widened and run on the fp32 pipe. `half`
+        is fp16 arithmetic, however slow; `dp4a` is int8 outside tensor cores. Raises Unsupported where no unit takes them.
+
+        >>> from archsim.device.catalog import find
+        >>> v100, pascal = find("tesla_v100_sxm2").device, find("gtx_1080").device
+        >>> v100.pipe("fp16"), v100.pipe("fp32"), pascal.pipe("fp16")
+        (512.0, 64.0, 128.0)
         """
         if precision not in PIPES:
             raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
@@ -107,13 +111,20 @@ class Gpu:
         return getattr(self.rate, f"tensor_{precision}", None) is not None
 
     def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
-        """Peak arithmetic [FLOP/s] at `clock` [Hz] (rated boost if not named): 2 x SMs x FMA/clk/SM x clock."""
+        """Peak arithmetic of the chip [FLOP/s]: 2 x sm.count x pipe(precision) x clock.
+
+        clock: core clock [Hz], float or [D, 1]; the rated boost clock where none is given
+
+        >>> from archsim.device.catalog import find
+        >>> find("gtx_1080").device.peak_flops("fp32", 1.733e9) / 1e12  # 2 x 20 SMs x 128 FMA/clk x 1.733 GHz
+        8.87296
+        """
         return 2.0 * self.sm.count * self.pipe(precision) * (self.clock.boost if clock is None else clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """A processor, or the processors of one computer: `core.count` cores over private and shared caches and a memory."""
+    """The processors of one computer: `core.count` cores, private and shared caches, one memory for each socket."""
 
     kind: ClassVar[str] = "cpu"
     identity: Identity
@@ -129,18 +140,22 @@ class Cpu:
 
     @property
     def default_clock(self) -> Number:
-        """The core clock [Hz] of dense SIMD code on all cores."""
+        """Core clock of dense SIMD code on all cores, of the widest registers that the spec gives a clock for [Hz]."""
         wide = self.clock.simd512
         return self.clock.simd if wide is None else wide
 
     def usual_clock(self, precision: str) -> Number:
-        """The core clock [Hz] that an estimate assumes when the user names none."""
+        """Core clock of an estimate that names none [Hz]; the same for every precision."""
         return self.default_clock
 
     def pipe(self, precision: str) -> Number:
-        """Multiply-accumulates per clock and core: lanes x ports; formats narrower than fp32 are widened first.
+        """Fused multiply-adds per clock and core [FMA/clk]: core.simd / lane width x core.fma_ports.
 
-        Raises Unsupported for the tensor formats tf32, fp8 and int8.
+        A lane has 64 bit for fp64 and 32 bit otherwise: fp16 and bf16 are widened first. Raises Unsupported for tf32, fp8, int8.
+
+        >>> from archsim.device.catalog import find
+        >>> find("i7_6700k").device.pipe("fp32")  # 256 bit / 32 bit x 2 ports
+        16.0
         """
         if precision not in ("fp64", "fp32", "fp16", "bf16"):
             raise Unsupported(f"{self.identity.id} has no modelled unit for {precision}")
@@ -148,7 +163,14 @@ class Cpu:
         return self.core.simd / lane_bits * self.core.fma_ports
 
     def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
-        """Peak arithmetic [FLOP/s] at `clock` [Hz] (the all-core SIMD clock if not named)."""
+        """Peak arithmetic of all cores [FLOP/s]: 2 x core.count x pipe(precision) x clock.
+
+        clock: core clock [Hz], float or [D, 1]; that of dense SIMD code on all cores where none is given
+
+        >>> from archsim.device.catalog import find
+        >>> find("i7_6700k").device.peak_flops("fp32", 4e9) / 1e9  # 2 x 4 cores x 16 FMA/clk x 4 GHz
+        512.0
+        """
         return 2.0 * self.core.count * self.pipe(precision) * (self.default_clock if clock is None else clock)
 
 

@@ -1,4 +1,4 @@
-"""The parts that devices are made of, and the declaration of every spec field: unit, meaning, range.
+"""The parts of a device, and the one declaration of every key of its file: unit, meaning, range, use.
 
 A part is a frozen dataclass; its field names are the keys of the spec file (`memory.bandwidth`), its values are in SI
 base units (B, B/s, Hz, s, W) or counts per clock. A numeric field is a float, or an array of shape [D, 1] that holds
@@ -44,9 +44,13 @@ class Unit:
     inherited: bool = True
 
     def problem(self, value: float) -> str | None:
-        """Why `value` (base unit) is outside the range of this field, or None."""
+        """Why `value` [base unit] is outside the range of this key; None where it is inside.
+
+        >>> Unit(unit="1", doc="share", high=1.0).problem(1.5)
+        'must be at most 1'
+        """
         if value > LARGEST or 0 < value < SMALLEST:
-            return "is far beyond any machine"
+            return "is far beyond any device"
         if value < self.low or (self.above and value == self.low):
             return f"must be {'more than' if self.above else 'at least'} {self.low:g} {self.label}".rstrip()
         if value > self.high:
@@ -81,7 +85,7 @@ class Unit:
 
 
 def spec(unit: str, doc: str, *, optional: bool = False, **limits: Any) -> Any:
-    """Declare a dataclass field that is a key of the spec file."""
+    """Declare a dataclass field that is a key of a file: its unit, meaning, and the other words of `Unit`."""
     meaning = {"unit": Unit(unit=unit, doc=doc, **limits)}
     return field(default=None, metadata=meaning) if optional else field(metadata=meaning)
 
@@ -98,7 +102,11 @@ def fraction(doc: str, **limits: Any) -> Any:
 
 @cache
 def declared(part: type) -> dict[str, tuple[Unit, bool]]:
-    """The keys of a part: name -> (meaning, required)."""
+    """The keys of a part: name -> (declaration, whether every device of the kind has it).
+
+    >>> declared(Launch)["latency"][0].unit, declared(Rate)["fp64"][1]
+    ('s', False)
+    """
     return {f.name: (f.metadata["unit"], f.default is MISSING) for f in fields(part) if "unit" in f.metadata}
 
 
@@ -107,7 +115,7 @@ def declared(part: type) -> dict[str, tuple[Unit, bool]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Main memory. `bandwidth` is the data-sheet peak of all channels; `achievable` what a copy kernel reaches of it."""
+    """Main memory of a device. A long stream gets bandwidth x achievable [B/s]."""
 
     type: str = spec(TEXT, "memory technology (GDDR5, HBM2, LPDDR4, DDR4, ...)")
     bandwidth: Number = spec("B/s", "peak bandwidth of all channels")
@@ -121,7 +129,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The electrical envelope. `tdp` is the board, module or package limit named in `boundary`."""
+    """Power limits of what `boundary` names: board, module or package."""
 
     tdp: Number = spec("W", "thermal design power or default power limit")
     idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, above=False, inherited=False)
@@ -156,7 +164,7 @@ class Market:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """The connection between host memory and device memory."""
+    """The connection between the memory of the host CPU and that of the device."""
 
     type: str = spec(TEXT, "PCIe generation and width, NVLink, ...", informational=True)
     bandwidth: Number = spec("B/s", "peak, one direction")
@@ -184,7 +192,7 @@ class Sm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Multiply-accumulates per clock and SM, by pipe; a pipe that the chip does not have is left out."""
+    """Issue rates of one SM by pipe: multiply-adds (special functions: results) per clock; a pipe that it lacks is left out."""
 
     fp32: Number = spec("FMA/clk", "scalar single precision")
     fp64: Number | None = spec("FMA/clk", "scalar double precision", optional=True)
@@ -223,7 +231,7 @@ class GpuCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What starting a kernel costs on the device side."""
+    """Starting a kernel: the gap that the device needs, and the CPU that dispatches."""
 
     latency: Number = spec("s", "gap between two dependent kernels of one stream")
     host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", informational=True)
@@ -234,7 +242,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The cores of all sockets together, and the SIMD units of one."""
+    """The cores of all sockets, and what one of them executes per clock."""
 
     count: Number = whole("physical cores over all sockets")
     threads: Number = whole("hardware threads over all sockets")
@@ -250,7 +258,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuClock:
-    """Core clocks; the SIMD ones apply when every core runs dense code of that width."""
+    """Core clocks. `simd` and `simd512` hold where every core runs dense code of that width."""
 
     base: Number = spec("Hz", "rated base clock", informational=True)
     boost: Number = spec("Hz", "one active core")

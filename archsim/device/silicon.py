@@ -1,4 +1,4 @@
-"""What silicon takes and costs: the file `hwspecs/silicon/silicon.toml`, every number with its source."""
+"""Areas and costs of dies: the file `hwspecs/silicon/silicon.toml`, every number with its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ KINDS = ("datasheet", "derived", "assumed", "fitted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessNode:
-    """A process node: `density` of transistors in whole GPUs [1/mm2], SRAM `cell` [um2], `wafer` [USD], `defects` [1/cm2]."""
+    """A process node.
+
+    density: transistors of a whole GPU per area [1/mm2]; cell: area of an SRAM bit cell [um2]
+    wafer: price of a processed wafer [USD]; defects: density of defects [1/cm2]
+    """
 
     name: str
     density: float
@@ -30,7 +34,10 @@ class ProcessNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Die:
-    """A published die: the spec that holds its area, and units that no shipped card has all of; None: as the spec says."""
+    """A published die, whose area the spec named by `spec` has.
+
+    sms, l2_mib, pins: SMs, L2 [MiB] and memory pins of the whole die where no card has all of them enabled; None: as the spec
+    """
 
     name: str
     spec: str
@@ -41,7 +48,14 @@ class Die:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silicon:
-    """Areas of parts at the `reference` node [mm2] (storage: over that of its cells), nodes, and wafers."""
+    """The constants of the area model.
+
+    reference: the process node at which areas are given
+    fp32, fp64, tensor, gddr, hbm, rest: area of a lane, a tensor core, a memory interface, the rest of the die [mm2]
+    sm_storage, l2_storage: area of storage over that of its bit cells
+    diameter: of a wafer [mm]; cluster: clustering of defects in the negative binomial yield model
+    nodes, dies: process nodes by name, published dies
+    """
 
     reference: str
     fp32: float
@@ -52,13 +66,17 @@ class Silicon:
     gddr: float
     hbm: float
     rest: float
-    diameter: float  # of a wafer [mm]
-    cluster: float  # of the defects, in the negative binomial
+    diameter: float
+    cluster: float
     nodes: Mapping[str, ProcessNode]
     dies: tuple[Die, ...]
 
     def node(self, size: float) -> ProcessNode:
-        """The node of a feature size [m]. Raises Unsupported for one whose figures the file does not have."""
+        """The process node of a feature size [m]. Raises Unsupported for one whose figures the file does not have.
+
+        >>> silicon().node(16e-9).name
+        '16nm'
+        """
         name = f"{size * 1e9:.0f}nm"
         if name not in self.nodes:
             raise Unsupported(f"area: nothing is known of {name}; these nodes are: {', '.join(self.nodes)}")
@@ -67,13 +85,13 @@ class Silicon:
 
 @cache
 def silicon() -> Silicon:
-    """The shipped figures."""
+    """The constants that are shipped."""
     place = data_folder("hwspecs").joinpath(*PLACE.split("/"))
     return loads(read_text(place, SIZE_LIMIT), str(place))
 
 
 def loads(text: str, path: str) -> Silicon:
-    """The figures that `text` holds. Raises InputError with every problem, each beginning with its key."""
+    """The constants that `text` holds. Raises InputError with every problem, each beginning with its key."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

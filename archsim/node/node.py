@@ -97,7 +97,12 @@ class Node:
         return graph
 
     def capacity(self) -> Mapping[str, float]:
-        """Bandwidth of copies over each link in each direction [B/s], keyed by `hop`: peak x achievable x parallel links."""
+        """Bandwidth of copies over each link in each direction [B/s], keyed by `hop`: bandwidth x achievable x parallel links.
+
+        >>> from archsim.node.spec import find
+        >>> find("desktop_2gpu").node.capacity()["gpu0 > cpu0"] / 1e9  # 7.88 GB/s of PCIe 3.0 x8, times 0.76
+        5.9888
+        """
         return {hop(*ends): kind.bandwidth * kind.achievable * count for ends, kind, count in self._directed()}
 
     def ring_cost(self) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""The rings on which a collective runs: over direct links between devices where these close one, else along the paths."""
+"""The rings of a collective: over direct links between devices where these close a ring, else over switches and sockets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ LARGEST = 8  # devices among which all rings are tried; more are taken in order
 
 
 def rings(node: Node, devices: int) -> list[Ring]:
-    """Rings through the first `devices` devices that share no direct link; each is used in both directions.
+    """Rings through the first `devices` devices, no two over the same direct link; bytes run in both directions of each.
 
-    Rings in opposite directions over disjoint links are how NCCL uses NVLink. Without enough direct links it is one ring
-    over switches and processors, in the order of the devices, which is the order in which they hang on them.
+    NCCL builds rings so over NVLink. Where direct links close none, there is one ring in the order of the devices, whose hops are
+    paths over switches and sockets. Up to 8 devices all rings are tried; the result has the most disjoint ones.
+
+    >>> from archsim.node.spec import find
+    >>> [len(rings(find(name).node, 8)) for name in ("dgx_1_v100", "dgx_1_p100", "deepbench_8gpu")]
+    [3, 2, 1]
     """
     gpus = tuple(node.gpus[:devices])
     direct = Counter({
@@ -60,7 +64,15 @@ def _edges(ring: Ring) -> list[frozenset[str]]:
 
 
 def ring_demand(node: Node, devices: int) -> Mapping[str, float]:
-    """Capacity of each hop that one byte which passes every device takes, when all rings share the bytes in both directions."""
+    """Capacity of each hop that a collective takes for each byte that passes every device [B], keyed by `hop`.
+
+    The bytes are shared evenly among all rings and both directions; on each hop a byte takes `Node.ring_cost`.
+
+    >>> from archsim.node.spec import find
+    >>> demand = ring_demand(find("desktop_2gpu").node, 2)
+    >>> round(demand["gpu0 > cpu0"], 3)  # half of the bytes in each of two directions, both over this hop: 0.76 / 0.6
+    1.267
+    """
     found, cost = rings(node, devices), node.ring_cost()
     demand: dict[str, float] = {}
     for ring in found:

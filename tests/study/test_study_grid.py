@@ -135,7 +135,7 @@ def test_what_is_no_machine_is_refused_by_point() -> None:
     ("columns", "said"),
     [({"batch": [0]}, "batch"), ({"batch": [2**30]}, "batch"), ({"clock": [1.0]}, "clock"), ({"threads": [4]}, "only a CPU"),
      ({"precision": ["tf32"]}, "tf32"), ({"power_limit": [1.0]}, "power.idle"), ({"memory.bandwidth": [float("nan")]}, "finite"),
-     ({"memory.bandwidth": [1e30]}, "beyond any machine"), ({"hw": ["gtx_9999"]}, "unknown device")],
+     ({"memory.bandwidth": [1e30]}, "beyond any device"), ({"hw": ["gtx_9999"]}, "unknown device")],
 )  # fmt: skip
 def test_refused_points_say_why(columns: dict[str, Any], said: str) -> None:
     assert said in outcomes(make_request("alexnet", "gtx_1080", stack="caffe-cudnn5.1"), columns).problems[0]
