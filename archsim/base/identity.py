@@ -1,4 +1,4 @@
-"""Arguments of cached functions that are told apart by identity, where comparing them takes longer than what is cached."""
+"""Keys of caches by identity, for arguments that take longer to compare than the cached function takes to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class ByIdentity(Generic[T]):
-    """An object, equal to another one only if it is the very same."""
+    """The key of one object: equal to that of another only if both are the same object."""
 
     __slots__ = ("it",)
 

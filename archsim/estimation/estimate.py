@@ -33,7 +33,7 @@ def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices
 def estimate_of(request: Request, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
     """The estimate of a request, with `references` beside published measurements of its cell."""
     result = run(request, observers)
-    # The rounded sum of the ops and the end of the last op are the same time; the reader gets one number for both.
+    # The sum of the ops' times and the end of the last op differ by rounding; the estimate has one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
@@ -108,7 +108,10 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
 
 
 def _breakdown(result: Run) -> dict[str, float]:
-    """The latency by what limits it [s]. Where ops overlap, each counts with what it adds to the latency."""
+    """The latency by what limits it [s], by bound name; the values add up to it.
+
+    Of each op the times of its bounds count; where ops overlap, times the share of it that it adds to the latency.
+    """
     index = result.lowered.plan_of
     share = _shares(result)[index >= 0]
     live = index[index >= 0]
@@ -118,7 +121,10 @@ def _breakdown(result: Run) -> dict[str, float]:
 
 
 def _shares(result: Run) -> Array:
-    """What part of its own time each op adds to the latency, waiting for the host apart: 1 unless others run beside it."""
+    """The share of its kernels' time that each op adds to the latency, shape [N]: 1 unless others run at the same time.
+
+    share = (op time - wait for the host CPU) / time alone, 1 where they differ by rounding
+    """
     own = spread(result.cost.time_s, result.lowered.plan_of)[0]
     added = result.timeline.op_time_s[0] - result.timeline.wait_s[0]
     return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))

@@ -11,7 +11,11 @@ from archsim.estimation.request import Request
 
 
 def class_of(request: Request) -> tuple[str, Spread]:
-    """The class of predictions whose held-out errors give the interval, and these."""
+    """The class of predictions that a request belongs to, and the spread of their errors on held-out rows.
+
+    Replayed graphs, several streams and fidelities without fitted constants have no rows of their own: their class is an
+    extrapolated one, with a wider spread.
+    """
     modelled = request.fidelity.calibrated and not request.graph and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
     return request.calibration.spread_of(request.spec.kind, what, request.stack.id, modelled)
@@ -26,7 +30,17 @@ def trust(request: Request) -> str:
 
 
 def power_interval(request: Request, power: float) -> tuple[float, float]:
-    """Where the mean power lies [W] at the calibration's level, never below idle or above the limit."""
+    """Where a measured mean power is expected around a predicted one [W], at the calibration's level.
+
+    [P exp(-high), P exp(-low)], cut at the idle power below and at the power limit above
+
+    low, high: quantiles of log(predicted / measured) of held-out powers (split conformal; Lei et al. 2018, section 2.2)
+
+    >>> from archsim.estimation.request import make_request
+    >>> low, high = power_interval(make_request("alexnet", "gtx_1080"), 175.0)
+    >>> low < 175.0 < high <= 180.0  # the board's limit
+    True
+    """
     device, spread = request.spec.device, _power_spread(request)
     most = device.power.tdp if request.limit is None else request.limit
     idle, limit = (float(np.ravel(value)[0]) for value in (device.power.idle, most))
@@ -34,7 +48,18 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
 
 
 def energy_interval(request: Request, energy: float) -> tuple[float, float]:
-    """Where the energy lies [J]: errors of power and of time are taken to be independent, so their logs add in quadrature."""
+    """Where a measured energy is expected around a predicted one [J], at the calibration's level.
+
+    [E exp(-sqrt(t_high^2 + p_high^2)), E exp(sqrt(t_low^2 + p_low^2))]
+
+    t, p: quantiles of log(predicted / measured) of held-out times and powers
+    E = P t; errors of power and time are taken to be independent, so that their logs add in quadrature.
+
+    >>> from archsim.estimation.request import make_request
+    >>> low, high = energy_interval(make_request("alexnet", "gtx_1080"), 1.0)
+    >>> low < 1.0 < high
+    True
+    """
     (_, time), power = class_of(request), _power_spread(request)
     return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
 

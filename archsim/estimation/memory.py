@@ -31,7 +31,7 @@ MASTER = 4  # B, optimisers keep parameters in fp32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Bytes by use."""
+    """Device memory by use [B]."""
 
     parameters: float
     activations: float
@@ -42,7 +42,7 @@ class Footprint:
 
     @property
     def total(self) -> float:
-        """All of it [B]."""
+        """The sum of all uses [B]."""
         return self.parameters + self.activations + self.gradients + self.optimiser + self.workspace + self.reserved
 
 
@@ -53,11 +53,24 @@ def footprint(
     trace: BoundTrace, element: int, workspace: float, reserved: float, keeps: bool = False,
     in_place: Collection[str] = ("relu", "relu6"),
 ) -> Footprint:  # fmt: skip
-    """What running `trace` (of any task) needs.
+    """Device memory that running `trace`, of any task, takes [B].
 
-    Where memory is shared, inference keeps a tensor until its last reader has run; with gradients in the trace every forward
-    tensor stays, and the largest gradient tensors are there beside them. Where each layer `keeps` its output and gradient, every
-    tensor stays, and so does its gradient. The kinds `in_place` overwrite their first input.
+    parameters  = learned values x element
+    activations = inference: the most values alive at once x element; training: inputs and all forward outputs x element
+    gradients   = training: (learned values + twice the widest gradient) x element
+    optimiser   = state values of each parameter x 4 B
+
+    element: bytes of a value
+    workspace, reserved: of the algorithms, and of the context [B]; passed through
+    keeps: each layer keeps its output and gradient (Caffe, Torch7), so that in training gradients of all activations count,
+        and in inference all outputs; otherwise memory is used again after its last reader
+    in_place: kinds of op that overwrite their first input
+
+    >>> from archsim.trace.task import prepared
+    >>> vgg = prepared("vgg_16", "inference").bind(N=1)
+    >>> found = footprint(vgg, 4, 0.0, 0.0)
+    >>> round(found.parameters / 1e6), round(found.activations / 1e6)  # 138 million parameters of 4 B
+    (553, 26)
     """
     in_place = {*in_place, *VIEWS}
     learned = sum(op.parameters for op in trace.ops) or _learned(trace)
@@ -80,28 +93,29 @@ def footprint(
 
 
 def footprint_of(request: Request, result: Run) -> Footprint:
-    """What a run needs, with the workspace of the algorithms that were chosen for it."""
+    """Device memory of a request, with the workspace of the algorithms that were chosen for it."""
     plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
     workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
     return _with(request, workspace)
 
 
 def needed_bytes(request: Request, result: Run) -> Array:
-    """What a run of D variants of a device needs in all [B], [D]."""
+    """Device memory of a request on each of D variants of a device [B], shape [D]."""
     plans = np.unique(result.lowered.plan_of)
     workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
     return np.asarray(_with(request, 0.0).total + workspace)
 
 
 def fits(need: Footprint, capacity: float) -> bool:
-    """Whether it is within the usable part of the memory."""
+    """Whether a footprint is within the usable part of the memory; `capacity` in bytes."""
     return need.total <= USABLE * capacity
 
 
 def largest_batch(request: Request, result: Run) -> int | None:
     """The largest batch that fits the device, 0 if not even one sample does; None for a network whose batch is fixed.
 
-    It fits with the algorithms that run at this batch, and one sample more does not fit with those that run then.
+    Algorithms are chosen anew for each batch that is tried, so that the batch fits with its own workspace, and one sample more
+    does not fit with the workspace that it would have.
     """
     if "N" not in request.trace.symbols:
         return None
@@ -111,7 +125,7 @@ def largest_batch(request: Request, result: Run) -> int | None:
     def need(batch: int) -> float:
         try:
             other = with_batch(request, batch)
-        except ValueError:  # a tensor beyond every machine
+        except ValueError:  # a tensor larger than any device's memory
             return math.inf
         return _with(other, _workspace(other, positions)).total
 
@@ -119,10 +133,10 @@ def largest_batch(request: Request, result: Run) -> int | None:
 
 
 def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
-    """The largest number from 0 to `limit` whose `need` is within `room`, if it grows with the number; 0 always is.
+    """The largest whole number from 0 to `limit` whose `need` is within `room`; the need grows with the number.
 
-    The need is almost a straight line, so that the one through the last two points leads to the answer in a few steps from
-    `known`, a number and its need, and a `guess`; where it is not, halves do.
+    A secant search: memory is almost a straight line over the batch, so the line through the last two points, from `known` (a
+    number and its need) and a `guess` on, ends in a few steps. After `STRAIGHT` steps it halves the interval instead.
 
     >>> largest(lambda n: n * n, 50, (1, 1), 100, 1000)
     7
@@ -140,7 +154,7 @@ def largest(need: Callable[[int], float], room: float, known: tuple[int, float],
 
 
 def assumptions(stack: Stack) -> str:
-    """How the memory was counted, as a sentence for the reader."""
+    """How the memory was counted, as one sentence."""
     own = stack.activations == "kept"
     kept = "each layer keeps its output and its gradient" if own else "memory is used again after its last reader"
     return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
@@ -153,7 +167,7 @@ def _with(request: Request, workspace: float) -> Footprint:
 
 @lru_cache(maxsize=256)
 def _without(trace: ByIdentity[BoundTrace], stack: ByIdentity[Stack], element: int) -> Footprint:
-    """The footprint but for the workspace, which alone depends on the device."""
+    """The footprint without the workspace, the only part that depends on the device."""
     s = stack.it
     return footprint(trace.it, element, 0.0, s.reserved, s.activations == "kept", s.in_place)
 
@@ -177,26 +191,26 @@ def _workspace(request: Request, positions: tuple[int, ...]) -> float:
 
 
 def _guess(request: Request, need: Footprint, room: float) -> int:
-    """The batch that would fit if activations and workspace grew with it and nothing else did."""
+    """The batch that would fit if activations and workspace grew in proportion to it and nothing else did."""
     grows = need.activations + need.workspace
     free = room - (need.total - grows)
     return int(min(LARGEST_BATCH, request.batch * max(0.0, free) / max(grows, 1.0)))
 
 
 def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:
-    """Values in all gradients of activations: one for each that a layer writes; the network's inputs have none."""
+    """Values in the gradients of all layers' outputs; the network's inputs have none."""
     gradients = [op for op in trace.ops if op.phase.startswith("backward") and op.kind.op not in in_place]
     return sum({op.parent: prod(op.shape) for op in gradients}.values())
 
 
 def _learned(trace: BoundTrace) -> int:
-    """Parameters of a trace that holds gradients only: those that its filter gradients belong to."""
+    """Parameters of a trace of gradients only: those that its filter gradients belong to."""
     ops = [op for op in trace.ops if op.phase in ("backward_filter", "backward")]
     return sum(op.kind.parameters(op.input_shapes, op.shape) for op in ops)
 
 
 def _peak(trace: BoundTrace, in_place: Collection[str]) -> int:
-    """Largest number of values alive at once, inputs included. What works in place lives where its input lives."""
+    """The largest number of values alive at once, inputs included; an op in place writes where its input is."""
     place = {name: name for name in trace.inputs}
     last: dict[str, int] = {}
     for step, op in enumerate(trace.ops):

@@ -1,4 +1,4 @@
-"""Settings that change nothing: said to the user, who would look for their effect in vain."""
+"""Settings of the device that change no output of a request, so that the user can be told."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from archsim.estimation.request import Request, find_device, with_spec
 
 
 def without_effect(request: Request) -> dict[str, str]:
-    """The spec keys that were set or scaled without any effect on time, energy, traffic or memory of the request.
+    """The spec keys that were set or scaled without an effect on time, energy, traffic or memory of the request.
 
-    Beside a key stands the value that it has without being set, where it was set to that; nothing for a key that the models do
-    not ask for here.
+    A key's value is what the spec has for it, where it was set to just that; empty for a key that no model reads here.
     """
     settings, scales = (request.asked.get(name) or {} for name in ("settings", "scales"))
     keys = tuple(dict.fromkeys((*settings, *scales)))
@@ -24,7 +23,7 @@ def without_effect(request: Request) -> dict[str, str]:
         others = ({name: value for name, value in given.items() if name != key} for given in (settings, scales))
         try:
             same = _outcome(with_spec(request, find_device(request.asked["hw"], *others))) == here
-        except ArchsimError:  # without it there is no machine, so it matters
+        except ArchsimError:  # without this setting the others make no device, so it has an effect
             same = False
         if same:
             as_it_was = key in before and before[key].value == request.spec.entries[key].value

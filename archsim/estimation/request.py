@@ -101,17 +101,19 @@ def make_request(
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None,
 ) -> Request:  # fmt: skip
-    """Resolve names and defaults. `clock` is in Hz, `settings` are spec keys with their written values, `scales` with factors.
+    """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
-    `seq_len` is the number of tokens in a sequence, for networks that take any; they have a usual one. Under a
-    `power_limit` [W] clocks are what the power model finds, up to `clock` or to the highest of the device;
-    `power_mode` sets the clock that a module has in that mode (maxn, maxp, maxq).
+    net, hw, stack: shipped names, aliases or paths; without a stack, the device's default
+    batch: samples in a run; `seq_len`: tokens of a sequence, for networks that take any number
+    threads: on a CPU; without them, what the stack takes
+    clock: highest core clock [Hz]; `power_mode`: the clock of a module's mode (maxn, maxp, maxq)
+    power_limit: kernels run at the highest clock at which they draw no more [W]
+    settings, scales: spec keys with written values, and with factors
+    input_gradient: training also computes the gradient of the network's input
+    graph: the run is replayed as one CUDA graph, where the stack can do that
+    streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
 
-    `input_gradient` asks for the gradient of the network's input too, which training does not need. With `graph` the run is
-    replayed as one CUDA graph, where the stack can do that. Of a GPU, ops that do not wait for each other may overlap on several
-    `streams`, which takes the fidelity `event`.
-
-    Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that the names lead to.
+    Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
     asked = {
         "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,

@@ -27,7 +27,7 @@ class KernelEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpEstimate:
-    """One op. `time_s` is what it adds to the latency, waiting for the host included; `bound` is what limits it.
+    """One op. `time_s` is what it adds to the latency, the wait for the host CPU included; `bound` is what limits it.
 
     `energy_breakdown_j` has the components of `archsim.cost.power`; `energy_j` is their sum.
     """
@@ -46,10 +46,16 @@ class OpEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The answer to one request; attributes bear the names of the JSON keys. What takes long is computed when it is asked for.
+    """The outcome of one request; attributes bear the names of the JSON keys. What takes long is computed on first use.
 
-    `clock_hz` is the mean over the time of all kernels. Power and energy are those of what `power_boundary` names; no op draws
-    more than `power_limit_w`.
+    clock_hz: mean over the time of all kernels
+    latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
+    interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
+    power_boundary: what power and energy cover; no op draws more than `power_limit_w`
+    max_batch: the largest batch that fits; None where the network fixes its batch
+    breakdown_s: latency by what limits it
+    references: published measurements of the same cell
+    assumed_values: spec keys that are not published
     """
 
     network: str
@@ -81,7 +87,7 @@ class Estimate:
     power_boundary: str
     memory: LazyField[Footprint] = LazyField()
     memory_capacity_bytes: float
-    max_batch: LazyField[int | None] = LazyField()  # the largest that fits; None where the network fixes its batch
+    max_batch: LazyField[int | None] = LazyField()
     flop: LazyField[float] = LazyField()
     dram_bytes: float
     breakdown_s: LazyField[Mapping[str, float]] = LazyField()
@@ -105,7 +111,7 @@ class Estimate:
         return fits(self.memory, self.memory_capacity_bytes)
 
     def __getstate__(self) -> dict[str, object]:
-        """Everything computed, as what computes it stays in this process."""
+        """All fields computed, for another process; the functions that compute them cannot be sent."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _repr_html_(self) -> str | None:

@@ -1,4 +1,4 @@
-"""What a user has to be told beside an estimate: what does not fit, does nothing, or is beyond what was measured."""
+"""Warnings beside an estimate: what does not fit, has no effect, or is beyond what was measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archsim.estimation.no_effect import without_effect
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
 
-NOTABLE = 0.01  # of the latency; a board that would lose less to its power limit is not spoken of
+NOTABLE = 0.01  # of the latency: a smaller loss to the board's own power limit is no warning
 
 
 def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
@@ -36,7 +36,10 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
 
 
 def _throttled(request: Request, result: Run) -> list[str]:
-    """What a changed machine would lose to its own power limit, where the clock that it runs at here is no longer kept."""
+    """A warning where the board's own power limit would lower the clock that a changed device runs at here.
+
+    A spec's sustained clock is that of the device as sold; with other values its kernels may draw more than the TDP.
+    """
     changed = any(request.asked.get(name) for name in ("settings", "scales", "clock"))
     if not changed or request.limit is not None or not request.fidelity.overheads:
         return []

@@ -1,1 +1,1 @@
-"""Published measurements, and the conditions they were made under."""
+"""Published measurements as cases: what ran, on what, and how it was timed."""

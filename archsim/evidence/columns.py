@@ -8,7 +8,7 @@ from archsim.evidence.case import Case, Skip
 
 QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy", "clock_hz": "clock"}
 
-# name -> value; these stand for a row whatever its file calls them
+# name -> value: columns that every row has, whatever its file calls them
 OWN: dict[str, Callable[[Case], str | int | None]] = {
     "file": lambda case: case.file,
     "line": lambda case: case.line,
@@ -41,7 +41,7 @@ def column(cases: Sequence[Case], name: str) -> list[str]:
 
 
 def written(skip: Skip, name: str) -> str:
-    """What the file of a skipped row has in the place of a column; empty where it has none."""
+    """The value of a column as the file of a skipped row has it; empty where it has none."""
     places = {"source": ("source", "source_id"), "network": ("network", "op"), "metric": ("metric",)}.get(name, (name,))
     return next((skip.fields[place] for place in places if skip.fields.get(place)), "")
 

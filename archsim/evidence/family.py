@@ -1,4 +1,4 @@
-"""A family of measurement files: the columns that tell it, what their cells must be, and how a row becomes cases."""
+"""A family of measurement files: the columns by which it is recognised, what their cells must be, how a row becomes cases."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One kind of measurement file.
+    """One kind of measurement file. Of its columns, by name:
 
-    A file belongs to it when it has all `columns`. `words` must not be empty; `numbers` are finite and above zero where
-    given, `readings` may be 0 (below what the timer tells apart), `whole` are counts from 1, `offsets` whole numbers from
-    0; `measured` are columns of which one must be given.
+    columns: a file that has them all belongs to the family
+    words: must not be empty
+    numbers: finite and above 0, where given
+    readings: the same, or 0: below the resolution of the timer
+    whole: counts from 1, where given; `offsets`: whole numbers from 0
+    measured: at least one of them must be given
     """
 
     name: str
@@ -31,17 +34,17 @@ class Family:
     offsets: tuple[str, ...] = ()
     measured: tuple[str, ...]
     read: Reader | None = None
-    reader: Callable[[Table], Reader] | None = None  # in place of `read` where a row is read beside others of its table
+    reader: Callable[[Table], Reader] | None = None  # instead of `read`, where a row is compared with others of its table
 
     def reading(self, table: Table) -> Reader:
-        """What reads the rows of a table."""
+        """The function that reads the rows of a table."""
         found = self.reader(table) if self.reader is not None else self.read
         assert found is not None
         return found
 
 
 def malformed(table: Table, family: Family) -> list[str]:
-    """Every cell whose form is wrong, as a sentence with its line."""
+    """One sentence for each cell whose form is wrong, with its line."""
     checks = [(name, positive) for name in family.numbers if name in table.header]
     checks += [(name, number) for name in family.readings if name in table.header]
     checks += [(name, whole) for name in family.whole if name in table.header]

@@ -18,7 +18,7 @@ def forward(kind: Kind, out: Shape, *inputs: Shape) -> BoundOp:
 
 
 def op(kind: Kind, phase: str, out: Shape, *inputs: Shape) -> BoundOp:
-    """One op in one phase; `inputs` and `out` are those of the forward op."""
+    """One op in one phase; `inputs` and `out` are the shapes of its forward op. Refused when they do not fit the kind."""
     try:
         shape = kind.shape(inputs, out)
     except (ValueError, IndexError) as error:

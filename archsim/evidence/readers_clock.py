@@ -1,4 +1,4 @@
-"""Rows of core clocks that cards hold under dense load at their own power limit; the power model has to find them."""
+"""Rows of core clocks that boards hold under dense load at their own power limit, which the power model has to predict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archsim.evidence.table import Row
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
-    """The one case of a row: the clock of this kernel, repeated, whatever the spec says of the card's sustained clock."""
+    """The one case of a row: the clock at which this kernel repeats at the TDP, whatever the spec's sustained clock is."""
     cells = row.cells
     if cells["op"] not in BUILDERS:
         raise Refused(f"op {cells['op']!r} is not modelled")

@@ -1,4 +1,4 @@
-"""Rows of single kernels: products, convolutions, streams and attention, timed alone."""
+"""Rows of single kernels, timed alone: products, convolutions, element-wise kernels, normalisation, softmax and attention."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WHOLE_ROUNDING = ("trtllm-",)  # whose rows with a scale move 5 B a value; those
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
-    """The case of its time, and of its power where the file measures both."""
+    """The case of a row's time, and that of its power where the file has both."""
     cells = row.cells
     if DOUBTFUL in cells.get("notes", ""):
         raise Refused("marked as faster than the device's peak")
@@ -66,7 +66,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             reason = f"the power is that before the kernel: {before}"
             return [timed, Skip(line=row.line, reason=reason, file=file, fields=fields)]
     if latency_s < script.metered_from_s or f"{op} {cells['dtype']}" in script.unwritten:
-        split = "test"  # scored, but nothing is fitted to other kernels in the meter's mean, or to operands that may be zeros
+        split = "test"  # scored, not fitted: the meter's mean has other kernels in it, or operands may be zeros
     return [timed, case("power_w", float(cells["power_w"]), split)]
 
 

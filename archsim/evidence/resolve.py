@@ -1,4 +1,4 @@
-"""From the words of a measured row to a device, a stack and the ops of a network; words that mean nothing are `Refused`."""
+"""From the words of a measured row to a device, a stack and the ops of a network; a row with unknown words is `Refused`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What runs a measured row."""
+    """What a measured row ran on: a device, a stack, and the precision of its values."""
 
     spec: Spec
     stack: Stack
@@ -70,10 +70,11 @@ def device(name: str) -> Spec:
 
 
 def as_library(found: Setting, op: str) -> Setting:
-    """The setting with the stack's library called directly, for one `op`, on tensors in the library's own layout.
+    """The setting with the stack's library called directly for one `op`, without a framework around it.
 
-    A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
-    DeepBench's 1 x 1 convolutions of halves on a T4 take less time than one copy of their input would.
+    Convolutions take tensors in the library's own layout: DeepBench's 1 x 1 convolutions of halves on a T4 take less time than
+    one copy of their input would. A recurrent layer is one call for the whole sequence, with one product and one kernel for its
+    gates in each step.
     """
     own, without = found.stack, found.stack.without_tensor_cores
     if op == "conv" and own.conv.int8_tensor_cores:
@@ -84,7 +85,7 @@ def as_library(found: Setting, op: str) -> Setting:
 
 
 def as_timed(found: Setting, script: Protocol) -> Setting:
-    """The setting as a script timed it: its input on the "device" or the "host", each op waited for or not."""
+    """The setting as a script timed it: where the timed loop finds its input, and whether the timer waits for each layer."""
     framework, own = found.stack.framework, found.stack
     inputs, waits, copies = script.inputs or own.inputs, script.waits_for(framework), script.copies(framework, own.input_copies)
     if (inputs, waits, copies) == (own.inputs, own.waits, own.input_copies):

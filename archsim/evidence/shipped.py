@@ -1,4 +1,4 @@
-"""The files of the shipped corpus: every CSV in `reports/published`. Adding measurements is dropping a file there."""
+"""The files of the shipped corpus: every CSV in `reports/published`."""
 
 from __future__ import annotations
 

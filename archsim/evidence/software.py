@@ -1,4 +1,4 @@
-"""The table from what a source calls its software to the stack that models it."""
+"""The table from what a source calls its software to the stack that models it (`software.toml`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SIZE_LIMIT = 1 << 20
 
 
 def stack_of(table: str, words: str) -> str:
-    """The stack of software, by the longest entry of the file's table that `words` begins with.
+    """The stack of a source's software: that of the longest entry of the file's table with which `words` begins.
 
-    An entry that is empty is known not to be described.
+    Raises Refused where no entry fits, and for an empty entry: software that is known and that no stack models.
     """
     found = _lookup(table, words)
     if not found:

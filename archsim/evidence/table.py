@@ -1,4 +1,4 @@
-"""A measurement file as a table of words: comma-separated, UTF-8, one row a line; everything else is a numbered problem."""
+"""A measurement file as a table of words: comma-separated, UTF-8, one row a line; every other form is a problem with its line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.base.files import read_bytes
 
 SIZE_LIMIT = 64 << 20
 MOST_TOLD = 20
-MOST_COUNTED = 100_000  # problems after which nobody reads on
+MOST_COUNTED = 100_000  # problems after which a file is not checked further
 
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)

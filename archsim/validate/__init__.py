@@ -1,1 +1,1 @@
-"""Predicted beside measured: cases, scores, fits, intervals."""
+"""Predictions beside measurements: scores, fits, intervals, cross-validation, checks of new files."""

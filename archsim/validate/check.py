@@ -29,7 +29,7 @@ ROUNDING = 0.06  # published rates are rounded to two digits; a rate further tha
 
 
 def check_file(path: str) -> str:
-    """What to do with a sound file; InputError lists what is wrong with another."""
+    """What to do with a file that has no problems, in words. Raises InputError with all problems of another."""
     table = read_table(path)
     family = family_of(table)
     problems = malformed(table, family)
@@ -50,7 +50,7 @@ def check_file(path: str) -> str:
 
 
 def check(table: Table, family: Family) -> list[str]:
-    """Problems of content in a file whose form is right."""
+    """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
     problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
     if family is readers_network.FAMILY:
@@ -70,7 +70,7 @@ def _words(row: Row, family: Family) -> list[str]:
     cells = row.cells
     found = [_unknown(cells["hardware"], "hardware", _is_device, devices.names)]
     if cells["hardware"] == devices.HOST:
-        found.append("hardware 'host' is whatever machine reads the row; ship a spec (`archsim detect --id NAME --out "
+        found.append("hardware 'host' is whatever computer reads the row; ship a spec (`archsim detect --id NAME --out "
                      "hwspecs/NAME.toml`) and name that")  # fmt: skip
     if cells.get("split", SPLITS[0]) not in SPLITS:
         found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
@@ -131,7 +131,7 @@ def _found(find: Callable[[str], object], name: str) -> bool:
 
 
 def _duplicates(table: Table) -> list[str]:
-    """Rows that say the same in every column as one before them."""
+    """Rows that are equal to an earlier one in every column."""
     first: dict[tuple[str, ...], int] = {}
     problems = []
     for row in table.rows:
@@ -143,7 +143,7 @@ def _duplicates(table: Table) -> list[str]:
 
 
 def _contradictions(table: Table) -> list[str]:
-    """Rates that are not batch / latency of the same cell and the same place in the source."""
+    """Rates that are not batch / latency, where the source gives both for one cell in one place."""
     latency: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     rates: list[tuple[tuple[str, ...], int, float, float]] = []
     for row in table.rows:

@@ -18,7 +18,7 @@ FOLDS: dict[str, Callable[[Case], str]] = {
     "stack": lambda case: case.stack_id,
     "source": lambda case: case.source,
 }
-# Kinds that are scored with constants fitted to others (attention over a window too): they say how far the model carries over.
+# Kinds of op to which nothing is fitted (attention over a window neither): their errors say how the constants of others do there.
 NOT_FITTED = ("rnn", "gru", "dropout", "quantise")
 ROWS_PER_SOURCE = 800  # of one device kind that a fit uses: constants of few kernels need rows of their own
 
@@ -27,10 +27,12 @@ def cross_validate(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, prefixes: Sequence[str] | None = None,
     progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE,
 ) -> Array:  # fmt: skip
-    """Predictions of `cases`, each by constants fitted to the rows of `training` outside its fold and of its device kind.
+    """Predictions of `cases` by constants that have not seen them, in the units of their metrics, shape [cases].
 
-    Fits start from the priors of `calibration` and move the constants whose names begin with one of `prefixes`; without
-    any, those that the calibration itself has fitted. Rows of split test are never among those fitted.
+    For each value of `fold` (a device, a network, a stack, a source) and each kind of device, constants are fitted to the rows
+    of `training` of that kind without that value, and predict the cases with it. Fits start from the priors of `calibration`
+    and move the constants whose names begin with one of `prefixes`; without any, those that the calibration itself has fitted.
+    At most `most` rows of a source are used, and never one of split test.
     """
     key = FOLDS[fold]
     names = tuple(prefixes if prefixes is not None else [n for n, c in calibration.constants.items() if c.fitted])
@@ -68,7 +70,7 @@ def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]
 
 
 def _refitted(rows: Sequence[Case], calibration: Calibration, prefixes: Sequence[str]) -> Calibration:
-    """The calibration with the constants of energy that begin so fitted to these rows alone, the others as they are."""
+    """The calibration with those constants of energy that begin with one of `prefixes` fitted to these rows."""
     names = [name for name in calibration.constants if prefixes and name.startswith(tuple(prefixes))]
     start = calibration.before_energy_fit()
     start = calibration.with_values({name: start[name] for name in names})
@@ -79,12 +81,12 @@ def _refitted(rows: Sequence[Case], calibration: Calibration, prefixes: Sequence
 
 
 def with_times(cases: Sequence[Case]) -> list[Case]:
-    """The cases that measure a time or a rate. Power and energy have constants of their own, and so have ratios under a limit."""
+    """The cases of a time or a rate, to which constants of time are fitted; ratios under a power limit belong to energy's."""
     return [case for case in cases if case.metric in ("latency_s", "throughput_per_s") and case.anchor is None]
 
 
 def carries_over(case: Case) -> bool:
-    """Whether a row times only kinds of op to which nothing is fitted."""
+    """Whether all ops of a row are of kinds to which nothing is fitted."""
     kinds = [op.kind for op in case.ops]
     return bool(kinds) and all(kind.op in NOT_FITTED or getattr(kind, "window", 0) for kind in kinds)
 

@@ -1,4 +1,4 @@
-"""A validation: measured rows beside what the model and its baselines predict, scored in groups."""
+"""A validation: measured values beside those that the model and its baselines predict, with scores by group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ Predictor = Callable[[Sequence[Case]], Array]
 class ValidationSettings:
     """What a validation compares.
 
-    `held_out`, where given, predicts each case with constants that have not seen its `fold`; otherwise `calibration` does.
+    without: parts of the model that are left out
+    by: columns whose equal values make a group
+    held_out: predicts each case with constants that have not seen its `fold`; without it, `calibration` predicts all
     """
 
     calibration: Calibration
@@ -70,18 +72,18 @@ def validate(
     cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings, tell: Tell = lambda text: None
 ) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    answers = _Answers.of(cases, settings, tell)
-    keep = np.isfinite(answers.predicted) & (answers.predicted > 0)
+    found = _Predictions.of(cases, settings, tell)
+    keep = np.isfinite(found.predicted) & (found.predicted > 0)
     failed = [
         Skip(
             line=case.line, file=case.file, fields=case.fields,
-            reason=answers.reasons.get(i, "the prediction is no positive number"),
+            reason=found.reasons.get(i, "the prediction is no positive number"),
         )
         for i, case in enumerate(cases) if not keep[i]
     ]  # fmt: skip
     left = tuple(case for case, kept in zip(cases, keep, strict=True) if kept)
-    predicted = answers.predicted[keep]
-    baselines = {name: values[keep] for name, values in answers.baselines.items()}
+    predicted = found.predicted[keep]
+    baselines = {name: values[keep] for name, values in found.baselines.items()}
     low, high = intervals(left, predicted, settings.calibration, trusted=_is_calibrated(settings))
     measured, is_rate = _measured(left)
     error = errors(measured, predicted, is_rate)
@@ -92,12 +94,12 @@ def validate(
 
     return Validation(
         settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
-        baselines=baselines, constants=answers.constants, groups=scored(settings.by), overall=scored(("quantity",)),
+        baselines=baselines, constants=found.constants, groups=scored(settings.by), overall=scored(("quantity",)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answers:
+class _Predictions:
     """Predictions of all cases, NaN where none was possible, and why not."""
 
     predicted: Array
@@ -106,8 +108,8 @@ class _Answers:
     reasons: Mapping[int, str]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> _Answers:
-        """Predict by partitions, so that one that fails does not take the others along."""
+    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> _Predictions:
+        """Predict in parts, so that an error in one leaves the others predicted."""
         predicted, roofline = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
         reasons: dict[int, str] = {}
         prepared: list[Group] = []
@@ -147,7 +149,7 @@ def _partitions(cases: Sequence[Case]) -> list[list[int]]:
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
-    """A partition that failed in two, cut where the label changes; nothing when it has one label."""
+    """A part that failed, in two, cut where the label changes; nothing when it has one label."""
     ordered = sorted(part, key=lambda i: cases[i].label)
     cuts = [k for k in range(1, len(ordered)) if cases[ordered[k]].label != cases[ordered[k - 1]].label]
     if not cuts:
@@ -166,10 +168,13 @@ def _is_calibrated(settings: ValidationSettings) -> bool:
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
-    """Where the calibration expects the measured values, by the class of each case; NaN for ratios, clocks and unknown classes.
+    """Where measured values are expected: lower and upper ends in the units of the metrics, shape [cases] each.
 
-    Spreads are quantiles of log(predicted / measured) of a time or power, so a measured time lies between predicted
-    exp(-high) and predicted exp(-low), a rate the other way round.
+    time, power, energy: [P exp(-high), P exp(-low)];  rate: [P exp(low), P exp(high)]
+
+    P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class
+    `trusted`: whether the calibration's own errors hold for these predictions; otherwise the class is an extrapolated one.
+    NaN for ratios to another run, for clocks, and for classes without quantiles.
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
     for i, case in enumerate(cases):
@@ -219,7 +224,7 @@ def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
 
 
 def _work(case: Case) -> tuple[object, ...]:
-    """What was done: equal for rows that may be compared."""
+    """The work of a case; devices are put in order where it is equal."""
     ops = case.ops if len(case.ops) <= 2 else ()
     devices = 1 if case.group is None else case.group.devices
     return (case.batch, case.precision, devices, *(op.signature for op in ops))
