@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from archsim.base.errors import nearest
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
 from archsim.device.part import Unit
@@ -79,18 +80,19 @@ def set_entry(key: str, value: Number | str, written: str, source: str = "set by
 
 
 def read_entry(
-    key: str, raw: Any, unit: Unit, sources: Any, file: str = "", form: type[EntryForm] = EntryForm
+    key: str, raw: Any, unit: Unit, sources: Any, file: str, *, form: type[EntryForm] = EntryForm, absent: bool = False
 ) -> tuple[Entry | None, list[str]]:
     """One value of the file of the spec `file`, or None and the reasons why it is none.
 
     raw: what TOML gave; unit: what the key means; sources: the table [sources], whose names `source` may use
+    absent: whether the value may be "absent"
     """
     if not isinstance(raw, dict):
         return None, [f'{key}: is a bare value; write {{ value = "...", source = "...", kind = "datasheet" }}']
     parsed, problems = problems_of(form, raw, f"{key}.")
     if parsed is None:
         return None, problems
-    value, problem = (ABSENT, None) if parsed.value == ABSENT else quantity(parsed.value, unit)
+    value, problem = (ABSENT, None) if absent and parsed.value == ABSENT else quantity(parsed.value, unit)
     if problem is not None:
         return None, [f"{key}: {problem}"]
     if parsed.kind == "assumed" and not parsed.note:
@@ -103,18 +105,17 @@ def read_entry(
 
 
 def read_table(
-    table: str, content: Mapping[str, Any], known: Mapping[str, Unit], sources: Any, file: str, found: dict[str, Entry]
-) -> list[str]:
+    table: str, content: Mapping[str, Any], known: Mapping[str, Unit], sources: Any, file: str, found: dict[str, Entry], *,
+    absent: bool = False,
+) -> list[str]:  # fmt: skip
     """Read the values of one table into `found`, by dotted key; return what is wrong with them."""
-    from archsim.base.errors import nearest
-
     problems = []
     for name, raw in content.items():
         key = f"{table}.{name}"
         if name not in known:
             problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
             continue
-        entry, wrong = read_entry(key, raw, known[name], sources, file)
+        entry, wrong = read_entry(key, raw, known[name], sources, file, absent=absent)
         problems += wrong
         if entry is not None:
             found[key] = entry

@@ -105,7 +105,7 @@ def _header_problem(key: str, value: Any) -> str | None:
     if key == "aliases":
         return None if isinstance(value, list) and all(map(_is_word, value)) else "must be a list of texts"
     if key == "kind":
-        return None if value in CLASSES else f"must be {' or '.join(CLASSES)}"
+        return None if isinstance(value, str) and value in CLASSES else f"must be {' or '.join(CLASSES)}"
     if key == "id":
         return None if isinstance(value, str) and _ID.fullmatch(value) else "must be 2 to 40 of a to z, 0 to 9 and _"
     if key in known and known[key][0].unit != TEXT:
@@ -182,7 +182,7 @@ def _read_part(kind: str, table: str, content: Mapping[str, Any], sources: Any, 
         near = nearest(table, PARTS[kind]) or list(PARTS[kind])
         return [f"[{table}]: no such table in a {kind} spec; nearest: {', '.join(near)}"]
     known = {name: unit for name, (unit, _) in declared(PARTS[kind][table]).items()}
-    return read_table(table, content, known, sources, file, found)
+    return read_table(table, content, known, sources, file, found, absent=True)
 
 
 def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, stated: dict[str, Entry]) -> list[str]:
@@ -192,7 +192,7 @@ def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, s
             problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
             continue
         unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
-        entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, StatedForm)
+        entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, form=StatedForm)
         problems += wrong
         if entry is not None:
             stated[name] = entry

@@ -57,6 +57,7 @@ BAD = {
     "missing key": (TEXT.replace("sockets = {", "# sockets = {"), "host_cpu.sockets: is missing"),
     "unknown CPU": (TEXT.replace('"i7_6700k"', '"i7_6701k"'), "host_cpu.id: unknown device 'i7_6701k'; nearest: i7_6700k"),
     "a GPU as host CPU": (TEXT.replace('"i7_6700k"', '"gtx_1080"'), "host_cpu.id: gtx_1080 is a GPU"),
+    "an absent value": (TEXT.replace('"540 MB/s"', '"absent"'), "disk.bandwidth: 'absent' is not a number"),
     "half a socket": (TEXT.replace("sockets = { value = 1,", "sockets = { value = 0.5,"), "must be at least 1"),
     "unknown table": (TEXT.replace("[disk]", "[disc]"), "[disc]: no such table; nearest: disk"),
     "no unit": (TEXT.replace('"540 MB/s"', "540"), "lacks its unit"),
