@@ -1,4 +1,4 @@
-"""Attention: two products around a softmax, in one kernel that never writes the scores."""
+"""Attention: two products around a softmax, in one kernel that never writes the scores to memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from archsim.lower.role import Role
 from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention
 from archsim.trace.trace import BoundOp
 
-RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 3)
-BLOCK = 128  # keys and queries that a mask skips together (Dao 2023, section 3.1: a block is computed whole or not at all)
+RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 4.1)
+BLOCK = 128  # queries and keys of a block, which is computed whole or skipped whole under a mask (Dao 2023, section 3.1)
 
 
 def attention(op: BoundOp, context: Context) -> Plan:
-    """Fused attention (Dao et al. 2022, algorithm 1); where keys are cached, the new ones are stored first."""
+    """Fused attention (Dao et al. 2022, algorithm 1): queries [N, T, heads d], keys and values [N, S, kv_heads d].
+
+    Where the stack keeps a cache of keys and values, kernels store the new ones in it first. On a CPU the exponentials are a loop
+    of their own.
+    """
     kind = op.kind
     assert isinstance(kind, Attention)
     queries, keys, _ = kind.parts(op.input_shapes)
@@ -35,18 +39,23 @@ def attention(op: BoundOp, context: Context) -> Plan:
 
 
 def _softmax(op: BoundOp) -> Kernel:
-    """On a CPU the exponentials run between the products, over scores that stay in the cache."""
+    """The exponentials of a CPU, between the products, over scores that stay in its cache: no memory traffic."""
     flop = float(op.flop - 2 * op.macs)
     return replace(element_wise("softmax", Role.SOFTMAX, 0.0, 0.0, flop=flop), items=max(1.0, flop / SOFTMAX_FLOP))
 
 
 def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
-    """The kernel: a tile of queries, for which a CTA walks along the keys.
+    """The fused kernel: a CTA holds a tile of queries and loops over the keys, block by block.
 
-    Each of `count` heads is a product of scores [m queries, k keys] and values [k, n features], `work` twice the share of
-    pairs that the mask leaves, for the scores are a product of the same size. Under a window a tile walks along the keys of its
-    own queries only. The scores stay in registers; keys and values
-    are the operand that a tile loads. Heads that share keys are rows of one product where the stack packs them.
+    A head is two products of one size: scores [m, k] = queries [m, n] x keys [n, k], results [m, n] = scores [m, k] x values
+    [k, n]; m queries, k keys, n features. It is described as one product of m n k points with
+
+        work = 2 times share        multiply-accumulates for each point
+        exps = times share          exponentials for each of the m k scores
+
+    times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
+    values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over
+    the keys of its own queries only. Heads that share keys are rows of one product where the stack packs them.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
@@ -55,8 +64,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
     packed = group if packs else 1
-    walked = min(keys[1], kind.window + BLOCK) if kind.window else keys[1]
-    share = _share(queries[1], keys[1], kind) * keys[1] / walked
+    reached = min(keys[1], kind.window + BLOCK) if kind.window else keys[1]
+    share = computed_share(queries[1], keys[1], kind) * keys[1] / reached
     menus = context.stack.menus
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
@@ -64,7 +73,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     pairs = times * context.bytes(keys, keys)
     return Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
-        m=queries[1] * packed, n=size, k=walked, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
+        m=queries[1] * packed, n=size, k=reached, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
         operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=times * share),
@@ -72,12 +81,25 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
 
 
 def _over_cache(queries: int, keys: int) -> bool:
-    """Whether the queries are a few new ones over keys of before (decoding)."""
+    """Whether a few new queries meet the keys of earlier ones (decoding)."""
     return queries <= THIN and queries < keys
 
 
-def _share(queries: int, keys: int, kind: Attention) -> float:
-    """Share of the query-key pairs in blocks that no mask skips: each of its edges cuts a block for every query in half."""
+def computed_share(queries: int, keys: int, kind: Attention) -> float:
+    """Share of the query-key pairs that are computed: those in blocks that the mask does not skip whole.
+
+    share = (seen + cut / 2) / (queries keys), at most 1
+    cut = queries (BLOCK - 1) + outside BLOCK
+
+    seen: pairs that the mask leaves; cut: pairs of the blocks through which one of its edges passes, on average half of them
+    computed in vain, along the diagonal for every query, along the start of the window for the `outside` queries whose window
+    leaves keys out. Holds for whole heads of one sample.
+
+    >>> round(computed_share(1024, 1024, Attention(heads=1, causal=True)), 4)
+    0.5625
+    >>> computed_share(1024, 1024, Attention(heads=1))
+    1.0
+    """
     if not kind.causal:
         return 1.0
     cut = queries * (BLOCK - 1) + (max(0, min(queries, keys - kind.window)) * BLOCK if kind.window else 0)

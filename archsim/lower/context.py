@@ -17,13 +17,17 @@ HALF = 2  # B of a value of fp16 or bf16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The setting in which an op is lowered. `element` is the size of a value in memory [B]."""
+    """The setting in which an op is lowered. `element` is the size of a value in memory [B].
+
+    `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
+    some GPUs only.
+    """
 
     stack: Stack
     device_kind: str
     element: int
     training: bool
-    tensor: bool = False  # whether products of this precision run on tensor cores
+    tensor: bool = False
     architecture: str = ""
 
     def bytes(self, *shapes: Shape) -> float:
@@ -51,11 +55,10 @@ class Context:
         return next((names[name] for name in candidates if name in names), "one")
 
     def menu(self, name: str, otherwise: str = "") -> str:
-        """The menu of tiles for a kind of product: that for tensor cores where they are used and the library has one, that for
-        halves elsewhere.
+        """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
 
-        A menu `name.x` takes the place of `name` on the architectures it lists; `otherwise` is the menu to take where the
-        library has none of this name.
+        A menu `name.x` replaces `name` on the architectures that it lists; `otherwise` is the menu of a library that has none of
+        this name.
         """
         menus = self.stack.menus
         if self.tensor and f"{name}_tensor" in menus:
@@ -68,11 +71,11 @@ class Context:
         return next(own, name)
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
-        """The convolution algorithms of the library: {algorithm: name of its efficiency constant}."""
+        """The convolution algorithms of the library for a phase: {algorithm: name of its efficiency constant}."""
         return self.stack.conv.candidates(self.architecture, self.tensor).get(phase, {})
 
     def passes(self, op: str, phase: str) -> Passes:
-        """How often this stack reads and writes memory for an op of element-wise kernels."""
+        """How often the stack's element-wise kernels for an op kind read and write memory in a phase."""
         rows = self.stack.passes.get(op) or self.stack.passes["default"]
         if phase == "forward" and self.training and "training" in rows:
             return rows["training"]
@@ -83,9 +86,11 @@ def element_wise(
     name: str, role: Role, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4,
     repeat: float = 1, efficiency: str = "one", dense: bool = False,
 ) -> Kernel:  # fmt: skip
-    """An element-wise kernel: `reads` of activations, `weights` of parameters, `writes` [B]; one thread for `element` bytes.
+    """An element-wise kernel: `reads` of activations, `weights` of parameters, `writes` of results [B] for each launch.
 
     items = max(reads + weights, writes) / element, at least 1
+
+    items: threads, each of which loads or stores `element` bytes at once. `dense`: its arithmetic runs at the rate of a product.
 
     >>> element_wise("relu", Role.PASS, reads=4096, writes=4096).items
     1024.0
@@ -98,14 +103,19 @@ def element_wise(
 
 
 def single(algorithm: str, op: BoundOp, context: Context, *kernels: Kernel) -> Plan:
-    """A plan with one option; its least traffic is that of the op's tensors, or of the kernels if these move less."""
+    """The plan of an op that can run in one way only."""
     return plan(op, context, Option(algorithm=algorithm, kernels=kernels))
 
 
 def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None = None) -> Plan:
-    """A plan of these options; the stack says how many `host_ops` a kind is, if they are not named.
+    """The plan of an op that can run in these ways; the stack says how many `host_ops` its kind is, unless they are given.
 
-    Least traffic: inputs and parameters read, output written, each once.
+    Least traffic [B]: the tensors of the op, each once, or what the kernels of an option move if that is less.
+
+        forward            reads inputs and parameters              writes the output
+        backward           reads the output's gradient              writes those of the inputs
+        backward_data      reads that gradient and the parameters   writes those of the inputs
+        backward_filter    reads that gradient and the inputs       writes those of the parameters
     """
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
     weights = float(op.kind.weights(op.input_shapes, op.shape) * context.element)
@@ -122,7 +132,10 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
 
 
 def quantised(context: Context, values: float, how: str = "quantise") -> tuple[Kernel, ...]:
-    """The kernels that round `values` activations to one byte before a product, where the stack keeps them wider."""
+    """The kernels that round `values` activations to one byte before a product on tensor cores, where the stack keeps them wider.
+
+    `how` is the row of `passes` that says what they move; without that row the values are taken to be in one byte already.
+    """
     if context.element > 1 or not context.tensor or how not in context.stack.passes:
         return ()
     rows = context.passes(how, "forward")

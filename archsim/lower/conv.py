@@ -1,6 +1,7 @@
-"""Convolution: one product, or several smaller ones, depending on the algorithm.
+"""Convolutions: the algorithms that a library chooses from, and what a framework adds to each.
 
-Every algorithm is one function from a layer's geometry and phase to an option, or None where it cannot run.
+An algorithm is a function from a layer's geometry and phase to the kernels that it launches, or None for a layer that it cannot
+run.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from archsim.trace.trace import BoundOp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """How a convolution can run. `option` is None for a layer that it cannot run.
+    """How a convolution can run: `option` gives its kernels, or None for a layer that it cannot run.
 
-    `limited`: its workspace counts against the limit of the stack, which a framework does not ask of its own buffers. `copied`:
-    where framework and library differ in layout, images are copied before and after; otherwise it takes them as they lie.
+    `limited`: its workspace counts against the limit of the stack, as that of a library does and a framework's own buffers do
+    not. `copied`: its images are copied where framework and library differ in layout; otherwise it reads the framework's.
     """
 
     option: Callable[[Layer, Context, str], Option | None]
@@ -59,7 +60,10 @@ ALGORITHMS = {
 
 
 def conv2d(op: BoundOp, context: Context) -> Plan:
-    """Every algorithm of the stack that can run this layer within the workspace limit; the bias as its own pass."""
+    """Every algorithm of the stack that can run this layer within the workspace limit, with copies, bias and barrier around it.
+
+    Raises InputError for an algorithm of the stack that does not exist, Unsupported where none can run the layer.
+    """
     layer, rules = layer_of(op, context.element), context.stack.conv
     before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
     options = []
@@ -78,17 +82,18 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
 
 
 def conv_transpose2d(op: BoundOp, context: Context) -> Plan:
-    """The phase of a plain convolution that it is, with a pass for the bias of its own output."""
+    """A transposed convolution: the kernels of the plain convolution that it is a phase of, and of its own bias."""
     made, after = conv2d(untransposed(op), context), _bias(op, context)
     return replace(made, options=tuple([replace(option, kernels=(*option.kernels, *after)) for option in made.options]))
 
 
 def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
-    """Copies of the images between the layouts of framework and library; a 1 x 1 convolution is a plain product in both.
+    """Copies between the layouts of framework and library, as `conv.layout_copies` of the stack says.
 
-    Kernels for tensor cores read channels last and write what they are asked for, so there only what is read is copied; that
-    of a filter gradient writes sums in fp32, which become halves afterwards.
-    Where the library works on blocks of channels (`blocked`), every operand and the result of every convolution is copied.
+    `tensor`: kernels for tensor cores read channels last and write either layout, so what they read is copied; a filter gradient
+    writes sums in fp32, which another pass rounds to halves. `all`: images are copied before and after; a 1 x 1 convolution with
+    stride 1 is one product in either layout and needs none. `blocked`: the library works on blocks of channels, and both
+    operands and the result are copied.
     """
     rule = context.stack.conv.layout_copies
     plain = layer.taps == 1 and layer.sh == layer.sw == 1
@@ -103,13 +108,17 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
 
 
 def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
-    """An empty kernel that waits for the streams of all groups; the two gradients of a layer share one."""
+    """An empty kernel in the default CUDA stream that waits for those of all groups; the two gradients of a layer share one."""
     if not context.stack.conv.barrier or layer.phase == "backward_data":
         return ()
     return (element_wise("barrier", Role.BARRIER, 0.0, 0.0, element=layer.element),)
 
 
 def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
+    """The kernels of the bias: one pass for the batch or for each image (`conv.bias`), none where the convolution adds it.
+
+    A `prefilled` output is written with the bias, or with zeros where there is none, before each image's product adds to it.
+    """
     rule, out = context.stack.conv.bias, context.bytes(op.shape)
     repeat = 1 if rule == "separate" else op.shape[0]
     fill = rule == "prefilled" and op.phase == "forward"

@@ -1,10 +1,6 @@
-"""Convolutions as one product, or as one for each image: the algorithms that transform nothing.
+"""Convolutions as one product C[m, n] = A[m, k] B[k, n], or as one for each image: the algorithms without transforms.
 
-In terms of a product C[m, n] = A[m, k] B[k, n] (per group; Chetlur et al. 2014, cuDNN, section 3):
-
-    forward            m = output channels    n = N H' W'         k = input channels x taps
-    backward_data      m = input channels     n = N H W           k = output channels x taps
-    backward_filter    m = output channels    n = input channels x taps      k = N H' W'
+`Layer.product` has m, n and k of each phase, `Layer.operands` the tensors that are A, B and C.
 """
 
 from __future__ import annotations
@@ -23,13 +19,17 @@ INDEX = 4  # B of one stored index
 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
-    """The product whose B is gathered from the input while tiles load; no workspace."""
+    """The product whose B is gathered from the images while tiles load it: no workspace (Chetlur et al. 2014, cuDNN, section 3).
+
+    Kernels for tensor cores pad channels to whole loads and steps, skip the zeros of a strided data gradient, and may compute a
+    filter gradient as one product for each tap. Groups are launches of their own, or products of one launch.
+    """
     rules = context.stack.conv
     m, n, k = padded(layer, rules.channel_load_bytes).product if context.tensor else layer.product
     if context.tensor and rules.channel_step_bytes and layer.phase != "backward_filter":
         k = stepped(layer, rules.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
-        k = ceil(k / (layer.sh * layer.sw))  # kernels for tensor cores leave out the zeros between the pixels
+        k = ceil(k / (layer.sh * layer.sw))
     taps = layer.taps if context.tensor and layer.phase == "backward_filter" and rules.filter_taps == "apart" else 1
     n //= taps
     a, b, c = layer.operands
@@ -51,7 +51,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
 
 
 def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The same beside tensor cores: halves in the layout of the framework, multiplied in fp32, no channels padded."""
+    """An implicit product that leaves the tensor cores idle: halves in the framework's layout, multiplied in fp32, not padded."""
     if layer.element < HALF:
         return None
     option = implicit_gemm(layer, replace(context, tensor=False), efficiency)
@@ -60,13 +60,29 @@ def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
 
 
 def padded(layer: Layer, load: int) -> Layer:
-    """The layer with as many channels as fill whole loads of `load` bytes."""
+    """The layer with its channels rounded up to whole loads of `load` bytes; 0: as it is.
+
+    >>> layer = Layer(phase="forward", batch=1, groups=1, ci=3, co=64, h=8, w=8, ho=8, wo=8, kh=3, kw=3, sh=1, sw=1, dense=True,
+    ...               element=2)
+    >>> padded(layer, 16).ci, padded(layer, 0).ci
+    (8, 3)
+    """
     whole = max(1, load // layer.element)
     return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
 
 
 def stepped(layer: Layer, step: int) -> int:
-    """The k of a product that walks the channels of one tap after the other, each in whole steps of `step` bytes."""
+    """k of a product that takes the taps one after the other, the channels of each in whole steps of `step` bytes.
+
+    k = ceil(channels / (step / element)) (step / element) kh kw
+
+    channels: those that the phase sums over; element: size of a value [B]; kh, kw: sides of the filter.
+
+    >>> layer = Layer(phase="forward", batch=1, groups=1, ci=3, co=64, h=8, w=8, ho=8, wo=8, kh=3, kw=3, sh=1, sw=1, dense=True,
+    ...               element=2)
+    >>> stepped(layer, 64)
+    288
+    """
     whole = max(1, step // layer.element)
     channels = layer.co if layer.phase == "backward_data" else layer.ci
     return ceil(channels / whole) * whole * layer.taps
@@ -79,12 +95,13 @@ def whole_loads(layer: Layer, load: int) -> bool:
 
 
 def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel in the L2.
+    """The data gradient as the transpose of the forward gather: each tap's product is added to its pixel (BWD_DATA_ALGO_0).
 
-    m = input channels x taps, n = N H' W', k = output channels: no zeros are multiplied whatever the stride, and few
-    input channels still fill a tile, but every product is an atomic addition (cuDNN's BWD_DATA_ALGO_0) to a tensor of
-    zeros, which is written before and read again. Halves have no atomic addition on the GPUs of its time (CUDA C programming
-    guide, atomicAdd), so that a library that has another kernel takes that.
+    m = ci kh kw    n = batch ho wo    k = co    L2 traffic = ATOMIC m n
+
+    No zeros are multiplied whatever the stride, and few input channels still fill a tile. But every result is an atomic addition
+    in the L2 to a tensor of zeros, which is written before and read again. GPUs of its time have no atomic addition of halves
+    (CUDA C programming guide, atomicAdd), so that a library with another kernel takes that one.
     """
     if layer.phase != "backward_data" or (layer.element == HALF and "implicit_gemm" in context.algorithms(layer.phase)):
         return None
@@ -125,20 +142,25 @@ def gathered(layer: Layer, pixels: int) -> float:
 
 
 def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
-    """Unfold each image into a matrix in memory, then one library product per image and group (Jia et al. 2014, Caffe)."""
+    """Each image unfolded into a matrix in memory, then a product of the BLAS for each image and group (Jia et al. 2014, Caffe).
+
+    Workspace: the matrix of one image, groups ci kh kw ho wo values. A 1 x 1 convolution with stride 1 is its own matrix.
+    """
     pixels = layer.ho * layer.wo
     column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
     unfold = unfolding(layer, context, column, layer.batch)
     product = of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups)
     gemm = replace(product, gpu=GpuColumns(single=1))
-    # A 1 x 1 convolution is its own column matrix.
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
     return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)
 
 
 def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
-    """Unfold the whole batch, one product per group, and put the images of its result in order (MXNet, CNTK on a CPU)."""
+    """The whole batch unfolded, a product for each group, and its result put into the order of images (MXNet, CNTK on a CPU).
+
+    Workspace: the matrix of the batch, groups ci kh kw batch ho wo values, and the result before it is reordered.
+    """
     width = layer.ho * layer.wo * layer.batch
     column = float(layer.groups * layer.ci * layer.taps * width * layer.element)
     out = layer.output_bytes
@@ -152,7 +174,7 @@ def im2col_batch(layer: Layer, context: Context, efficiency: str) -> Option:
 
 
 def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repeat: int) -> Kernel:
-    """The product with a column matrix of `width` pixels, `repeat` times: one group of an image, or of all of them."""
+    """The product with a matrix of unfolded images, ci kh kw rows by `width` pixels, launched `repeat` times."""
     rows, element = layer.ci * layer.taps, float(layer.element)
     m, n, k = {"backward_data": (rows, width, layer.co), "backward_filter": (layer.co, rows, width)}.get(
         layer.phase, (layer.co, width, rows)
@@ -165,7 +187,7 @@ def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repe
 
 
 def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Kernel:
-    """im2col or, for the data gradient, col2im, of `column` bytes at a time, `repeat` times."""
+    """im2col, or col2im for a data gradient: a matrix of `column` bytes at a time, `repeat` times."""
     rules = context.stack.conv
     image, element = layer.input_bytes / repeat, layer.element
     reads, writes = (column, image) if layer.phase == "backward_data" else (image, column)
@@ -175,14 +197,14 @@ def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Ker
 
 
 def direct(layer: Layer, context: Context, efficiency: str) -> Option:
-    """A loop nest over blocked layouts: the product without unfolding, all images at once."""
+    """A loop nest over images and blocks of channels: the product of `implicit_gemm` by a kernel of another kind."""
     option = implicit_gemm(layer, context, efficiency)
     kernels = [replace(kernel, name="direct") if kernel.menu else kernel for kernel in option.kernels]
     return Option(algorithm="direct", kernels=tuple(kernels))
 
 
 def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """One input channel for each group: nothing to multiply as a matrix, so a thread sums the taps of its result."""
+    """One input channel for each group: there is no matrix to multiply, and each thread sums the taps of its result."""
     if layer.groups == 1 or layer.ci != 1:
         return None
     a, b, c = layer.operands
@@ -192,7 +214,7 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
 
 
 def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
-    """A convolution without any loss: all multiply-accumulates at peak, every tensor moved once."""
+    """A convolution without losses: all multiply-accumulates at the peak rate, every tensor moved once."""
     a, b, c = layer.operands
     kernel = element_wise("conv", Role.CONVOLUTION, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
                           efficiency=efficiency, dense=True)  # fmt: skip

@@ -11,24 +11,67 @@ from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
 from archsim.lower.role import Role
 
-# Values that a fused Winograd kernel reads for one tile of results: 4 x 8 tiles share a patch with its halo.
-WINOGRAD_PATCH = {2: 10 * 18 / 32, 4: 18 * 34 / 32}
+PATCH = 4, 8  # tiles of results, along rows and columns, of which a CTA of a fused Winograd kernel loads the patch with its halo
+TRANSFORM_FLOP = 5.0  # additions for each value that a transform writes; memory bounds it. A choice, not a fit.
+TILED = 32  # side of the tiles of cuDNN's FFT_TILING
+SMALLEST = 8  # side of the smallest transform of a whole image. A choice.
+
+
+def multiplications(results: int, filters: int) -> int:
+    """Multiplications of F(r x r, s x s), for one channel pair and one tile of r x r results of an s x s filter.
+
+    (r + s - 1)^2        (Winograd 1980; Lavin & Gray 2016, equation 8), of the r^2 s^2 of a direct convolution
+
+    r: `results`, s: `filters`; stride 1, no dilation. The filter gradient F(s x s, r x r) takes as many.
+
+    >>> multiplications(2, 3), multiplications(4, 3), multiplications(4, 5)
+    (16, 36, 64)
+    """
+    return (results + filters - 1) ** 2
+
+
+def patch_values(results: int) -> float:
+    """Values that a fused kernel for 3 x 3 filters loads for one tile of r x r results, `results` = r.
+
+    (4 r + 2) (8 r + 2) / 32
+
+    The tiles of a patch of 4 x 8 share what they overlap in, and the patch has a halo of one value on each side.
+
+    >>> patch_values(2)
+    5.625
+    """
+    rows, columns = PATCH
+    return (rows * results + 2) * (columns * results + 2) / (rows * columns)
+
+
+def frequencies(tile: int) -> int:
+    """Complex products that one channel pair takes for a tile of t x t real values in the frequency domain, `tile` = t.
+
+    t (t / 2 + 1)        since the transform of real values is symmetric (Mathieu et al. 2014)
+
+    >>> frequencies(32)
+    544
+    """
+    return tile * (tile // 2 + 1)
 
 
 def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(2x2, 3x3) in one fused kernel: 16 multiplications for 4 results instead of 36 (Lavin & Gray 2016, equation 8)."""
+    """F(2 x 2, 3 x 3) in one kernel, transforms included: 16 multiplications for 4 results instead of 36."""
     return _fused_winograd(layer, context, efficiency, 2, "winograd")
 
 
 def winograd_4x4(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4x4, 3x3) in one fused kernel: 36 multiplications for 16 results instead of 144."""
+    """F(4 x 4, 3 x 3) in one kernel, transforms included: 36 multiplications for 16 results instead of 144."""
     return _fused_winograd(layer, context, efficiency, 4, "winograd_4x4")
 
 
 def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, name: str) -> Option | None:
-    """`side` x `side` results of one channel pair take (side + 2)^2 multiplications, summed over channels.
+    """F(r x r, 3 x 3), r = `side`: a product of outer channels by tiles, summed over inner channels, for each of its points.
 
-    In the filter gradient the sum runs over tiles: F(3x3, side x side), with the same number of multiplications.
+    m = outer channels    n = tiles    k = inner channels    work = (r + 2)^2
+
+    In the filter gradient, F(3 x 3, r x r), the sum runs over tiles instead: n = inner channels, k = tiles. Filters are
+    transformed before, by a kernel of their own; the gradients that a filter gradient reads are transformed as they are loaded.
     """
     if not _small_dense(layer):
         return None
@@ -37,14 +80,14 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
     outer = layer.ci if layer.phase == "backward_data" else layer.co
     tiles = patched(layer.batch, ceil(height / side), ceil(width / side), context.stack.conv.winograd_patches)
     m, n, k = (outer, inner, tiles) if filtering else (outer, tiles, inner)
-    points, repeat, element = (side + 2) ** 2, layer.groups, layer.element
+    points, repeat, element = multiplications(side, 3), layer.groups, layer.element
     a, b, c = layer.operands
-    filters = points / 9 * a  # transformed before the kernel runs; the filter gradient reads plain gradients instead
+    filters = points / 9 * a
     kernel = Kernel(
         name=f"winograd_{side}x{side}", role=Role.WINOGRAD, efficiency=efficiency,
         menu=context.menu(f"{name}_filter" if filtering else name), m=m, n=n, k=k, work=points,
         operand_a=float((side**2 if filtering else points) * element),
-        operand_b=WINOGRAD_PATCH[side] * element, a_bytes=(a if filtering else filters) / repeat, b_bytes=b / repeat,
+        operand_b=patch_values(side) * element, a_bytes=(a if filtering else filters) / repeat, b_bytes=b / repeat,
         c_bytes=c / repeat, flop=2.0 * points * m * n * k, items=float(m * n), repeat=repeat,
     )  # fmt: skip
     if filtering:
@@ -54,7 +97,9 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
 
 
 def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, int, int]]) -> int:
-    """Tiles of a batch of images, padded to whole patches of (images, rows, columns): the best patch's.
+    """Tiles of `batch` images of `rows` x `columns` tiles, padded to whole patches of (images, rows, columns).
+
+    ceil(batch / i) ceil(rows / r) ceil(columns / c) i r c, of the patch (i, r, c) for which it is least; unpadded without patches
 
     >>> patched(1, 4, 4, [(1, 4, 8)])
     32
@@ -64,12 +109,12 @@ def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, 
 
 
 def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4x4, 3x3) as transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
+    """F(4 x 4, 3 x 3) with transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
     return _nonfused_winograd(layer, context, efficiency, 3)
 
 
 def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4x4, 5x5) in the same way: 64 multiplications for 16 results instead of 400."""
+    """F(4 x 4, 5 x 5) in the same way: 64 multiplications for 16 results instead of 400."""
     return _nonfused_winograd(layer, context, efficiency, 5)
 
 
@@ -81,42 +126,42 @@ def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: in
     tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", (side + 3) ** 2, 1, m, n, k)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", multiplications(4, side), 1, m, n, k)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """Tiles of 32 x 32 through the frequency domain: T (T/2 + 1) complex products (Mathieu et al. 2014; cuDNN 4 notes)."""
-    return _fourier(layer, context, efficiency, 32, "fft_tiling")
+    """Tiles of 32 x 32 through the frequency domain (Mathieu et al. 2014)."""
+    return _fourier(layer, context, efficiency, TILED, "fft_tiling")
 
 
 def fft(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The whole image through the frequency domain, padded to the next power of two."""
+    """The whole image through the frequency domain, padded to the next power of two (Mathieu et al. 2014)."""
     size = max(layer.h, layer.w, layer.ho + layer.kh - 1, layer.wo + layer.kw - 1)
-    padded = 1 << (size - 1).bit_length()
-    return _fourier(layer, context, efficiency, max(8, padded), "fft") if padded <= context.stack.conv.fft_max_side else None
+    padded = max(SMALLEST, 1 << (size - 1).bit_length())
+    return _fourier(layer, context, efficiency, padded, "fft") if padded <= context.stack.conv.fft_max_side else None
 
 
 def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: str) -> Option | None:
+    """Tiles of t x t values, t = `tile`, each of which gives (t - kh + 1) (t - kw + 1) results; stride 1 and no dilation."""
     if layer.sh != 1 or layer.sw != 1 or not layer.dense or layer.taps == 1 or max(layer.kh, layer.kw) > tile // 2:
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
     step_h, step_w = tile - layer.kh + 1, tile - layer.kw + 1
     tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
-    frequencies = tile * (tile // 2 + 1)
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
     separate = name == "fft" and tile > context.stack.conv.fft_fused_side
-    return _transformed(layer, context, efficiency, name, frequencies, 4, m, n, k, separate)
+    return _transformed(layer, context, efficiency, name, frequencies(tile), 4, m, n, k, separate)
 
 
 def _transformed(
     layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int,
     separate: bool = False,
 ) -> Option:  # fmt: skip
-    """Transforms of A and B, `points` products of transformed values, the inverse transform of C.
+    """Transforms of A and B, `points` products of transformed values, the inverse transform of C: all through memory.
 
-    `work` is 1 for real and 4 for complex products; a complex value takes twice the bytes. Where rows and columns are
-    `separate` kernels, the values pass through memory once more.
+    `work` is 1 for real products and 4 for complex ones, whose values take twice the bytes. `separate`: rows and columns are
+    transformed by one kernel each, and the values pass through memory once more between them. Workspace: A, B and C transformed.
     """
     element = layer.element * (2 if work == 4 else 1)
     groups = layer.groups
@@ -128,10 +173,10 @@ def _transformed(
         flop=2.0 * work * points * groups * m * n * k, items=float(m * n * points * groups),
     )  # fmt: skip
     between = 1.0 if separate else 0.0
-    adds = 5.0  # a transform adds about five terms for each value it writes, or log2 of the tile; never the bottleneck
 
-    def transform(part: str, reads: float, writes: float, values: float) -> Kernel:
-        return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=adds * values / element, element=layer.element)
+    def transform(part: str, reads: float, writes: float, size: float) -> Kernel:
+        return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=TRANSFORM_FLOP * size / element,
+                            element=layer.element)  # fmt: skip
 
     kernels = (
         transform("filter", tensor_a + between * a, a + between * a, a),
@@ -143,5 +188,5 @@ def _transformed(
 
 
 def _small_dense(layer: Layer, side: int = 3) -> bool:
-    """Whether Winograd's kernels for `side` x `side` filters and stride 1 apply."""
+    """Whether the filters are `side` x `side`, with stride 1 and without dilation, as Winograd's algorithms need."""
     return layer.kh == layer.kw == side and layer.sh == layer.sw == 1 and layer.dense

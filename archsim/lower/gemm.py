@@ -10,17 +10,21 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
-# A stack without menus (ideal) runs every product as one kernel that loses nothing.
-THIN = 4  # a product with so few rows or columns is a matrix-vector product to every library; one of a batch only with one
+THIN = 4  # most rows or columns of what GPU libraries compute as a matrix-vector product; in a batch, 1. A choice.
 
 
 def product(
     context: Context, m: float, n: float, k: float, *, count: float = 1, menu: str = "gemm", family: str = "gemm",
     repeat: float = 1, transposed: bool = False, suffix: str = "",
 ) -> Kernel:  # fmt: skip
-    """A dense product C[m, n] = A[m, k] B[k, n], `count` times; `suffix` tells it apart from others of its op for people.
+    """`count` dense products C[m, n] = A[m, k] B[k, n] in one launch, `repeat` launches one after the other.
 
-    `transposed`: rows of both operands are contiguous along k. A thin one is a matrix-vector product.
+    flop = 2 m n k count        a_bytes = m k count element        b_bytes = k n count element        c_bytes = m n count result
+
+    element: size of an operand's value [B], result: of a result's [B]. A is the operand that the op before has not just written:
+    the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is an
+    element-wise kernel, which reads the matrix once; on a GPU so is any product of a stack without menus (`ideal`), which loses
+    nothing. `menu` and `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
@@ -39,14 +43,19 @@ def product(
 
 
 def linear(op: BoundOp, context: Context) -> Plan:
-    """Fully connected: weights are A, activations B; the bias is a pass of its own over the output, or fused."""
+    """Fully connected: weights [features, inner] are A, activations [rows, inner] are B; the bias is a pass of its own, or fused.
+
+        forward            m = features    n = rows     k = inner
+        backward_data      m = inner       n = rows     k = features
+        backward_filter    m = features    n = inner    k = rows
+    """
     rows, features = prod(op.shape[:-1]), op.shape[-1]
     inner = op.input_shapes[0][-1]
     m, n, k = {
         "backward_data": (inner, rows, features),
         "backward_filter": (features, inner, rows),
     }.get(op.phase, (features, rows, inner))
-    transposed = op.phase == "forward"  # weights [features, inner], activations [rows, inner]: both row by row along k
+    transposed = op.phase == "forward"
     family = "gemm.transposed" if transposed else "gemm"
     kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
@@ -60,9 +69,9 @@ def linear(op: BoundOp, context: Context) -> Plan:
 
 
 def matmul(op: BoundOp, context: Context) -> Plan:
-    """A batched product of two activations, or one of its two gradients.
+    """Products of two activations [..., n, k] x [..., k, m], one for each leading index, or one of their two gradients.
 
-    Libraries count columns first, so that the rows of a matrix [m, n] in memory are the n of a kernel.
+    Libraries count columns first, so that the rows of a matrix in memory are the n of a kernel and its columns the m.
     """
     n, m = op.shape[-2:]
     count = prod(op.shape[:-2])

@@ -179,7 +179,7 @@ ELEMENT_WISE: TileColumns[float] = TileColumns()  # an element-wise kernel has t
 
 
 def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
-    """The variants that the library considers for a product of this size: all of them where none is meant for it."""
+    """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
     tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
     splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
@@ -187,7 +187,11 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
 
 
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
-    """Whether the library would cut k into so many parts; a product that is wide in both directions into many long ones only."""
+    """Whether the library would cut k into so many parts.
+
+    Each part has at least `split_least_k` terms; where a product of more than `split_wide_side` rows and columns would have more
+    than `split_wide` parts, at least `split_wide_part`.
+    """
     many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > menu.split_wide_side
     return kernel.k >= parts * (menu.split_wide_part if many else menu.split_least_k)
 

@@ -11,7 +11,16 @@ from archsim.trace.trace import BoundOp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """The geometry of one convolution in one phase; channels are per group."""
+    """The geometry of one convolution in one phase.
+
+    batch: images; groups: independent convolutions, each from `ci` to `co` channels; h, w: rows and columns of the input; ho, wo:
+    those of the output; kh, kw: of a filter; sh, sw: stride; dense: no dilation; element: size of a value [B].
+
+    >>> layer = Layer(phase="forward", batch=2, groups=1, ci=3, co=96, h=227, w=227, ho=55, wo=55, kh=11, kw=11, sh=4, sw=4,
+    ...               dense=True, element=4)
+    >>> layer.product, layer.macs
+    ((96, 6050, 363), 210830400.0)
+    """
 
     phase: str
     batch: int
@@ -26,7 +35,7 @@ class Layer:
     kw: int
     sh: int
     sw: int
-    dense: bool  # no dilation
+    dense: bool
     element: int
 
     @property
@@ -51,7 +60,7 @@ class Layer:
 
     @property
     def operands(self) -> tuple[float, float, float]:
-        """Unique bytes of A, B and C of the product in this phase, all groups."""
+        """Sizes of the tensors that are A, B and C of the product in this phase, all groups [B]."""
         if self.phase == "backward_data":
             return self.filter_bytes, self.output_bytes, self.input_bytes
         if self.phase == "backward_filter":
@@ -60,7 +69,14 @@ class Layer:
 
     @property
     def product(self) -> tuple[int, int, int]:
-        """(m, n, k) per group. A strided data gradient multiplies zeros between the pixels of its B, stride^2 as many."""
+        """(m, n, k) of the product in this phase, for each group (Chetlur et al. 2014, cuDNN, section 3).
+
+            forward            m = co    n = batch ho wo    k = ci kh kw
+            backward_data      m = ci    n = batch h w      k = co kh kw
+            backward_filter    m = co    n = ci kh kw       k = batch ho wo
+
+        In a strided data gradient B has zeros between its pixels: of sh sw products one is not with a zero.
+        """
         if self.phase == "backward_data":
             return self.ci, self.batch * self.h * self.w, self.co * self.taps
         if self.phase == "backward_filter":
@@ -69,22 +85,23 @@ class Layer:
 
     @property
     def macs(self) -> float:
-        """Useful multiply-accumulates, all groups."""
+        """Multiply-accumulates without those with zeros, all groups: groups co ci kh kw batch ho wo."""
         return float(self.groups * self.co * self.ci * self.taps) * self.batch * self.ho * self.wo
 
     @property
     def target(self) -> tuple[int, int, int]:
-        """What a fast algorithm tiles: (channels summed over, height, width of the result)."""
+        """What an algorithm with transforms cuts into tiles: (channels summed over, height, width of the result)."""
         return (self.co, self.h, self.w) if self.phase == "backward_data" else (self.ci, self.ho, self.wo)
 
 
-TRANSPOSED = {FORWARD: BACKWARD_DATA, BACKWARD_DATA: FORWARD}  # the filter gradient is one in both
+TRANSPOSED = {FORWARD: BACKWARD_DATA, BACKWARD_DATA: FORWARD}  # a filter gradient is a filter gradient in both
 
 
 def untransposed(op: BoundOp) -> BoundOp:
-    """A transposed convolution as the phase that it is of the convolution from its output to its input; other ops as they are.
+    """A transposed convolution as a phase of the plain convolution from its output to its input; any other op as it is.
 
-    The bias is left to the caller: it belongs to the output, which here is the input.
+    Its forward pass is that convolution's data gradient, and the other way round. The bias is left to the caller: it belongs to
+    the output, which is the input here.
     """
     kind = op.kind
     if not isinstance(kind, ConvTranspose2d):
@@ -95,7 +112,7 @@ def untransposed(op: BoundOp) -> BoundOp:
 
 
 def layer_of(op: BoundOp, element: int) -> Layer:
-    """The geometry of a convolution op."""
+    """The geometry of a convolution op on [N, C, H, W] whose values take `element` bytes."""
     kind = op.kind
     assert isinstance(kind, Conv2d)
     n, c, h, w = op.input_shapes[0]

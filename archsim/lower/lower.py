@@ -57,9 +57,10 @@ def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "",
 ) -> Lowered:  # fmt: skip
-    """Lower each op; equal layers share one plan. `tensor` says whether the device multiplies this precision on tensor
-    cores; None takes it as so where the precision is one that they accept. `architecture` selects kernels that a library
-    has for some GPUs only.
+    """The kernels of a network's ops on a stack; equal layers share one plan.
+
+    `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
+    `architecture` selects kernels that a library has for some GPUs only.
 
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """

@@ -13,9 +13,16 @@ from archsim.trace.trace import BoundOp
 
 
 def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
-    """The passes of its stack over the tensors of an op, each `times` over; None where the stack does nothing for it."""
+    """An op that the stack computes in element-wise kernels, by the row of `passes` for its kind and phase.
+
+    moved = inputs x size of the inputs + outputs x size of the output [B]
+
+    inputs, outputs: of the row. What is written is the result, at most `moved`; the rest is read. The launches are those of the
+    row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
+    `short_row`, the row `short_OP` comes first, if there is one. The gradient of an add is its incoming gradient; where two of
+    them meet, they are added, as the row `accumulate` says.
+    """
     phase = "forward" if op.phase == "forward" else "backward"
-    # The gradient of an add is its incoming gradient; where two of them meet they are added, which is a forward add.
     meets = getattr(op.kind, "accumulate", False)
     own = "accumulate" if meets else f"short_{op.kind.op}" if op.shape[-1:] <= (context.stack.short_row,) else op.kind.op
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
@@ -24,27 +31,26 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
     reads, writes = (inputs, out) if phase == "forward" or meets else (out, inputs)
     moved = rows.inputs * inputs + rows.outputs * out
-    # The passes say how much moves; what is not the result itself is read.
     written = min(writes, moved)
     return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written)
 
 
 def view(op: BoundOp, context: Context) -> None:
-    """Nothing: how a tensor is indexed changes, not where it lies."""
+    """No kernel: a reshape changes how a tensor is indexed, not where its values lie."""
 
 
 def dropout(op: BoundOp, context: Context) -> Plan | None:
-    """A pass in training, nothing at inference."""
+    """An element-wise kernel in training, none at inference."""
     return pointwise(op, context) if context.training else None
 
 
 def concat(op: BoundOp, context: Context) -> Plan | None:
-    """A copy of each input to its place."""
+    """A copy of each input to its place in the output, one launch each."""
     return pointwise(op, context, len(op.input_shapes))
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
-    """A slice moves what it selects; its gradient also fills the rest of the tensor with zeros. None where it is a view."""
+    """A slice copies what it selects; its gradient also fills the rest of the tensor with zeros. None where it is a view."""
     phase = "forward" if op.phase == "forward" else "backward"
     rows = context.passes("slice", phase)
     if rows.launches == 0:
@@ -56,9 +62,9 @@ def part(op: BoundOp, context: Context) -> Plan | None:
 
 
 def quantise(op: BoundOp, context: Context) -> Plan | None:
-    """Values as results have them are read, in a pass before for a scale that has to be found, and written as operands have them.
+    """Values rounded from the format of results to that of operands; a `dynamic` scale is found by a kernel of its own before.
 
-    The gradient is the incoming one.
+    The gradient is the incoming one: no kernel.
     """
     if op.phase != "forward":
         return None
@@ -71,6 +77,7 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
 
 
 def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float) -> Plan:
+    """One kernel for each of the launches, which share `reads` and `writes` [B] and the windows of a pooling or an LRN."""
     covered = _window_values(op)
     # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
     windows = (covered if op.phase == "forward" else 2.0 * covered) / launches
@@ -87,27 +94,27 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:
-    """Height and width of the window of pixels that each result is taken from (pooling)."""
+    """Height and width of the window of pixels from which a pooling takes each result; None for other ops."""
     return getattr(op.kind, "kernel", None)
 
 
 def _window_values(op: BoundOp) -> float:
-    """Values of all windows together, of pixels (pooling) or channels (LRN): each is read through the cache for every window."""
+    """Values of all windows, of pixels (pooling) or channels (LRN): each is read through the cache once for every window."""
     height, width = _window(op) or (getattr(op.kind, "size", 0), 1)
     return float(prod(op.shape) * height * width)
 
 
 def embedding(op: BoundOp, context: Context) -> Plan:
-    """A gather of rows, or the scatter of their gradients; only the rows that are looked up move."""
+    """Rows of a table gathered, or their gradients added to it; only the rows that are looked up move."""
     moved = context.bytes(op.shape)
     return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
 
 
 def update(op: BoundOp, context: Context) -> Plan:
-    """The optimiser's chain of passes over the parameters: `inputs` are read, `outputs` written, in `launches` kernels."""
+    """The optimiser's passes over the parameters, as the row of `optimiser_passes` says; master copies are fp32."""
     optimiser = getattr(op.kind, "optimiser", "sgd")
     rows = context.stack.optimiser_passes.get(optimiser) or context.stack.optimiser_passes["default"]
-    size = 4.0 * prod(op.shape)  # master copies are fp32
+    size = 4.0 * prod(op.shape)
     kernel = element_wise(
         "update", Role.UPDATE, rows.inputs * size / rows.launches, rows.outputs * size / rows.launches,
         flop=op.flop / rows.launches, element=max(4, context.stack.vector_bytes), repeat=rows.launches,

@@ -1,4 +1,4 @@
-"""What a CPU's software adds to the kernels of a plan: who runs them, what its loops cost, what its library copies."""
+"""What a CPU's software adds to the kernels of a plan: how many threads, the clocks of its loops, the copies of its BLAS."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from archsim.lower.role import Role
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
-UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # a convolution's own loops, whose threads the stack tells apart
-PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)
+UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
+PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
@@ -35,10 +35,13 @@ def _shared(stack: Stack) -> CpuColumns[float]:
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
-    """A product by a library of BLAS copies both operands into panels (Goto and van de Geijn 2008); a direct loop does not.
+    """A matrix kernel: a BLAS copies both operands into panels before it multiplies, a direct loop does not.
 
-    BLAS sees the rows of C as columns, so the side that it cuts for its threads is n here. In fully connected and recurrent
-    layers these are the features, which stand as m where weights come first.
+    packed = packing (m + n) k count          values copied into panels, times their effort (Goto and van de Geijn 2008)
+    clocks = gather_clocks (m + n) k count    core clocks of fetching operands by their index
+
+    A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
+    layers this side has the features, which lowering puts first, as m; so m and n change places.
     """
     stack, blas = context.stack, kernel.role is Role.PRODUCT
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
@@ -53,7 +56,10 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
-    """An element-wise kernel: on how many threads, and the clocks of its loop where that is not vectorised."""
+    """An element-wise kernel: its threads, and the clocks of its loop, `loops` of the stack for each value.
+
+    A loop in place reads no line only to overwrite it: its result is the line that it has read.
+    """
     stack, whole = context.stack, kernel.role is Role.PASS
     loop = op.kind.op if whole else kernel.role.value
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
@@ -68,7 +74,10 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
 
 
 def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared: CpuColumns[float]) -> list[Kernel]:
-    """Forward and data gradient: each thread takes whole images. The filter gradient reuses the columns, image after image."""
+    """An unfolding whose threads take whole images, forward and in the data gradient, which first fills the columns with zeros.
+
+    The filter gradient uses the columns of the forward pass, and multiplies image after image.
+    """
     if op.phase == "backward_filter":
         return [kernel for kernel in kernels if kernel.role is not Role.IM2COL]
     images = float(op.shape[0])
@@ -81,7 +90,7 @@ def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared
 
 
 def _batched(kernel: Kernel, images: float) -> Kernel:
-    """All images of a loop as one launch whose parts are the images; the weights stay the same."""
+    """`images` launches as one whose parts are the images: everything but the weights times the images."""
     assert kernel.cpu is not None
     own = replace(kernel.cpu, clocks=kernel.cpu.clocks * images, packed=kernel.cpu.packed * images, parts=images, grain=0.0,
                   threaded=1.0)  # fmt: skip
