@@ -8,9 +8,10 @@ import click
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "fidelities", "ops"]))
+@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops"]))
 def command(what: str) -> None:
-    """What is there: hw (devices), nodes (several devices and their links), nets (networks), stacks, fidelities or ops.
+    """What is there: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts they are
+    composed of, fidelities or ops.
 
     \b
     Examples:
@@ -18,7 +19,8 @@ def command(what: str) -> None:
       archsim list nets
     """
     lists: dict[str, Callable[[], str]] = {
-        "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "fidelities": _fidelities, "ops": _ops,
+        "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "parts": _parts,
+        "fidelities": _fidelities, "ops": _ops,
     }  # fmt: skip
     click.echo(lists[what]())
 
@@ -76,6 +78,20 @@ def _stacks() -> str:
         forward = stack.conv.candidates("", False).get("forward", {})
         rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward)))
     return table(("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, left=5)
+
+
+def _parts() -> str:
+    from archsim.report.text import table
+    from archsim.stack.catalog import composition, names
+    from archsim.stack.compose import AXES, part_names, part_versions
+
+    rows = []
+    composed = {name: composition(name).parts for name in names()}
+    for axis in AXES:
+        for part in part_names(axis):
+            used = [name for name, parts in composed.items() if parts.get(axis, "").partition(" ")[0] == part]
+            rows.append((axis, part, ", ".join(part_versions(axis, part)), ", ".join(used)))
+    return table(("axis", "part", "versions", "stacks that have it"), rows, left=4)
 
 
 def _fidelities() -> str:

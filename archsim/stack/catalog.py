@@ -56,6 +56,8 @@ def _of_file(place: Path) -> Composition:
     if problems:
         raise InputError(str(place), problems)
     parts, own = table.get("parts", {}), [_own(str(place), table)]
+    if unused := own[0].unused(RECORD):
+        raise InputError(str(place), [f"sources.{key}: the file does not set this key" for key in unused])
     if "like" in table:
         parts, own = _listed()[table["like"]].get("parts", {}) | parts, [own_values(table["like"]), *own]
     return _composed(str(place), table["id"], parts, own)

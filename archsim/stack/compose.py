@@ -142,9 +142,9 @@ def part_names(axis: str) -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
 
 
-def versions(found: Mapping[str, Any]) -> list[str]:
-    """The versions of a component's file, oldest first; none where it has only one."""
-    return [block["version"] for block in found.get("since", [])]
+def part_versions(axis: str, name: str) -> list[str]:
+    """The versions of a shipped component, oldest first; none where it has only one."""
+    return [block["version"] for block in _part(axis, name).get("since", [])]
 
 
 @cache
@@ -164,7 +164,7 @@ def components(axis: str, reference: str, kind: str) -> list[Component]:
     """The tables of a part ("NAME" or "NAME VERSION") that hold for a kind of device, general ones first."""
     name, _, version = reference.partition(" ")
     found = _part(axis, name)
-    file, known = f"{AXES[axis]}/{name}.toml", versions(found)
+    file, known = f"{AXES[axis]}/{name}.toml", part_versions(axis, name)
     if (version and version not in known) or (known and not version):
         said = f"no version {version!r}" if version else "no version is named"
         raise ValueError(f"parts.{axis}: {name}: {said}; known: {', '.join(known) or 'none'}")

@@ -35,12 +35,12 @@ class Key:
 
 def key(doc: str, *, default: Any = MISSING, **about: Any) -> Any:
     """Declare a field that is a key of the files; one without `default` is required. `about`: the fields of `Key`."""
-    declared = {"key": Key(doc=doc, **about)}
+    meaning = {"key": Key(doc=doc, **about)}
     if isinstance(default, dict):
-        return field(default_factory=dict, metadata=declared)
+        return field(default_factory=dict, metadata=meaning)
     if is_dataclass(default):
-        return field(default_factory=type(default), metadata=declared)
-    return field(default=default, metadata=declared)
+        return field(default_factory=type(default), metadata=meaning)
+    return field(default=default, metadata=meaning)
 
 
 @cache

@@ -181,7 +181,7 @@ def test_compare_as_table_and_csv(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("what", "expected"),
     [("hw", devices.names()), ("nets", networks()), ("stacks", stacks.names()), ("fidelities", ["roofline", "analytical"]),
-     ("ops", ["conv2d", "linear", "lstm", "lrn"])],
+     ("parts", ["framework", "library", "blas", "engine"]), ("ops", ["conv2d", "linear", "lstm", "lrn"])],
 )  # fmt: skip
 def test_list_names_everything(cli: Any, what: str, expected: list[str]) -> None:
     result = cli("list", what)

@@ -13,7 +13,7 @@ from archsim.device import catalog as devices
 from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
-from archsim.stack.compose import AXES, Component, components, document, folder, part_names, versions
+from archsim.stack.compose import AXES, Component, components, part_names, part_versions
 from archsim.stack.listing import markdown
 from archsim.stack.stack import Stack
 
@@ -85,7 +85,7 @@ def all_components() -> list[Component]:
     found = [catalog.own_values(name) for name in catalog.names()]
     for axis in AXES:
         for name in part_names(axis):
-            for version in versions(document(folder().joinpath(AXES[axis], f"{name}.toml"))) or [""]:
+            for version in part_versions(axis, name) or [""]:
                 for kind in ("gpu", "cpu"):
                     found += components(axis, f"{name} {version}".strip(), kind)
     return found

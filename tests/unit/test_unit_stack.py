@@ -102,6 +102,26 @@ def test_parts_that_disagree_are_refused_unless_the_stack_decides() -> None:
         composed({"library": "cudnn 4", "blas": "openblas"})
 
 
+def test_the_order_of_framework_library_and_blas_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = {name: catalog.composition(name).assigned for name in catalog.names()}
+    catalog.composition.cache_clear()
+    monkeypatch.setattr(compose, "AXES", {axis: compose.AXES[axis] for axis in ("blas", "library", "framework", "engine")})
+    turned = {name: catalog.composition(name).assigned for name in catalog.names()}
+    catalog.composition.cache_clear()
+    differing = {name: [path for path in one if one[path].value != turned[name][path].value] for name, one in ordered.items()}
+    assert {name: paths for name, paths in differing.items() if paths} == {}
+    assert ordered.keys() == turned.keys()
+
+
+def test_the_example_of_the_readme_is_a_stack(tmp_path: Path) -> None:
+    readme = Path(__file__).parents[2].joinpath("traces", "stacks", "README.md").read_text("utf-8")
+    example = readme.partition("    schema = 1\n")[2].partition("\n\n")[0]
+    (tmp_path / "mine.toml").write_text("schema = 1\n" + example.replace("\n    ", "\n").removeprefix("    "))
+    mine = catalog.find(str(tmp_path / "mine.toml"))
+    assert (mine.conv.workspace_limit, "winograd_nonfused" in mine.conv.algorithms["forward"]) == (64 * 2**20, True)
+    assert catalog.composition(str(tmp_path / "mine.toml")).parts["library"] == "cudnn 6"
+
+
 def test_an_engine_stands_over_its_library() -> None:
     assert composed({"library": "cudnn 8", "blas": "cublas 11"}).table()["window_slots"] == 44
     assert catalog.find("tensorrt-8").window_slots == 12
@@ -187,6 +207,7 @@ def test_a_file_that_is_composed_of_nothing_known_is_refused(tmp_path: Path) -> 
         ('parts = { library = "cudnn" }\n', "", "parts.library: cudnn: no version is named; known: 1, 2"),
         ('parts = { blas = "openblas 3" }\n', "", "parts.blas: openblas: no version '3'; known: none"),
         ("sources = 5\n", "", "sources: must be a table of texts"),
+        ('sources = { "host, conv.bias" = "x" }\nhost = ""\n', 'like = "ideal"', "sources.conv.bias: the file does not"),
     ):  # fmt: skip
         assert any(problem.startswith(said) for problem in problems(tmp_path, content, like)), content
     (tmp_path / "two.toml").write_text('schema = 2\nid = "Mine!"\n')
