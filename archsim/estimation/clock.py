@@ -24,6 +24,12 @@ def clock_and_limit(
     GPU whose sustained clock nobody measured keeps to its TDP instead. Numbers are floats or [D, 1].
 
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
+
+    >>> from archsim.device.catalog import find
+    >>> clock_and_limit(find("tegra_x1"), "fp32")  # its sustained clock is published
+    (690000000.0, None)
+    >>> clock_and_limit(find("tesla_k80"), "fp32")[1]  # nobody measured it: the TDP of one of the two GPUs
+    150.0
     """
     device = spec.device
     if clock is not None:

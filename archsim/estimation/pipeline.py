@@ -1,4 +1,10 @@
-"""Running a request through the layers: lower, cost, schedule. Arrays in, arrays out; nothing for people here."""
+"""The pipeline: a request is lowered to kernels, each kernel is costed, and its ops are put in time.
+
+`run` is the whole of it. Its steps are functions of their own, so that many requests of one device, stack and setting can be
+lowered and costed together: `lowered_ops`, `priced`, `scheduled`.
+
+Shapes: D variants of a device, N ops in execution order, O plans (the different layers among the ops, each with its kernels).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +35,7 @@ from archsim.trace.trace import BoundOp
 if TYPE_CHECKING:
     from archsim.schedule.simulated import Plans
 
-STEADY = ("base", "leakage")  # components of energy that are a power times the time that passes
+STATIC = ("base", "leakage")  # components of energy that are a power times the time that passes
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
@@ -47,14 +53,14 @@ class HostTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A network on D variants of a device. Arrays are [D, N], N ops in execution order, and computed when they are asked for."""
+    """The outcome of a request on D variants of a device; arrays are of ops, [D, N], and computed on first use."""
 
     lowered: Lowered
     cost: PlanCost
     timeline: Timeline
     host: HostTime
-    idle: float | Array  # what the device draws while it waits for the host [W]
-    overlaps: bool = False  # whether ops may run side by side
+    idle: float | Array  # power while the device waits for the host CPU [W]
+    overlaps: bool = False  # whether ops may run at the same time
     group_step_s: Array | None = None  # of several devices that share the batch, [1]
 
     @cached_property
@@ -64,9 +70,10 @@ class Run:
 
     @cached_property
     def energy(self) -> Mapping[str, Array]:
-        """Energy of each op by component [J]: that of its kernels, and the idle power while the host is waited for.
+        """Energy of each op by component [J]: that of its kernels, and the idle power while the device waits for the host CPU.
 
-        What flows while time passes flows once, however many ops run side by side: each has its share of it by what it adds.
+        Static power (idle, leakage) is drawn once, whatever runs at the same time: an op that overlaps with others is charged
+        for the time that it adds to the latency, not for the time that it takes alone.
         """
         energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
         if not self.overlaps:
@@ -74,7 +81,7 @@ class Run:
         added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
         shadowed = added < alone * (1.0 - ROUNDING)
         share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
-        energy |= {name: energy[name] * share for name in STEADY if name in energy}
+        energy |= {name: energy[name] * share for name in STATIC if name in energy}
         return {**energy, "base": energy["base"] + self.idle * np.maximum(added - alone, 0.0)}
 
     @property
@@ -84,7 +91,7 @@ class Run:
 
     @cached_property
     def host_s(self) -> Array:
-        """What the host spends on each op [s]."""
+        """Time of the host CPU for each op [s]: calls, launches and stalls."""
         return spread(self.host.issue_s + self.host.stall_s, self.lowered.plan_of)
 
     @property
@@ -94,7 +101,7 @@ class Run:
 
     @property
     def total_energy_j(self) -> Array:
-        """Energy of one batch, [D]."""
+        """Energy of one batch [J], [D]."""
         if self.overlaps:
             return np.asarray(self.energy_j.sum(axis=-1))
         of_plans = (self.cost.total_energy_j * self._times).sum(axis=-1)
@@ -102,7 +109,7 @@ class Run:
 
     @property
     def total_dram_bytes(self) -> Array:
-        """Memory traffic of one batch, [D]."""
+        """Memory traffic of one batch [B], [D]."""
         return np.asarray((self.cost.dram_bytes * self._times).sum(axis=-1))
 
     @property
@@ -114,7 +121,10 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """What kernels cost on D variants of a device: all that requests of one device, stack and setting have in common."""
+    """Kernels with their cost on D variants of a device: what requests of one device, stack and setting share.
+
+    `host` is the host CPU's time for each plan, all of it; how much counts depends on the request.
+    """
 
     device: Device
     kernels: Kernels
@@ -123,7 +133,7 @@ class Priced:
 
     @cached_property
     def phases(self) -> Sequence[Plans]:
-        """The plans as phases of simulated time, for each of the D variants."""
+        """The plans as phases of the event simulation, for each of the D variants."""
         from archsim.schedule.waves import phases_of
 
         machines = max(len(self.cost.time_s), len(self.host.issue_s), len(self.host.stall_s))
@@ -131,17 +141,16 @@ class Priced:
 
 
 def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
-    """The whole pipeline: lower the network, cost every distinct plan once, put the ops in time.
+    """The outcome of a request: lowered, each different plan costed once, ops put in time.
 
-    `observers` are told how a simulation of any fidelity that counts launches goes; where nothing overlaps it is the same
-    schedule.
+    With `observers` the ops of any fidelity are simulated, one after the other where it has no events, and observers are told.
     """
     lowered = lowered_of(request)
     return scheduled(request, lowered, priced(request, lowered.kernels), observers)
 
 
 def priced(request: Request, kernels: Kernels) -> Priced:
-    """What the kernels of a request cost, and the host CPU's time for them."""
+    """The cost of kernels, and the host CPU's time for them, by all of a request but its ops."""
     device, constants = device_of(request), request.calibration
     multiplied = arithmetic(request.stack, device, request.precision)
     threads = 1 if request.threads is None else request.threads
@@ -150,8 +159,10 @@ def priced(request: Request, kernels: Kernels) -> Priced:
 
 
 def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequence[Observer] = ()) -> Run:
-    """The ops of a request in time, from what their kernels cost. `lowered` has the request's own ops, and kernels that other
-    requests may share.
+    """The ops of a request in time. `lowered` has its own ops, but kernels that other requests may share; `costs` are of these.
+
+    The host CPU's time and the copy of the input count by the request's `dispatch`, and not in a fidelity without overheads. A
+    replayed graph is launched once, before its first op. The step of a group of devices follows from that of one.
     """
     device, cost, constants = costs.device, costs.cost, request.calibration
     counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
@@ -176,7 +187,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
 def _simulated(
     request: Request, lowered: Lowered, costs: Priced, host: HostTime, feed_s: Array | float, observers: Sequence[Observer]
 ) -> Timeline:
-    """The ops in simulated time. Observers are told of power too, which the phases that requests share leave out."""
+    """The schedule by event simulation. Observers also see power, which the phases that requests share leave out."""
     from archsim.schedule.simulated import simulated
 
     issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
@@ -200,7 +211,7 @@ def lowered_of(request: Request) -> Lowered:
 
 
 def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
-    """Any ops as the kernels that the device and the stack of a request run for them."""
+    """Any ops as kernels, by the device, stack, precision and task of a request."""
     device = request.spec.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
@@ -208,7 +219,10 @@ def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
 
 
 def mean_clock(request: Request, result: Run) -> Array:
-    """The clock of a run [Hz], [D]: the one asked for, or under a power limit the mean over the time of all kernels."""
+    """The core clock of a run [Hz], [D]: the one asked for; under a power limit, the mean over the time of all kernels.
+
+    clock = sum of core clocks that pass / sum of time, over all ops
+    """
     asked = np.ravel(np.asarray(request.clock, dtype=float))
     index = result.lowered.plan_of
     live = index[index >= 0]
@@ -219,8 +233,9 @@ def mean_clock(request: Request, result: Run) -> Array:
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
-    """How operands of `precision` are multiplied: as `half` where the stack insists on it and the chip can, as `dp4a` where the
-    stack's products of int8 leave the tensor cores idle."""
+    """The pipe that multiplies operands of `precision`: `half` where the stack computes fp16 in fp16 and the GPU can, `dp4a`
+    where the stack's products of int8 do not use tensor cores; otherwise that of the precision itself.
+    """
     if not isinstance(device, Gpu):
         return precision
     if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
@@ -236,7 +251,7 @@ def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
 
 
 def device_of(request: Request) -> Device:
-    """The device as the request runs it: the kernels of a replayed graph follow each other after `graph.gap_s` at most."""
+    """The device as a request runs it: in a replayed graph the gap between dependent kernels is at most `graph.gap_s`."""
     device = request.spec.device
     if not request.graph or not isinstance(device, Gpu):
         return device
@@ -253,10 +268,19 @@ def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array
 def in_order(
     plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False
 ) -> Timeline:
-    """The serial schedule of ops whose plans take `plan_s` on the device, [D, O], and what the host adds.
+    """The schedule of ops that run one after the other.
 
-    The first op is issued once the input has been copied, which takes `feed_s` [s], a float or [D, 1]. A CPU works on one
-    op at a time, and so does a GPU where the host `waits` for each.
+    plan_s: time of the kernels of each plan [s], [D, O]; `plan_of`: the plan of each op, [N]
+    host: time of the host CPU for each plan
+    feed_s: copy of the input, before the first op is issued [s], a float or [D, 1]
+    waits: the host CPU waits for each op before it issues the next, as a CPU always does; otherwise it issues ahead
+
+    >>> from archsim.device.catalog import find
+    >>> host = HostTime(issue_s=np.array([[2.0]]), stall_s=np.array([[0.0]]))
+    >>> in_order(np.array([[5.0]]), host, np.array([0, 0]), find("gtx_1080").device).latency_s.tolist()
+    [12.0]
+    >>> in_order(np.array([[5.0]]), host, np.array([0, 0]), find("gtx_1080").device, waits=True).latency_s.tolist()
+    [14.0]
     """
     device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
     issue_s[..., :1] += feed_s
@@ -267,7 +291,13 @@ def in_order(
 
 
 def spread(per_plan: Array, plan_of: Index) -> Array:
-    """Values per plan as values per op, [D, N]; 0 for ops that launch nothing."""
+    """Values of plans as values of ops.
+
+    per_plan: [D, O]; plan_of: the plan of each op, -1 where it launches nothing, [N]; returns [D, N], 0 for these
+
+    >>> spread(np.array([[1.0, 2.0]]), np.array([1, -1, 0])).tolist()
+    [[2.0, 0.0, 1.0]]
+    """
     values = per_plan[..., plan_of]  # that of the last plan where there is none
     values[..., plan_of < 0] = 0.0
     return values
@@ -286,7 +316,12 @@ def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, co
 
 
 def input_bytes(ops: Sequence[BoundOp]) -> float:
-    """Size of what a network is fed [B]: what forward ops read and none writes, four bytes a value."""
+    """Size of a network's input [B]: tensors that forward ops read and no op writes, 4 B a value.
+
+    >>> from archsim.trace.task import prepared
+    >>> input_bytes(prepared("alexnet", "inference").bind(N=2).ops) == 2 * 3 * 227 * 227 * 4
+    True
+    """
     written = {op.name for op in ops}
     read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
     sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
