@@ -11,6 +11,7 @@ from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.part import Unit
 from archsim.device.spec import Spec, keys, unit_of
+from archsim.device.write import to_toml
 
 from ..each import each
 
@@ -262,6 +263,20 @@ def test_a_table_cannot_lose_half_of_what_it_needs(tmp_path: Path) -> None:
 def test_a_stated_peak_within_rounding_is_taken(tmp_path: Path) -> None:
     mine = read(tmp_path, BASE.replace('peak_fp16 = { value = "1.024', 'peak_fp16 = { value = "1.03'))
     assert mine.stated["peak_fp16"].value == 1.03e12
+
+
+def stated(peak: str, clock: str) -> str:
+    """The Core i7-6700K (4 cores, 2 x 256-bit multiply-adds, 4.0 GHz of all cores), whose maker states a peak."""
+    return to_toml(catalog.find("i7_6700k"), "a copy") + f'{peak}, source = "a slide", kind = "datasheet", clock = "{clock}" }}\n'
+
+
+def test_the_stated_peak_of_a_cpu_is_compared_too(tmp_path: Path) -> None:
+    peak = 'peak_fp32 = { value = "512 GFLOP/s"'
+    assert read(tmp_path, stated(peak, "simd")).stated["peak_fp32"].value == 512e9
+    (said,) = problems(tmp_path, stated(peak.replace("512", "256"), "simd"))
+    assert said.startswith("stated.peak_fp32: 256 GFLOP/s is 50.0% less than 512 GFLOP/s, which follows from core.count, ")
+    (said,) = problems(tmp_path, stated(peak, "simd512"))
+    assert said == "stated.peak_fp32: 512 GFLOP/s is stated, but the spec has no clock.simd512"
 
 
 def test_a_source_may_be_an_abbreviation(tmp_path: Path) -> None:
