@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.calibration.constants import Calibration
 from archsim.lower.kernel import Index, Kernels
 
 Array = NDArray[np.float64]
@@ -76,6 +77,18 @@ def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH
     root[..., columns] = np.cbrt(total[..., columns])
     root *= peak
     return root
+
+
+def family_efficiency(kernels: Kernels, constants: Calibration) -> Array:
+    """Efficiency of the kernel's family, the constant that lowering names for it [1], [V].
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> of = some(gather=lambda names: np.array([{"one": 1.0, "gemm": 0.75}[name] for name in names]))
+    >>> family_efficiency(some(constants=("one", "gemm"), efficiency=np.array([1, 0, 1])), of).tolist()
+    [0.75, 1.0, 0.75]
+    """
+    return constants.gather(kernels.constants)[kernels.efficiency]
 
 
 @dataclass(frozen=True, kw_only=True)

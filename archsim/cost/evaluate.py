@@ -10,10 +10,10 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.bounds import CPU, GPU, ROOFLINE, bounds_of, overhead_of
 from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.cpu import CpuTerms
+from archsim.cost.energy import spent
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
-from archsim.cost.power import spent
 from archsim.cost.roofline import RooflineTerms
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
@@ -51,7 +51,7 @@ def cpu_cost(
     return Cost(
         bounds=bounds, busy_s=smooth_maximum(bounds),
         overhead_s=overhead_of(terms, CPU, without) + np.zeros_like(terms.dram_bytes),
-        dram_bytes=terms.dram_bytes, cache_bytes=terms.cache_bytes + np.zeros_like(terms.dram_bytes), work=terms.work,
+        dram_bytes=terms.dram_bytes, cache_bytes=terms.llc_bytes + np.zeros_like(terms.dram_bytes), work=terms.work,
         clock=terms.core_clock, terms=terms,
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost import sm, traffic
-from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array
-from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_cta
+from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
+from archsim.cost.occupancy import issue_slots, resident_ctas, warps_of
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -19,10 +19,12 @@ WORD = 4.0  # bytes of a single-precision value
 
 @dataclass(frozen=True, kw_only=True)
 class GpuTerms:
-    """Some kernels on a GPU at core clock `clock` [Hz], and the quantities on the way to their bounds, each [D, V] or [V].
+    """Some kernels on a GPU, and the quantities on the way to their bounds, each [D, V] or [V].
 
     Every bound is a function of this record, and whatever it asks for is computed once. Without `waves` the CTAs spread
     evenly over the SMs.
+
+    clock: core clock [Hz]
     """
 
     kernels: GpuKernels
@@ -45,7 +47,7 @@ class GpuTerms:
     @cached_property
     def depth(self) -> Array:
         """Inner steps of one CTA, padded to whole steps of its tile."""
-        return traffic.depth(self.kernels)
+        return traffic.inner_steps(self.kernels)
 
     @cached_property
     def rate(self) -> Array:
@@ -56,24 +58,24 @@ class GpuTerms:
     def fill(self) -> Array:
         """CTAs that keep the pipes of an SM busy."""
         return np.asarray(
-            self.constants["gemm.saturation"] * sm.packing(self.device, self.precision) / warps_per_cta(self.kernels)
+            self.constants["gemm.saturation"] * sm.packing(self.device, self.precision) / warps_of(self.kernels)
         )
 
     @cached_property
     def waiting(self) -> Array:
-        """Clocks in which a CTA starts and ends [clk]."""
+        """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
         return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.constants)
 
     @cached_property
     def beside(self) -> Array:
-        """CTAs whose work fills them."""
+        """CTAs whose work fills these clocks."""
         return sm.neighbours(self.kernels, self.device, self.ctas, self.resident)
 
     @cached_property
     def cta_work(self) -> Array:
         """Multiply-accumulates of one CTA, with all that keeps its SM from issuing them."""
-        tile = sm.cta_work(self.kernels, self.depth, self.ctas, self.beside, self.rate, self.waiting, self.constants)
-        return tile + sm.softmax_work(self.kernels, self.device, self.depth, self.rate)
+        return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.beside, self.rate, self.waiting,
+                           self.constants)  # fmt: skip
 
     @cached_property
     def turns(self) -> Array:
@@ -90,8 +92,8 @@ class GpuTerms:
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        reads, writes = traffic.memory_bytes(self.kernels, self.in_slots, self.device.l2.size)
-        return reads + writes
+        reads = traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
+        return reads + traffic.bytes_written(self.kernels, self.device.l2.size)
 
     @cached_property
     def l2_bytes(self) -> Array:
@@ -116,27 +118,58 @@ class GpuTerms:
 
 
 def compute_bound(t: GpuTerms) -> Array:
-    """Time of the busiest SM [s]: its CTAs, wave by wave, at the sustained rate.
+    """Time of the busiest SM: its CTAs, wave by wave, at the sustained rate [s].
+
+    work turns / (rate f), [D, V]
+
+    work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; turns: `issue_slots`, [D, V]
+    rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
 
     By Little's law `gemm.saturation` warps keep the pipes busy; `fill` CTAs hold as many, and one alone runs slower where
     that is more than one.
+
+    >>> from types import SimpleNamespace as terms
+    >>> compute_bound(terms(cta_work=5e6, turns=4.0, rate=100.0, clock=1e9)).item()
+    0.0002
     """
     return np.asarray(t.cta_work * t.turns / (t.rate * t.clock))
 
 
 def memory_bound(t: GpuTerms) -> Array:
-    """Memory traffic over the bandwidth that a long copy reaches [s]."""
+    """Memory traffic over the bandwidth that a long copy reaches [s].
+
+    bytes / (B achievable), [D, V]
+
+    bytes: memory traffic [B], [D, V]; B: peak bandwidth [B/s], achievable: share of it that a long copy reaches [1], [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> memory_bound(some(dram_bytes=2.4e9, device=some(memory=some(bandwidth=320e9, achievable=0.75)))).item()
+    0.01
+    """
     return np.asarray(t.dram_bytes / (t.device.memory.bandwidth * t.device.memory.achievable))
 
 
 def two_pass_bound(t: GpuTerms) -> Array | None:
-    """Time of element-wise kernels that read their input twice, as normalisation does [s]; none without such a kernel.
+    """Time of element-wise kernels that read their input twice, as normalisation does [s]; None without such a kernel.
 
-    Such a family reaches a share of the achievable bandwidth with `WORD` to a load and the clock under sustained load. Between
-    the passes it is limited by latency inside the SM, so a lower clock makes it slower, and narrower loads move fewer bytes
-    per instruction.
+    t_memory / family loads f_sustained / f, [D, V]
+
+    family: share of the bandwidth that such kernels reach with loads of 4 B at the sustained clock [1], [V]
+    loads: instructions for each 4 B, more than one where values are narrow
+    f: core clock [Hz], f_sustained: that under sustained load, at which the share was seen [Hz]
+
+    Between its passes such a kernel is limited by latency inside the SM. So its time scales with the core clock, and narrower
+    loads move fewer bytes per instruction.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> of = some(gather=lambda names: np.array([0.5]))
+    >>> kernel = some(constants=("norm",), efficiency=np.array([0]), matrix=np.zeros(1), operand_b=2.0)
+    >>> gpu = some(memory=some(bandwidth=320e9, achievable=0.75), clock=some(sustained=1.6e9))
+    >>> two_pass_bound(some(kernels=kernel, constants=of, device=gpu, dram_bytes=2.4e9, clock=0.8e9)).item()  # 10 ms x 2 x 2 x 2
+    0.08
     """
-    family = sm.family_efficiency(t.kernels, t.constants)
+    family = family_efficiency(t.kernels, t.constants)
     twice = (t.kernels.matrix == 0) & (family < 1.0)
     if not twice.any():
         return None
@@ -145,15 +178,49 @@ def two_pass_bound(t: GpuTerms) -> Array | None:
 
 
 def cache_bound(t: GpuTerms) -> Array:
-    """Traffic through the L2 over its achievable bandwidth [s]."""
+    """Traffic through the L2 over the bandwidth that it reaches [s].
+
+    bytes / (B f efficiency), [D, V]
+
+    bytes: traffic through the L2 [B], [D, V]; B: bandwidth of the whole L2 [B/clk], [D, 1]; f: core clock [Hz]
+    efficiency: share of it that mixed traffic reaches, `l2.efficiency` [1]
+
+    >>> from types import SimpleNamespace as some
+    >>> l2 = some(bandwidth=1000.0)
+    >>> cache_bound(some(l2_bytes=9e6, device=some(l2=l2), clock=1e9, constants={"l2.efficiency": 0.9})).item()
+    1e-05
+    """
     return np.asarray(t.l2_bytes / (t.device.l2.bandwidth * t.clock * t.constants["l2.efficiency"]))
 
 
 def latency_bound(t: GpuTerms) -> Array:
-    """Little's law: rounds of bytes in flight, each a memory latency [s]."""
+    """Little's law: rounds of bytes in flight, each a memory latency [s].
+
+    (bytes / in_flight + 1) latency, [D, V]        (Little's law; Bailey 1996, eq. 1)
+
+    bytes: memory traffic [B], [D, V]; in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
+    latency: of an unloaded memory [s], [D, 1]
+
+    Holds below saturation; above it the bandwidth is the bound.
+
+    >>> from types import SimpleNamespace as some
+    >>> round(latency_bound(some(dram_bytes=1e6, in_flight=1e5, device=some(memory=some(latency=400e-9)))).item() * 1e6, 6)
+    4.4
+    """
     return np.asarray((t.dram_bytes / t.in_flight + 1.0) * t.device.memory.latency)
 
 
 def launch_gap(t: GpuTerms) -> Array:
-    """Gaps before the kernels of one launch [s]; and of a single image, between its product and the kernels that unfold it."""
+    """Gaps before the kernels of one launch, and between those of a single image [s].
+
+    latency chain + between single, [D, V]
+
+    latency: gap between two dependent kernels of one CUDA stream [s], [D, 1]; chain: kernels of one launch [1], [V]
+    between: gap between a product of a single image and the kernels that unfold it, `conv.between_s` [s]; single: 0 or 1, [V]
+
+    >>> from types import SimpleNamespace as some
+    >>> gpu, kernel = some(launch=some(latency=3e-6)), some(chain=2.0, single=0.0)
+    >>> launch_gap(some(device=gpu, kernels=kernel, constants={"conv.between_s": 5e-6})).item()
+    6e-06
+    """
     return np.asarray(t.device.launch.latency * t.kernels.chain + t.constants["conv.between_s"] * t.kernels.single)

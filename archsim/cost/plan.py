@@ -19,7 +19,7 @@ class PlanCost:
     """Costs per plan, [D, O], and of the kernels that run, [D, K] (0 where the kernel's option was not chosen).
 
     `bound_s` splits `time_s` by what limits [s]: each kernel counts for its largest bound, launches for `launch`. `energy_j` has
-    the components of `cost.power` [J], `total_energy_j` is their sum; `clocks` are the core clocks that pass meanwhile.
+    the components of `cost.energy` [J], `total_energy_j` is their sum; `clocks` are the core clocks that pass meanwhile.
     `kernel_bound` is the position in `bound_names`, `kernel_clock` that of the chosen variants [Hz]. `choice` is what was
     chosen among the `variants`, and `variant_energy_j` what one launch of each takes [J]; a fidelity without variants has none
     of the three. What may be given as a function is computed when somebody asks for it.

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from archsim.cost.cores import active_clock
 from archsim.cost.cost import Array
-from archsim.cost.cpu import active_clock, last_level
+from archsim.cost.cpu_traffic import last_level
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 

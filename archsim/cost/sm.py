@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
-from archsim.cost.cost import Array
+from archsim.cost.cost import Array, family_efficiency
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -15,27 +15,53 @@ STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5
 SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
 
 
-def family_efficiency(kernels: GpuKernels, constants: Calibration) -> Array:
-    """Efficiency of the kernel's family, the constant that lowering has named for it, [V]."""
-    return constants.gather(kernels.constants)[kernels.efficiency]
-
-
 def is_product(kernels: GpuKernels) -> NDArray[np.bool_]:
-    """Whether a kernel multiplies at the rate of its operands' format, [V]; element-wise kernels compute in fp32."""
+    """Whether a kernel multiplies at the rate of its operands' format, [V]; all others compute in fp32, whatever they store.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as kernels
+    >>> one = np.ones(1)
+    >>> is_product(kernels(matrix=one, dense=0 * one, plain=0 * one)).item()
+    True
+    """
     return np.asarray(((kernels.matrix > 0) | (kernels.dense > 0)) & (kernels.plain == 0))
 
 
 def on_tensor(kernels: GpuKernels, device: Gpu, precision: str) -> NDArray[np.bool_]:
-    """Whether tensor cores multiply, [V]: where the device has some for this precision and the kernel uses them."""
+    """Whether tensor cores multiply, [V]: where the device has some for this precision and the kernel uses them.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> on_tensor(some(plain=np.zeros(1)), some(has_tensor=lambda precision: precision == "fp16"), "fp16").item()
+    True
+    """
     return np.asarray((kernels.plain == 0) & device.has_tensor(precision))
 
 
 def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
-    The pipe's rate x the share of issue slots that this micro-architecture can use x the efficiency of the kernel family
-    / (1 + kappa 2 / side): a thread that holds side x side results loads 2 side values from shared memory for side^2
-    multiply-accumulates (Volkov & Demmel 2008, section 4).
+    pipe issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
+
+    pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]
+    issue: share of the issue slots that this micro-architecture can use [1]
+    family: efficiency of the kernel's family [1], [V]
+    side: a thread holds side x side results, for which it loads 2 side values from shared memory
+    reuse: issue slots for each multiply-accumulate, loads from shared memory included
+
+    Holds where the pipes are full: `compute_bound` has what fewer warps lose.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one = np.ones(1)
+    >>> kernel = some(constants=("one",), efficiency=np.array([0]), matrix=one, dense=0 * one, plain=0 * one, tile_m=128 * one,
+    ...               tile_n=128 * one, work=one, threads=256 * one)
+    >>> calibration = default().with_values({"gemm.kappa": 0.25})
+    >>> share = issue_rate(kernel, find("gtx_1080").device, "fp32", calibration).item() / 128
+    >>> round(share * (1 + 0.25 * 2 / 8), 2)  # 8 x 8 results a thread; what is left is the share of Pascal's issue slots
+    0.97
     """
     family = family_efficiency(kernels, constants)
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
@@ -48,7 +74,13 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 def packing(device: Gpu, precision: str) -> Array | float:
     """Results that one instruction makes: two halves where these are multiplied in pairs, outside tensor cores.
 
+    max(1, rate.fp16 / rate.fp32), a float or [D, 1]; both [FMA/clk]
+
     A thread then has half as many instructions for the same results, and it takes twice the warps to hide their latency.
+
+    >>> from types import SimpleNamespace as some
+    >>> float(packing(some(rate=some(fp16=128.0, fp32=64.0), has_tensor=lambda precision: False), "fp16"))  # a Tesla P100
+    2.0
     """
     if precision not in ("fp16", "half") or device.rate.fp16 is None or device.has_tensor("fp16"):
         return 1.0
@@ -56,9 +88,19 @@ def packing(device: Gpu, precision: str) -> Array | float:
 
 
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
-    """CTAs whose work fills the prologue of one of them, [D, V]: all that an SM holds.
+    """CTAs whose work fills the prologue of one of them: all that an SM holds.
+
+    resident, or min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
+
+    ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]
 
     An attention kernel with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(exps=np.ones(1), tile_m=np.ones(1))
+    >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0]), np.array([8.0])).item()
+    2.0
     """
     alone = (kernels.exps > 0) & (kernels.tile_m == 1)
     return np.where(alone, np.minimum(resident, np.ceil(ctas / device.sm.count)), resident)
@@ -67,9 +109,21 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
 def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, constants: Calibration) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
-    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines of `STAGES`, one of which
-    is the result, as far as there are steps; and they come from other libraries. So has a product before and one after a
-    softmax, whose pipelines fill one after the other.
+    `gemm.prologue_clk`; on tensor cores `gemm.tensor_prologue_clk` filled; `attention.prologue_clk` around a softmax, [V]
+
+    filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
+    product: clocks of a CTA of a product [clk]
+    depth: inner steps of one CTA, in units of k, [V]
+
+    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, of which one stage is the
+    result; and they come from other libraries. So have attention kernels, whose two products fill theirs one after the other.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(has_tensor=lambda precision: True)
+    >>> clocks = {"gemm.tensor_prologue_clk": 6000.0, "gemm.prologue_clk": 5000.0, "attention.prologue_clk": 4000.0}
+    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), clocks).item()  # one step, and the result, of four stages
+    3000.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
     product = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue_clk"] * filled,
@@ -77,44 +131,92 @@ def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, con
     return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
 
 
-def products_of(kernels: GpuKernels, depth: Array) -> Array:
-    """Multiply-accumulates of the tile of one CTA [1]."""
+def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
+    """Multiply-accumulates of the tile of one CTA.
+
+    tile_m tile_n work depth, [V]; depth: inner steps of one CTA, in units of k, [V]
+
+    >>> from types import SimpleNamespace as kernels
+    >>> tile_macs(kernels(tile_m=128.0, tile_n=64.0, work=1.0), 1200.0).item()
+    9830400.0
+    """
     return np.asarray(kernels.tile_m * kernels.tile_n * kernels.work * depth)
 
 
 def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) -> Array:
-    """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA [1].
+    """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA.
 
-    One exponential per score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
-    subtract, compare, add, convert (Dao 2023, section 3.1). They come after the products, or beside those of another group
-    of warps: then the smooth maximum of the two remains (Shah et al. 2024, FlashAttention-3, section 3.1).
+    softmax = scores (1 / special + 4 / fp32) rate, [D, V]        (Dao 2023, FlashAttention-2, section 3.1)
+
+    scores: exponentials of one CTA
+    softmax: multiply-accumulates that the SM could have issued meanwhile
+    special, fp32: exponentials and single-precision instructions of an SM [OP/clk, FMA/clk], floats or [D, 1]
+    depth: keys of one CTA, [V]
+    rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
+
+    One exponential a score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
+    subtract, compare, add, convert. They come after the products, or beside those of another group of warps; then sqrt(products^2
+    + softmax^2) - products remains (Shah et al. 2024, FlashAttention-3, section 3.1).
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, overlapped=np.zeros(1))
+    >>> float(softmax_work(kernel, some(rate=some(special=16.0, fp32=128.0)), 8.0, np.array([100.0]))[0])
+    9600.0
     """
     if not kernels.exps.any():
         return np.zeros_like(rate)
     scores = kernels.tile_m * depth * kernels.exps
     softmax = scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate
-    products = products_of(kernels, depth)
+    products = tile_macs(kernels, depth)
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
 
 def cta_work(
-    kernels: GpuKernels, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array, constants: Calibration
-) -> Array:
-    """Multiply-accumulates that one CTA keeps an SM from issuing [1].
+    kernels: GpuKernels, device: Gpu, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array,
+    constants: Calibration,
+) -> Array:  # fmt: skip
+    """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    An element-wise kernel's arithmetic, or its issue slots where they are more. A product's tile, and `waiting` clocks of its
-    prologue; the CTAs that share the SM fill them with work of their own, so that a share of 1/`beside` remains. Long rows are
+    products + lost rate + softmax for a product; max(flop / 2, slots) / ctas for an element-wise kernel, [D, V]
+
+    lost: clocks in which its SM multiplies nothing [clk]
+    products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
+    depth: inner steps of one CTA, in units of k, [V]
+    ctas: of one launch, [V]; beside: CTAs whose work fills the prologue of this one, [D, V]
+    rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
+    waiting: clocks of the prologue [clk], [V]
+
+    The CTAs that share an SM fill the prologue with work of their own, so that a share of 1/`beside` remains. Long rows are
     spread over many pages, each of which costs `gemm.page_clk` clocks of address translation whenever a step comes back to it.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(matrix=np.zeros(1), flop=1e6, slots=0.0, tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
+    ...               row_bytes=0.0, exps=np.zeros(1))
+    >>> cta_work(kernel, some(), 1.0, 100.0, 2.0, np.ones(1), 0.0, {"gemm.page_clk": 1.0}).item()  # 0.5e6 over 100 CTAs
+    5000.0
     """
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth)
-    return np.where(kernels.matrix > 0, products_of(kernels, depth) + lost * rate,
-                    np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)  # fmt: skip
+    products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
+    return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)
 
 
 def work_done(kernels: GpuKernels, device: Gpu, ctas: Array) -> dict[str, Array]:
-    """Operations of one launch that take energy, [V], and the mean number of SMs at work, [D, V]: CTAs over whole rounds.
+    """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
+
+    macs = flop / 2 of products        issues = flop / 2 of all else, or 5 scores of a softmax        units = ctas / waves
+
+    ctas: of one launch, [V]
 
     A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score; a plain product is fp32 instructions.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> one = np.ones(1)
+    >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, slots=0 * one)
+    >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0).values()]
+    [1000000.0, 0.0, 15.0]
     """
     product = is_product(kernels)
     half = 0.5 * kernels.flop

@@ -1,10 +1,12 @@
-"""Bytes that a tiled product moves: from L2 into the SMs, and from memory into L2."""
+"""Bytes that a kernel moves on a GPU: from the L2 into the SMs, and from memory into the L2."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
@@ -16,107 +18,277 @@ SHAPES = 128  # networks whose tiles are remembered: what no device changes is w
 
 
 @lru_cache(maxsize=SHAPES)
-def tiles_along_m(kernels: GpuKernels) -> Array:
-    """Tiles along m, [V]."""
+def tiles_m(kernels: GpuKernels) -> Array:
+    """Tiles along the rows of the result.
+
+    ceil(m / tile_m), [V]
+
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> float(tiles_m(Some(m=729.0, tile_m=128.0)))
+    6.0
+    """
     return np.ceil(kernels.m / kernels.tile_m)
 
 
 @lru_cache(maxsize=SHAPES)
-def tiles_along_n(kernels: GpuKernels) -> Array:
-    """Tiles along n, [V]."""
+def tiles_n(kernels: GpuKernels) -> Array:
+    """Tiles along the columns of the result.
+
+    ceil(n / tile_n), [V]
+
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> float(tiles_n(Some(n=256.0, tile_n=64.0)))
+    4.0
+    """
     return np.ceil(kernels.n / kernels.tile_n)
 
 
 @lru_cache(maxsize=SHAPES)
 def ctas_of(kernels: GpuKernels) -> Array:
-    """CTAs of one launch, [V]; an element-wise kernel has one for each `threads` items."""
-    tiled = tiles_along_m(kernels) * tiles_along_n(kernels) * kernels.count * kernels.split
-    return np.where(kernels.matrix > 0, tiled, np.ceil(kernels.items / kernels.threads))
+    """CTAs of one launch.
+
+    tiles_m tiles_n count split, or ceil(items / threads) for an element-wise kernel, [V]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> two = Some(matrix=np.array([1.0, 0.0]), m=729.0, n=256.0, tile_m=128.0, tile_n=64.0, count=2.0, split=1.0, items=1e4,
+    ...            threads=256.0)
+    >>> ctas_of(two).tolist()
+    [48.0, 40.0]
+    """
+    return np.where(kernels.matrix > 0, tiles_m(kernels) * tiles_n(kernels) * kernels.count * kernels.split,
+                    np.ceil(kernels.items / kernels.threads))  # fmt: skip
 
 
 @lru_cache(maxsize=SHAPES)
-def depth(kernels: GpuKernels) -> Array:
-    """Steps of the inner loop of one CTA, padded to whole steps of its tile, in units of k, [V]."""
+def inner_steps(kernels: GpuKernels) -> Array:
+    """Inner steps of one CTA, padded to whole steps of its tile, in units of k.
+
+    ceil(k / split / tile_k) tile_k, [V]
+
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> float(inner_steps(Some(k=363.0, split=1.0, tile_k=8.0)))
+    368.0
+    """
     return np.asarray(np.ceil(kernels.k / kernels.split / kernels.tile_k) * kernels.tile_k)
 
 
-def loaded_bytes(kernels: GpuKernels, depth_k: Array) -> Array:
-    """Bytes that one CTA loads for its tile: (tile_m + tile_n) depth elements; rows beyond the matrix are not loaded.
+def loaded_bytes(kernels: GpuKernels, depth: Array) -> Array:
+    """What one CTA loads for its tile [B]; rows beyond the matrix are not loaded.
+
+    (min(from_a, from_b) + max(from_a, from_b) / cluster) depth, [V]
+
+    from_a: bytes of A for one step of k [B]
+    from_b: bytes of B for one step of k [B]
+    depth: inner steps of one CTA, in units of k, [V]
 
     The CTAs of a cluster are neighbours along the shorter side of their tiles, so that one load of the longer side serves
     them all (NVIDIA H100 whitepaper, 2022: multicast of the tensor memory accelerator).
+
+    >>> from types import SimpleNamespace as kernels
+    >>> float(loaded_bytes(kernels(tile_m=128.0, tile_n=64.0, m=1e3, n=1e3, operand_a=4.0, operand_b=4.0, cluster=1.0), 100.0))
+    76800.0
     """
     from_a = np.minimum(kernels.tile_m, kernels.m) * kernels.operand_a
     from_b = np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b
-    alone, together = np.minimum(from_a, from_b), np.maximum(from_a, from_b)
-    return np.asarray((alone + together / kernels.cluster) * depth_k)
+    return np.asarray((np.minimum(from_a, from_b) + np.maximum(from_a, from_b) / kernels.cluster) * depth)
 
 
-def l2_bytes(kernels: GpuKernels, ctas: Array, depth_k: Array) -> Array:
-    """Bytes through the L2 in one launch [B]: what all CTAs load and store, or each tensor of an element-wise kernel once.
+def l2_bytes(kernels: GpuKernels, ctas: Array, depth: Array) -> Array:
+    """Traffic of one launch through the L2 [B].
 
-    Partial results of a split are written and read. Where a kernel has cache traffic of its own, beyond its tensors, the
-    larger of the two counts.
+    ctas loaded + max(stored, cache_bytes); for an element-wise kernel max(a + b + c, cache_bytes), [V]
+
+    stored: the results, and the parts of a split, written and read [B]
+    ctas: of one launch, [V]
+    depth: inner steps of one CTA, in units of k, [V]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> one = Some(matrix=np.zeros(1), a_bytes=0.0, b_bytes=4e6, c_bytes=4e6, cache_bytes=1e7, split=1.0, tile_m=1.0, m=1.0,
+    ...            tile_n=1.0, n=1.0, operand_a=4.0, operand_b=4.0, cluster=1.0)
+    >>> l2_bytes(one, 1.0, 1.0).item()  # windows that overlap are read more than once
+    10000000.0
     """
     stored = kernels.c_bytes + 2.0 * partial_bytes(kernels)
-    tiled = ctas * loaded_bytes(kernels, depth_k) + np.maximum(stored, kernels.cache_bytes)
-    tensors = np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes)
-    return np.where(kernels.matrix > 0, tiled, tensors)
+    return np.where(kernels.matrix > 0, ctas * loaded_bytes(kernels, depth) + np.maximum(stored, kernels.cache_bytes),
+                    np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes))  # fmt: skip
 
 
 def awaited_bytes(kernels: GpuKernels, constants: Calibration) -> Array:
-    """Bytes that one CTA waits for at once [B]: the next steps of a product's tile, `stream.loads` values of each thread.
+    """Bytes that one CTA waits for at once [B].
+
+    (tile_m a + tile_n b) tile_k stages of a product; threads loads b of an element-wise kernel, [V]
+
+    a, b: what is loaded for one element of either operand, `operand_a`, `operand_b` [B]
+    stages: steps of the tile in flight, `gemm.stages`; loads: values of each thread in flight, `stream.loads`
 
     Narrow values therefore put fewer bytes in flight.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as kernels
+    >>> one = kernels(matrix=np.ones(1), tile_m=128.0, tile_n=64.0, tile_k=8.0, operand_a=4.0, operand_b=4.0, threads=256.0)
+    >>> awaited_bytes(one, {"gemm.stages": 1.0, "stream.loads": 1.0}).item()
+    6144.0
     """
-    step = (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k * constants["gemm.stages"]
-    return np.where(kernels.matrix > 0, step, kernels.threads * constants["stream.loads"] * kernels.operand_b)
+    return np.where(
+        kernels.matrix > 0,
+        (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k * constants["gemm.stages"],
+        kernels.threads * constants["stream.loads"] * kernels.operand_b,
+    )
 
 
-def pages(kernels: GpuKernels, depth_k: Array) -> Array:
-    """Memory pages that one CTA visits, each step anew, where a row of its tile is a row in memory, [V].
+def pages(kernels: GpuKernels, depth: Array) -> Array:
+    """Memory pages that one CTA visits, each step anew, where a row of its tile is a row in memory.
 
-    A step takes a few values from each of tile_m + tile_n rows, which lie `row_bytes` apart.
+    depth / tile_k (min(tile_m, m) + min(tile_n, n)) row_bytes / 2 MiB, [V]
+
+    rows: rows of both operands from which a step takes a few values each, `row_bytes` apart
+    depth: inner steps of one CTA, in units of k, [V]
+
+    >>> from types import SimpleNamespace as kernels
+    >>> float(pages(kernels(tile_m=64.0, m=64.0, tile_n=64.0, n=64.0, tile_k=8.0, row_bytes=2**20), 80.0))
+    640.0
     """
     rows = np.minimum(kernels.tile_m, kernels.m) + np.minimum(kernels.tile_n, kernels.n)
-    return np.asarray(depth_k / kernels.tile_k * rows * kernels.row_bytes / PAGE)
+    return np.asarray(depth / kernels.tile_k * rows * kernels.row_bytes / PAGE)
 
 
 @lru_cache(maxsize=SHAPES)
 def partial_bytes(kernels: GpuKernels) -> Array:
-    """Bytes of the partial results of a product whose inner dimension is split, [V]: written once, read once."""
+    """Partial results of a product whose inner dimension is split [B].
+
+    split c_bytes, 0 without a split, [V]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> partial_bytes(Some(split=np.array([1.0, 4.0]), c_bytes=1e6)).tolist()
+    [0.0, 4000000.0]
+    """
     return np.where(kernels.split > 1, kernels.split, 0.0) * kernels.c_bytes
 
 
-def memory_bytes(kernels: GpuKernels, slots: Array, cache_bytes: Array | float) -> tuple[Array, Array]:
-    """Bytes read from and written to memory by one launch, [D, V].
+def spilled_bytes(kernels: GpuKernels, cache: Array | float) -> Array:
+    """Partial results that do not fit the L2 beside other things, and go through memory [B].
 
-    CTAs that run at the same time (`slots`) cover a patch of tiles as square as the tiles allow, so that A is read once
-    for each column of patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3), unless the operand stays in
-    the cache, as the keys of one head do while its queries pass. Splitting k writes and reads one partial result per
-    split, in memory where they do not fit the cache.
+    split c_bytes where this is more than half the `cache` [B], [D, V]; cache: size of the L2 [B], a float or [D, 1]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> spilled_bytes(Some(split=np.array([4.0]), c_bytes=1e6), np.array([[2e6], [9e6]])).tolist()
+    [[4000000.0], [0.0]]
     """
     partial = partial_bytes(kernels)
-    kept = RESIDENT_SHARE * cache_bytes
-    partial = np.where(partial > kept, partial, 0.0)
-    reads = kernels.a_bytes + np.where(kernels.b_bytes > kept, kernels.b_bytes, 0.0) + partial  # the op before has just written b
-    # Streams and operands that stay are read once; the rest is worked out for the others alone.
+    return np.where(partial > RESIDENT_SHARE * cache, partial, 0.0)
+
+
+def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array:
+    """Bytes read from memory by one launch [B].
+
+    a + b + spilled + again, [D, V]; b only where it is more than half the L2, since the op before has just written it
+
+    kept: what a tensor may take of the L2 and still be there for its next reader [B]
+    once: each operand that is not in the L2 still, once, and partial results [B]
+    slots: CTAs that the chip holds at once, [D, V]
+    cache: size of the L2 [B], a float or [D, 1]
+
+    Each operand is read once, and again for each further patch of CTAs that run at the same time (`read_again`), unless it stays
+    in the L2, as the keys of one head do while its queries pass.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> one = Some(a_bytes=np.array([1e6]), b_bytes=np.array([4e6]), split=np.array([1.0]), c_bytes=1.0, matrix=np.zeros(1),
+    ...            exps=np.zeros(1))
+    >>> bytes_read(one, np.array([40.0]), np.array([[2e6], [16e6]])).tolist()
+    [[5000000.0], [1000000.0]]
+    """
+    kept = RESIDENT_SHARE * cache
+    once = kernels.a_bytes + np.where(kernels.b_bytes > kept, kernels.b_bytes, 0.0) + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
-    some = np.flatnonzero((kernels.matrix > 0) & (kernels.exps == 0) & large)
-    if some.size:
-        reads = np.array(np.broadcast_to(reads, np.broadcast_shapes(reads.shape, np.shape(slots))))
-        reads[..., some] += read_again(kernels, some, slots, kept)
-    return reads, np.asarray(kernels.c_bytes + partial)
+    return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
+
+
+def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
+    """Bytes written to memory by one launch [B]: the results, and partial ones that do not fit the L2.
+
+    c + spilled, [D, V]; cache: size of the L2 [B], a float or [D, 1]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> bytes_written(Some(split=np.array([4.0]), c_bytes=np.array([1e6])), 2e6).tolist()
+    [5000000.0]
+    """
+    return kernels.c_bytes + spilled_bytes(kernels, cache)
 
 
 def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:
-    """Bytes that `some` products read from memory a second time and more, [D, S]."""
-    across_m, across_n = tiles_along_m(kernels)[some], tiles_along_n(kernels)[some]
-    slots = slots[..., some] if slots.shape[-1] > 1 else slots
-    side = np.sqrt(slots * kernels.tile_n[some] / kernels.tile_m[some])
-    patch_m = np.maximum(np.minimum(np.floor(side), across_m), 1.0)
-    patch_n = np.maximum(np.minimum(np.floor(slots / patch_m), across_n), 1.0)
+    """Bytes that `some` products read from memory a second time and more [B].
+
+    a (ceil(tiles_n / patch_n) - 1) + b (ceil(tiles_m / patch_m) - 1), each where it does not stay in the L2, [D, S]
+
+    patch: tiles along m of a square patch of all CTAs that the chip holds
+    patch_m, patch_n: tiles along either side of the patch that runs at the same time
+    again_a: bytes of A that further columns of patches read [B]
+    again_b: bytes of B that further rows of patches read [B]
+    some: columns of these products, [S]
+    slots: CTAs that the chip holds at once, [D, V]
+    kept: what a tensor may take of the L2 and still be there for its next reader [B], a float or [D, 1]
+
+    CTAs that run at the same time cover a patch of tiles as square as the tiles allow, so that A is read once for each column of
+    patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3).
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> class Some(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> one = Some(m=np.array([512.0]), n=np.array([512.0]), tile_m=np.array([128.0]), tile_n=np.array([128.0]),
+    ...            a_bytes=np.array([1e6]), b_bytes=np.array([1e6]))
+    >>> read_again(one, np.array([0]), np.array([4.0]), 0.0).tolist()  # 4 x 4 tiles in patches of 2 x 2
+    [2000000.0]
+    """
+    slots_of = slots[..., some] if slots.shape[-1] > 1 else slots
+    across_m, across_n = tiles_m(kernels)[some], tiles_n(kernels)[some]
+    patch = np.sqrt(slots_of * kernels.tile_n[some] / kernels.tile_m[some])
+    patch_m = np.maximum(np.minimum(np.floor(patch), across_m), 1.0)
+    patch_n = np.maximum(np.minimum(np.floor(slots_of / patch_m), across_n), 1.0)
     a_bytes, b_bytes = kernels.a_bytes[some], kernels.b_bytes[some]
     again_a = np.where(a_bytes > kept, a_bytes, 0.0) * (np.ceil(across_n / patch_n) - 1.0)
     again_b = np.where(b_bytes > kept, b_bytes, 0.0) * (np.ceil(across_m / patch_m) - 1.0)
     return np.asarray(again_a + again_b)
+
+
+def on_columns(
+    mask: NDArray[np.bool_], equation: Callable[..., Array], kernels: GpuKernels, slots: Array, kept: Array | float
+) -> Array | float:
+    """`equation(kernels, columns, slots, kept)` for the columns where the mask [V] holds; 0 for the others, which take no time.
+
+    >>> import numpy as np
+    >>> mask, slots = np.array([False, True]), np.array([3.0, 5.0])
+    >>> on_columns(mask, lambda kernels, some, slots, kept: slots[some] - kept, None, slots, 1.0)
+    array([0., 4.])
+    """
+    columns = np.flatnonzero(mask)
+    if not columns.size:
+        return 0.0
+    found = equation(kernels, columns, slots, kept)
+    full = np.zeros((*found.shape[:-1], mask.size))
+    full[..., columns] = found
+    return full

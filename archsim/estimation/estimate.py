@@ -9,7 +9,7 @@ import numpy as np
 
 from archsim.base.version import __version__
 from archsim.cost.cost import Array
-from archsim.cost.power import COMPONENTS
+from archsim.cost.energy import COMPONENTS
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
 from archsim.estimation.pipeline import ROUNDING, Run, mean_clock, run, spread

@@ -8,9 +8,10 @@ from typing import Protocol
 from archsim.base.errors import UnknownName
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
+from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
 from archsim.cost.plan import PlanCost, plan_cost
-from archsim.cost.power import spent, sustained_share
+from archsim.cost.power import sustained_share
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 

@@ -255,8 +255,12 @@ def device_of(request: Request) -> Device:
     device = request.spec.device
     if not request.graph or not isinstance(device, Gpu):
         return device
-    gap = np.minimum(device.launch.latency, request.calibration["graph.gap_s"])
-    return replace(device, launch=replace(device.launch, latency=gap))
+    return replace(device, launch=replace(device.launch, latency=replayed_gap(device, request.calibration)))
+
+
+def replayed_gap(device: Gpu, constants: Calibration) -> Array:
+    """Gap between two kernels of a replayed graph [s]: that of a stream, or `graph.gap_s` where that is less."""
+    return np.minimum(device.launch.latency, constants["graph.gap_s"])
 
 
 def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:

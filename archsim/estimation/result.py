@@ -29,7 +29,7 @@ class KernelEstimate:
 class OpEstimate:
     """One op. `time_s` is what it adds to the latency, the wait for the host CPU included; `bound` is what limits it.
 
-    `energy_breakdown_j` has the components of `archsim.cost.power`; `energy_j` is their sum.
+    `energy_breakdown_j` has the components of `archsim.cost.energy`; `energy_j` is their sum.
     """
 
     name: str

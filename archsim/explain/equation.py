@@ -13,9 +13,9 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "floor": math.floor,
     "sqrt": math.sqrt,
     "log2": math.log2,
+    "hypot": math.hypot,
     "min": min,
     "max": max,
-    "above": lambda value, limit: float(value > limit),
 }
 OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -37,10 +37,18 @@ class Equation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A condition that holds, and the quantities that it names, with value and unit."""
+
+    text: str
+    names: Mapping[str, tuple[float, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """An equation with its numbers. `value` is the model's own where the model has one, `right` what the text gives.
 
-    `names` are the quantities on the right-hand side, with value and unit.
+    `names` are the quantities on the right-hand side, with value and unit; `because` the conditions under which it holds.
     """
 
     name: str
@@ -50,6 +58,7 @@ class Step:
     right: float
     names: Mapping[str, tuple[float, str]]
     meaning: str
+    because: tuple[Reason, ...] = ()
 
 
 Quantities = Mapping[str, tuple[float, str]]  # name -> (value, unit)
@@ -70,19 +79,25 @@ def solve(equations: Iterable[Equation], known: Quantities, model: Mapping[str, 
     return steps
 
 
-def names_in(text: str) -> list[str]:
-    """The quantities that a text names, each once, in order.
+def names_in(text: str | ast.expr) -> list[str]:
+    """The quantities that a text or expression names, each once, in order.
 
     >>> names_in("m * n / (sm.count * m)")
     ['m', 'n', 'sm.count']
     """
-    return list(dict.fromkeys(_names(ast.parse(text, mode="eval").body)))
+    return list(dict.fromkeys(_names(_tree(text))))
 
 
 def _names(node: ast.expr) -> list[str]:
     match node:
         case ast.BinOp():
             return _names(node.left) + _names(node.right)
+        case ast.Compare():
+            return _names(node.left) + _names(node.comparators[0])
+        case ast.BoolOp():
+            return [name for part in node.values for name in _names(part)]
+        case ast.UnaryOp():
+            return _names(node.operand)
         case ast.Call():
             return [name for argument in node.args for name in _names(argument)]
         case ast.Constant():
@@ -91,22 +106,39 @@ def _names(node: ast.expr) -> list[str]:
             return [ast.unparse(node)]
 
 
-def evaluate(text: str, values: Mapping[str, float]) -> float:
-    """The value of a text.
+def _tree(text: str | ast.expr) -> ast.expr:
+    return ast.parse(text, mode="eval").body if isinstance(text, str) else text
+
+
+def evaluate(text: str | ast.expr, values: Mapping[str, float]) -> float:
+    """The value of a text or expression.
 
     >>> evaluate("ceil(m / tile.m) ** 2", {"m": 100.0, "tile.m": 64.0})
     4.0
     """
-    return _value(ast.parse(text, mode="eval").body, values)
+    return _value(_tree(text), values)
 
 
 def _value(node: ast.expr, values: Mapping[str, float]) -> float:
     match node:
         case ast.BinOp():
             return OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
+        case ast.UnaryOp(op=ast.USub()):
+            return -_value(node.operand, values)
         case ast.Call(func=ast.Name()):
             return float(FUNCTIONS[ast.unparse(node.func)](*[_value(argument, values) for argument in node.args]))
         case ast.Constant():
             return float(ast.literal_eval(node))
         case _:
             return values[ast.unparse(node)]
+
+
+def constant_unit(name: str) -> str:
+    """The unit of a constant, which its name tells."""
+    if name.endswith("_Bps"):
+        return "B/s"
+    if name.startswith(("energy.node.", "energy.byte.")):
+        return "J"
+    if name.startswith("host.") or name.endswith("_s"):
+        return "s"
+    return "clk" if name.endswith("_clk") else "1"

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from archsim.cost.cost import SMOOTH, Array, Choice, Cost
+from archsim.base.units import COUNT
+from archsim.cost.bounds import BOUNDS
+from archsim.cost.cost import Array, Choice, Cost
+from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
-from archsim.cost.plan import PlanCost
-from archsim.cost.traffic import partial_bytes
-from archsim.device.device import PARTS
-from archsim.device.part import declared
-from archsim.estimation.pipeline import Run, arithmetic
+from archsim.estimation.pipeline import Run, arithmetic, replayed_gap
 from archsim.estimation.request import Request
-from archsim.explain import cpu, energy, gpu
-from archsim.explain.equation import Equation, Quantities, Step, solve
+from archsim.explain.equation import Equation, Step, solve
+from archsim.explain.reader import COLUMN, FIXED, Leaf, Reader
+from archsim.explain.value import Value
 from archsim.lower.columns import columns_of
-from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
+from archsim.lower.kernel import GpuKernels, Kernels
 
 CUT = 1e-9  # relative difference from which on a power limit has cut the energy, and not a rounding error
 BEST = 5  # tiles that are listed beside the one that runs
-UNITS = {"stored": "B"}  # of terms that are no plain numbers
-LIMITS = {"by_registers": "registers", "by_shared": "shared memory", "by_warps": "warps", "sm.ctas": "what an SM can hold"}
-# How often each tensor crosses the memory's pins.
-MOVES = {"a_bytes": "a_reads", "b_bytes": "b_reads", "c_bytes": "c_moves"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +53,7 @@ class KernelStory:
     steps: tuple[Step, ...]
     energy_j: float
     energy: tuple[Step, ...]
-    stands_for: Mapping[str, str]  # name in the equations -> spec key or constant
+    stands_for: Mapping[str, Leaf]  # the names in the equations that no equation gives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,60 +80,22 @@ class Teller:
         assert self.result.cost.choice is not None
         return self.result.cost.choice
 
-    @cached_property
-    def known(self) -> Quantities:
-        """Every numeric spec key and every constant, with the clock."""
-        query = self.query
-        units = {f"{part}.{name}": unit.unit for part, cls in PARTS[query.spec.kind].items()
-                 for name, (unit, _) in declared(cls).items()}  # fmt: skip
-        spec = {key: (entry.value, units[key]) for key, entry in query.spec.entries.items() if isinstance(entry.value, float)}
-        constants = {name: (constant.value, unit_of(name)) for name, constant in query.calibration.constants.items()}
-        clock = float(np.ravel(query.clock)[0])
-        return {**constants, **spec, "clock": (clock, "Hz"), "smooth": (SMOOTH, "1")}
-
-    @cached_property
-    def alone(self) -> Mapping[str, Array]:
-        """Memory traffic of every variant if only one of its tensors were there."""
-        nothing = dict.fromkeys(MOVES, np.zeros_like(self.kernels.m))
-        found = {}
-        for name in MOVES:
-            only = replace(self.kernels, **{**nothing, name: getattr(self.kernels, name)})
-            variants = self._costed(only).variants
-            assert variants is not None
-            found[name] = np.broadcast_to(variants.dram_bytes, (1, only.m.size))[0]
-        return found
-
-    def _costed(self, kernels: Kernels) -> PlanCost:
-        query, device = self.query, self.query.spec.device
-        multiplied = arithmetic(query.stack, device, query.precision)
-        return query.fidelity.cost(kernels, device, multiplied, query.clock, query.threads or 1, query.calibration, frozenset(),
-                                   query.limit)  # fmt: skip
-
 
 def story(teller: Teller, position: int) -> KernelStory:
     """The story of the kernel at `position` in the columns."""
     kernels, cost = teller.kernels, teller.result.cost
     chosen = int(teller.choice.variant[0, position])
     kernel = kernels.kernels[position]
-    steps, stands_for = steps_of(teller, chosen)
-    spent = energy_steps(teller, chosen)
-    parts = {step.name: step.value for step in steps if step.name in (*teller.cost.bounds, "launch")}
+    steps, leaves = steps_of(teller, chosen)
+    spent, energy_leaves = energy_steps(teller, chosen)
+    parts = {step.name: step.value for step in steps if step.name in BOUNDS}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
         time_s=float(cost.kernel_time_s[0, position]), bound=max(parts, key=lambda name: parts[name]),
         work={name: getattr(kernel, name) for name in ("m", "n", "k", "count", "a_bytes", "b_bytes", "c_bytes", "flop", "items")},
-        variants=_variants(teller, position, chosen), steps=tuple(steps), stands_for=stands_for, energy=spent,
-        energy_j=spent[-1].value,
+        variants=_variants(teller, position, chosen), steps=tuple(steps), energy=tuple(spent),
+        stands_for={**energy_leaves, **leaves}, energy_j=spent[-1].value,
     )  # fmt: skip
-
-
-def _terms(cost: Cost) -> dict[str, Array]:
-    """The quantities on the way to the bounds."""
-    terms = cost.terms
-    if isinstance(terms, GpuTerms):
-        named = {name: getattr(terms, name) for name in ("resident", "ctas", "depth", "rate", "cta_work", "fill", "smooth")}
-        return {**named, "stored": terms.kernels.c_bytes + 2.0 * partial_bytes(terms.kernels)}
-    return {name: getattr(terms, name) for name in ("workers", "bandwidth", "speed")}
 
 
 def _at(values: Array, variant: int) -> float:
@@ -161,7 +119,8 @@ def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     kernels, cost = teller.kernels, teller.cost
     assert isinstance(kernels, GpuKernels)
     ctas, resident = (_at(getattr(cost.terms, name), v) for name in ("ctas", "resident"))
-    sms = teller.known["sm.count"][0]
+    assert isinstance(cost.terms, GpuTerms)
+    sms = _at(np.asarray(cost.terms.device.sm.count), 0)
     return Variant(
         tile=(int(kernels.tile_m[v]), int(kernels.tile_n[v]), int(kernels.tile_k[v])), split=int(kernels.split[v]), ctas=ctas,
         resident=resident, waves=ctas / (sms * resident), time_s=time, chosen=chosen,
@@ -169,85 +128,88 @@ def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
     )  # fmt: skip
 
 
-def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, str]]:
-    """The equations of one variant, and what stands behind the names in them."""
-    query, kernels, cost = teller.query, teller.kernels, teller.cost
-    family = kernels.constants[kernels.efficiency[v]]
-    own = {name: (float(getattr(kernels, name)[v]), column.unit) for name, column in columns_of(type(kernels)).items()}
-    own |= {name: (_at(values, v), UNITS.get(name, "1")) for name, values in _terms(cost).items()}
-    own |= {"family": (query.calibration[family], "1"), "launches": (float(kernels.repeat[v]), "1")}
-    own |= {"clock": (_at(np.asarray(cost.clock), v), "Hz")} if query.spec.kind == "gpu" else {}
-    if isinstance(kernels, GpuKernels):
-        traffic, moves = _traffic(teller, v)
-        traits = gpu.traits(query, kernels, v)
-        table = gpu.equations(traits, traffic)
-        named, stands_for = gpu.quantities(query, traits)
-        own |= moves
-    else:
-        assert isinstance(kernels, CpuKernels)
-        table = cpu.equations(cpu.traits(query, kernels, v))
-        named, stands_for = cpu.quantities(query, kernels, v)
-    model = {**_terms(cost), **cost.bounds, "dram_bytes": cost.dram_bytes, "l2_bytes": cost.cache_bytes, "busy": cost.busy_s,
-             "launch": cost.overhead_s}  # fmt: skip
-    values = {name: _at(value, v) for name, value in model.items()}
-    known = {**teller.known, **own, **named}  # the pipe of a GPU is not the column of that name
-    steps = solve([*table, *_ending(cost, table)], known, values)
-    return [_limited(step) for step in steps], {**stands_for, "family": family}
+def one_of(kernels: Kernels, v: int) -> Kernels:
+    """The columns of one variant."""
+    columns = {name: getattr(kernels, name)[v : v + 1] for name in columns_of(type(kernels))}
+    return replace(kernels, **columns, efficiency=kernels.efficiency[v : v + 1])
 
 
-def energy_steps(teller: Teller, v: int) -> tuple[Step, ...]:
+def _of_one(terms: Any, v: int) -> Any:
+    """The record from which the bounds of one variant are computed."""
+    clock = np.asarray(terms.clock)
+    return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1])
+
+
+def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
+    """The equations of one variant, read from the functions of its bounds, and what stands behind the names in them."""
+    cost, kind, query = teller.cost, teller.query.spec.kind, teller.query
+    terms = _of_one(cost.terms, v)
+
+    def model(name: str) -> float | None:
+        if name in cost.bounds:
+            return _at(cost.bounds[name], v)
+        found = getattr(cost.terms, name, None) if hasattr(type(terms), name) else None
+        return _at(found, v) if isinstance(found, np.ndarray) else None
+
+    replayed = (replayed_gap, (Value(value=query.spec.device), Value(value=query.calibration)))
+    reader = Reader(model=model, instead={"launch.latency": replayed} if query.graph else {})
+    bounds: list[str] = []
+    overheads: list[str] = []
+    for row in BOUNDS.values():
+        if kind in row.time and (row.overhead or row.name in cost.bounds):
+            found = reader.read(row.time[kind], Value(value=terms), name=row.name)
+            if found.text is not None and not found.absent:
+                reader.step(found, row.name, "s", row.meaning) if row.name not in reader.steps else found
+                (overheads if row.overhead else bounds).append(row.name)
+    reader.leaf("launches", teller.kernels.repeat[v], COUNT, COLUMN, "launches, one after the other")
+    reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
+                "exponent of the smooth maximum: 2, and 3 where data move without the warps that compute")  # fmt: skip
+    ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
+    return _needed([*reader.steps.values(), *ending], reader)
+
+
+def energy_steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
     query, cost = teller.query, teller.cost
-    launches = float(teller.kernels.repeat[v])
-    spent = teller.result.cost.variant_energy_j
-    parts = {name: _at(part, v) for name, part in spent.items()}
-    work = {name: _at(value, v) for name, value in cost.work.items()}
-    named = energy.quantities(query, _at(np.asarray(cost.clock), v), _at(cost.busy_s, v), _at(cost.overhead_s, v), work)
-    traffic = {"dram_bytes": (_at(cost.dram_bytes, v), "B"), "l2_bytes": (_at(cost.cache_bytes, v), "B")}
-    known = {**teller.known, **named, **traffic, "launches": (launches, "1")}
-    table = energy.equations(query, capped=False)
-    free = {step.name: step.value for step in solve(table, known, {})}
-    total = launches * sum(parts.values())
-    if free["energy"] > total * (1 + CUT):
-        return tuple(solve(energy.equations(query, capped=True), known, {"e_base": parts["base"], "energy": total}))
-    return tuple(solve(table, known, {**{f"e_{name}": part for name, part in parts.items()}, "energy": total}))
+    device, launches = query.spec.device, float(teller.kernels.repeat[v])
+    parts = {name: _at(part, v) for name, part in teller.result.cost.variant_energy_j.items()}
+    limit = device.power.tdp if query.limit is None else query.limit
+    clock = np.asarray(cost.clock)
+    terms = energy_terms(_launch(cost, v), device, arithmetic(query.stack, device, query.precision),
+                         clock if clock.size == 1 else clock[..., v : v + 1], limit, query.calibration)  # fmt: skip
+    values = {"base_j": parts["base"]} | ({} if terms.kept.item() < 1.0 else {f"{n}_j": part for n, part in parts.items()})
+    reader = Reader(model=values.get)
+    total = reader.quantity(Value(value=terms), "total_j")
+    assert total.text is not None
+    reader.leaf("launches", launches, COUNT, COLUMN, "launches, one after the other")
+    ending = Equation(name="energy", unit="J", text="launches * total_j", meaning="all launches of the kernel")
+    steps = [*reader.steps.values(), *solve([ending], reader.quantities, {"energy": launches * sum(parts.values())})]
+    return _needed(steps, reader)
 
 
-def _limited(step: Step) -> Step:
-    """The occupancy with the name of what limits it."""
-    if step.name != "resident":
-        return step
-    least = min((name for name in step.names if name in LIMITS), key=lambda name: step.names[name][0])
-    return replace(step, meaning=f"CTAs that share an SM, limited by {LIMITS[least]}")
+def _launch(cost: Cost, v: int) -> Cost:
+    """The costs of one variant."""
+    def one(values: Array) -> Array:
+        return np.array([_at(values, v)])
+
+    return Cost(bounds={}, busy_s=one(cost.busy_s), overhead_s=one(cost.overhead_s), dram_bytes=one(cost.dram_bytes),
+                cache_bytes=one(cost.cache_bytes), work={name: one(value) for name, value in cost.work.items()})  # fmt: skip
 
 
-def _traffic(teller: Teller, v: int) -> tuple[Equation, dict[str, tuple[float, str]]]:
-    """Memory traffic as a sum over the tensors."""
-    kernels = teller.kernels
-    sizes = {name: float(getattr(kernels, name)[v]) for name in MOVES}
-    moved = {name: float(teller.alone[name][v]) for name, size in sizes.items() if size > 0}
-    text = " + ".join(f"{name} * {MOVES[name]}" for name in moved)
-    equation = Equation(name="dram_bytes", unit="B", text=text or "0",
-                        meaning="memory traffic: how often each tensor moves; 0 times if still in the L2")  # fmt: skip
-    return equation, {MOVES[name]: (moved[name] / sizes[name], "1") for name in moved}
+def _needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Leaf]]:
+    """The steps without which the last one would not be known, and the numbers that no equation gives."""
+    needed = {steps[-1].name}
+    for step in reversed(steps):
+        if step.name in needed:
+            needed |= set(step.names) | {name for reason in step.because for name in reason.names}
+    return [step for step in steps if step.name in needed], {name: leaf for name, leaf in reader.leaves.items() if name in needed}
 
 
-def _ending(cost: Cost, table: Iterable[Equation]) -> tuple[Equation, Equation]:
-    """The sum of the bounds that have an equation; one without does not apply, and is 0."""
-    written = {equation.name for equation in table}
-    powers = " + ".join(f"{name} ** smooth" for name in cost.bounds if name in written)
+def _ending(bounds: list[str], overheads: list[str]) -> tuple[Equation, Equation]:
+    """How the bounds of a kernel, and what comes on top of them, make its time."""
+    powers = " + ".join(f"{name} ** smooth" for name in bounds)
     return (
         Equation(name="busy", unit="s", text=f"({powers}) ** (1 / smooth)", meaning="smooth maximum of the bounds"),
-        Equation(name="time", unit="s", text="launches * (busy + launch)", meaning="all launches of the kernel"),
-    )
-
-
-def unit_of(constant: str) -> str:
-    """The unit of a constant, which its name tells."""
-    if constant.endswith("_Bps"):
-        return "B/s"
-    if constant.startswith(("energy.node.", "energy.byte.")):
-        return "J"
-    if constant.startswith("host.") or constant.endswith("_s"):
-        return "s"
-    return "clk" if constant.endswith("_clk") else "1"
+        Equation(name="time", unit="s", text=f"launches * ({' + '.join(['busy', *overheads])})",
+                 meaning="all launches of the kernel"),
+    )  # fmt: skip

@@ -14,8 +14,9 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import SEQUENCE, Request
 from archsim.explain.algorithms import Candidate, candidates
-from archsim.explain.equation import Equation, Step, solve
-from archsim.explain.kernel import KernelStory, Teller, story, unit_of
+from archsim.explain.equation import Equation, Step, constant_unit, solve
+from archsim.explain.kernel import KernelStory, Teller, story
+from archsim.explain.reader import CONSTANT, SPEC, Leaf
 from archsim.stack.stack import Stack
 from archsim.trace.attributes import written
 
@@ -172,7 +173,8 @@ def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
     stalls = float(kernels.stalls[plan]) if query.stack.stall else 0.0
     parts.append("stalls * stall" if stalls else "")
     known = {
-        **teller.known, "calls": (float(kernels.host_ops[plan]), "1"), "launched": (float(result.cost.launches[0, plan]), "1"),
+        "host.launch": (query.calibration["host.launch"], "s"),
+        "calls": (float(kernels.host_ops[plan]), "1"), "launched": (float(result.cost.launches[0, plan]), "1"),
         "stalls": (stalls, "1"),
         **{name: (query.calibration[constant], "s") for name, constant in host_constants(query.stack).items()},
     }  # fmt: skip
@@ -188,32 +190,27 @@ def host_constants(stack: Stack) -> dict[str, str]:
     return {name: constant for name, constant in named.items() if constant}
 
 
-def _behind(stories: Iterable[KernelStory], host: Iterable[Step], of_host: Mapping[str, str]) -> list[str]:
-    """Spec keys and constants that the equations name, each once, in order."""
-    names = [story.stands_for.get(name, name) for story in stories for step in (*story.steps, *story.energy)
-             for name in step.names]  # fmt: skip
-    names += [of_host.get(name, name) for step in host for name in step.names]
-    return list(dict.fromkeys(names))
+def _behind(stories: Iterable[KernelStory], kind: str) -> dict[str, Leaf]:
+    """The numbers of one kind that the equations name, each once, in order."""
+    return {name: leaf for story in stories for name, leaf in story.stands_for.items() if leaf.kind == kind}
 
 
 def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
     entries = query.spec.entries
-    units = {name: unit for story in stories for step in (*story.steps, *story.energy)
-             for name, (_, unit) in step.names.items()}  # fmt: skip
-    units |= {key: units[name] for story in stories for name, key in story.stands_for.items() if name in units}
     return tuple([
-        Origin(name=name, value=float(entries[name].value), unit=units[name], kind=entries[name].kind,
+        Origin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
                source="; ".join(filter(None, (entries[name].source, entries[name].note))))
-        for name in _behind(stories, (), {}) if name in entries
+        for name, leaf in _behind(stories, SPEC).items()
     ])  # fmt: skip
 
 
 def _constants(query: Request, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
-    constants = query.calibration.constants
+    constants, of_host = query.calibration.constants, host_constants(query.stack)
+    named = [*_behind(stories, CONSTANT), *[of_host.get(name, name) for step in host for name in step.names]]
     return tuple([
-        Origin(name=name, value=constants[name].value, unit=unit_of(name),
+        Origin(name=name, value=constants[name].value, unit=constant_unit(name),
                kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
-        for name in _behind(stories, host, host_constants(query.stack)) if name in constants
+        for name in dict.fromkeys(named) if name in constants
     ])  # fmt: skip
 
 

@@ -116,9 +116,9 @@ def _kernel(story: KernelStory, e: Explanation) -> str:
     parts = [f"{_kernel_head(story, e)}\n{what}"]
     if story.variants:
         parts.append(_tiles(story.variants))
-    parts.append("\n".join(line for step in story.steps for line in _step(step, story.stands_for)))
+    parts.append(_steps(story.steps))
     parts.append(f"Its energy, {show(story.energy_j, 'J')} (one launch, the last line all)\n"
-                 + "\n".join(line for step in story.energy for line in _step(step, story.stands_for)))  # fmt: skip
+                 + _steps(story.energy))  # fmt: skip
     return "\n\n".join(parts)
 
 
@@ -133,18 +133,29 @@ def _tiles(variants: tuple[Variant, ...]) -> str:
     return "The fastest tiles of the menu (bounds of one launch, time of all)\n" + table(head, rows, left=2)
 
 
-def _step(step: Step, stands_for: Mapping[str, str]) -> list[str]:
-    """An equation with its meaning, then its numbers and its value."""
-    text = _NAME.sub(lambda found: stands_for.get(found[0], found[0]), step.text)
-    filled = _NAME.sub(lambda found: _amount(*step.names[found[0]]) if found[0] in step.names else found[0], step.text)
-    value = _amount(step.value, step.unit)
-    first = f"{step.name:<12} = {_signs(text)}"
+def _steps(steps: tuple[Step, ...]) -> str:
+    """Equations, with their signs of equality in one column."""
+    width = max(len(step.name) for step in steps)
+    return "\n".join([line for step in steps for line in _step(step, width)])
+
+
+def _step(step: Step, width: int) -> list[str]:
+    """An equation with its meaning, then its numbers and its value, then why it holds."""
+    filled, value = _filled(step.text, step.names), _amount(step.value, step.unit)
+    first = f"{step.name:<{width}} = {_signs(step.text)}"
     if filled in (value, step.text):
-        return [_noted(first if text == value else f"{first} = {value}", step.meaning)]
-    second = f"{'':<12} = {_signs(filled)} = {value}"
-    if len(first) <= NOTE or len(first) <= len(second):
-        return [_noted(first, step.meaning), second]
-    return [first, _noted(second, step.meaning)]
+        lines = [_noted(first if step.text == value else f"{first} = {value}", step.meaning)]
+    else:
+        second = f"{'':<{width}} = {_signs(filled)} = {value}"
+        early = len(first) <= NOTE or len(first) <= len(second)
+        lines = [_noted(first, step.meaning), second] if early else [first, _noted(second, step.meaning)]
+    why = [f"{_signs(reason.text)}: {_signs(_filled(reason.text, reason.names))}" for reason in step.because]
+    return lines + [f"{'':<{width}}   as {reason}" for reason in why]
+
+
+def _filled(text: str, names: Mapping[str, tuple[float, str]]) -> str:
+    """An expression with numbers for names."""
+    return _NAME.sub(lambda found: _amount(*names[found[0]]) if found[0] in names else found[0], text)
 
 
 def _amount(value: float, unit: str) -> str:
@@ -180,7 +191,7 @@ def _sum(e: Explanation) -> str:
     text = f"together     = {device} on the device + {waiting} of waiting for the host = {total}"
     spent = " + ".join(f"{name} {show(part, 'J')}" for name, part in e.energy_breakdown_j.items() if part)
     energy = f"its energy   = {spent} = {show(e.energy_j, 'J')}, {show(e.energy_j / e.time_s, 'W', 3)} on average"
-    return "\n".join([*[line for step in e.host for line in _step(step, {})], text, energy])
+    return "\n".join([*[line for step in e.host for line in _step(step, len("together    "))], text, energy])
 
 
 def _origins(title: str, rows: tuple[Origin, ...]) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.calibration.constants import default
-from archsim.cost.power import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
+from archsim.cost.energy import COMPONENTS, cache_energy, clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import default
-from archsim.cost.power import clock_energy, leakage_power, mac_energy, node_energy, voltage
+from archsim.cost.energy import clock_energy, leakage_power, mac_energy, node_energy, voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu
 

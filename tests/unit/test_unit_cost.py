@@ -13,42 +13,27 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
-from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth
-from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
-from archsim.cost.cpu import (
+from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels
+from archsim.cost.cores import (
     active_clock,
     active_cores,
     awake_cores,
     busiest_clocks,
     busiest_share,
-    cache_bytes,
     core_clocks,
-    crossing,
     fork_join,
-    last_level,
-    memory_bandwidth,
-    panels,
-    refills,
-    repeats,
     undisturbed,
     unoccupied,
 )
+from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
+from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
+from archsim.cost.energy import COMPONENTS, byte_energy, mac_energy, node_energy, spent, voltage
 from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
-from archsim.cost.power import (
-    COMPONENTS,
-    SLOWEST,
-    byte_energy,
-    mac_energy,
-    node_energy,
-    power_at,
-    spent,
-    sustained_share,
-    voltage,
-)
+from archsim.cost.power import SLOWEST, power_at, sustained_share
 from archsim.cost.sm import neighbours, packing, prologue, softmax_work
-from archsim.cost.traffic import depth, loaded_bytes, memory_bytes, pages, partial_bytes
+from archsim.cost.traffic import bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
@@ -213,7 +198,7 @@ def patches(across_m: int, across_n: int, slots: int, tile_m: int, tile_n: int) 
 def test_patches_against_counting_tiles(across_m: int, across_n: int, slots: int, tile_m: int, tile_n: int) -> None:
     m, n, k = across_m * tile_m, across_n * tile_n, 64
     kernels = columns(product(m, n, k), tiles=(tile(m=tile_m, n=tile_n),))
-    reads, writes = memory_bytes(kernels, np.array([float(slots)]), 0.0)
+    reads, writes = bytes_read(kernels, np.array([float(slots)]), 0.0), bytes_written(kernels, 0.0)
     times_a, times_b = patches(across_m, across_n, slots, tile_m, tile_n)
     assert reads[0] == pytest.approx(4 * k * (times_a * tile_m + times_b * tile_n))
     assert writes[0] == 4 * m * n
@@ -222,13 +207,13 @@ def test_patches_against_counting_tiles(across_m: int, across_n: int, slots: int
 def test_operands_that_stay_in_the_cache_are_read_once_or_not_at_all() -> None:
     kernels = columns(product(1024, 1024, 64), tiles=(tile(),))
     size = 4 * 1024 * 64
-    assert memory_bytes(kernels, np.array([1.0]), 0.0)[0].tolist() == [size * 8 + size * 8]
-    assert memory_bytes(kernels, np.array([1.0]), 2.0 * size)[0].tolist() == [size]  # A once, B is still there
+    assert bytes_read(kernels, np.array([1.0]), 0.0).tolist() == [size * 8 + size * 8]
+    assert bytes_read(kernels, np.array([1.0]), 2.0 * size).tolist() == [size]  # A once, B is still there
 
 
 def test_splitting_writes_and_reads_partial_results() -> None:
     kernels = columns(product(128, 128, 4096), tiles=(tile(),), split=(1, 4))
-    reads, writes = memory_bytes(kernels, np.array([100.0, 100.0]), 0.0)
+    reads, writes = bytes_read(kernels, np.array([100.0, 100.0]), 0.0), bytes_written(kernels, 0.0)
     result = 4 * 128 * 128
     assert (reads[1] - reads[0], writes[1] - writes[0]) == (4 * result, 4 * result)
 
@@ -237,7 +222,7 @@ def test_a_step_visits_the_pages_of_all_rows_of_its_tile() -> None:
     """128 + 64 rows of 1 MiB: 96 pages of 2 MiB in each of the 512 steps; none where operands are not rows along k."""
     k = 2**18
     kernels = columns(product(256, 64, k, row_bytes=4 * k), product(256, 64, k), tiles=(tile(n=128),), split=(64,))
-    assert pages(kernels, depth(kernels)).tolist() == [96 * 512, 0]
+    assert pages(kernels, inner_steps(kernels)).tolist() == [96 * 512, 0]
 
 
 def test_address_translation_adds_clocks_for_each_page() -> None:
@@ -258,19 +243,19 @@ def test_partial_results_that_fit_the_cache_stay_there() -> None:
     partial = 4 * 4 * 128 * 128
     assert partial_bytes(kernels).tolist() == [0, partial]
     for cache, moved in ((2.0 * partial, 0), (2.0 * partial - 1, partial)):
-        _, writes = memory_bytes(kernels, np.array([100.0, 100.0]), cache)
+        writes = bytes_written(kernels, cache)
         assert (writes[1] - writes[0]).item() == moved
 
 
 def test_a_cluster_loads_the_longer_side_of_its_tiles_once() -> None:
     alone, pair = tile(m=128, n=256), replace(tile(m=128, n=256), cluster=2)
     kernels = columns(product(512, 512, 64), tiles=(alone, pair))
-    assert loaded_bytes(kernels, depth(kernels)).tolist() == [4 * 64 * (128 + 256), 4 * 64 * (128 + 128)]
+    assert loaded_bytes(kernels, inner_steps(kernels)).tolist() == [4 * 64 * (128 + 256), 4 * 64 * (128 + 128)]
 
 
 def test_the_keys_of_a_head_are_read_once() -> None:
     kernels = columns(product(4096, 128, 4096, exps=1.0), tiles=(tile(),))
-    reads, _ = memory_bytes(kernels, np.array([4.0]), 0.0)
+    reads = bytes_read(kernels, np.array([4.0]), 0.0)
     assert reads[0] == 4 * (4096 * 4096 + 4096 * 128)
 
 
@@ -327,13 +312,13 @@ def test_a_softmax_comes_after_the_products_or_beside_them() -> None:
     device = gpu_named("h100_sxm5_80gb")  # 16 exponentials and 128 fp32 instructions a clock
     beside = replace(tile(), overlapped=True)
     kernels = columns(product(128, 128, 8, exps=1.0, work=2.0), tiles=(tile(), beside))
-    after, hidden = softmax_work(kernels, device, depth(kernels), np.array([100.0, 100.0]))
+    after, hidden = softmax_work(kernels, device, inner_steps(kernels), np.array([100.0, 100.0]))
     products = 128 * 128 * 2 * 8
     assert after == pytest.approx(100 * 128 * 8 * (1 / 16 + 4 / 128))
     assert hidden == pytest.approx((products**2 + after**2) ** 0.5 - products)
     assert 0 < hidden < after
     plain = columns(product(128, 128, 8), tiles=(tile(),))
-    assert softmax_work(plain, device, depth(plain), np.array([100.0])).tolist() == [0.0]
+    assert softmax_work(plain, device, inner_steps(plain), np.array([100.0])).tolist() == [0.0]
 
 
 def test_a_query_alone_in_its_cta_shares_its_prologue_with_ctas_that_are_there() -> None:
@@ -383,12 +368,12 @@ def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() 
     kernels = on_cpu(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
                       product(91, 64, 359))  # fmt: skip
     assert panels(kernels, cpu()).tolist() == [1, 2, 1, 1]
-    assert repeats(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
+    assert repeat_bytes(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
 
 
 def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> None:
     kernels = on_cpu(product(8, 32, 50), element_wise(items=1e6))
-    assert refills(kernels, cpu()).tolist() == [8 * 2 * 50 * 4, 0]
+    assert refill_bytes(kernels, cpu()).tolist() == [8 * 2 * 50 * 4, 0]
 
 
 def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
@@ -458,7 +443,7 @@ def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
 
 def test_strips_read_the_other_operand_whole() -> None:
     kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, grain=1))
-    cached = cache_bytes(kernels, cpu(), np.array([4.0, 4.0]))
+    cached = last_level_bytes(kernels, cpu(), np.array([4.0, 4.0]))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cpu, gpu, power, roofline, sm, traffic
+from archsim.cost import cores, cpu, cpu_traffic, energy, gpu, roofline, sm, traffic
 from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
@@ -92,12 +92,12 @@ def test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_
 
 def test_partial_results_pass_the_l2_twice() -> None:
     kernels = tiled(product(128, 128, 4096), split=(4,))
-    steps = traffic.depth(kernels)
+    steps = traffic.inner_steps(kernels)
     assert only(traffic.l2_bytes(kernels, np.array([4.0]), steps)) == 4 * (128 + 128) * 4 * 1024 + (1 + 2 * 4) * 4 * 128 * 128
 
 
 def test_each_part_of_a_split_is_padded_to_whole_steps_of_its_tile() -> None:
-    assert only(traffic.depth(tiled(product(128, 128, 1000), split=(3,)))) == 336  # 333.3 in steps of 8
+    assert only(traffic.inner_steps(tiled(product(128, 128, 1000), split=(3,)))) == 336  # 333.3 in steps of 8
 
 
 def test_a_thread_of_eight_by_eight_results_loads_a_quarter_as_often_as_it_multiplies() -> None:
@@ -107,8 +107,8 @@ def test_a_thread_of_eight_by_eight_results_loads_a_quarter_as_often_as_it_multi
 
 def test_ctas_that_share_an_sm_hide_each_other_s_prologue() -> None:
     kernels = tiled(product(128, 128, 8))
-    steps, one = traffic.depth(kernels), np.ones(1)
-    work = sm.cta_work(kernels, steps, one, 2 * one, 100 * one, 60 * one, CONSTANTS)
+    steps, one = traffic.inner_steps(kernels), np.ones(1)
+    work = sm.cta_work(kernels, card(), steps, one, 2 * one, 100 * one, 60 * one, CONSTANTS)
     assert only(work) == 128 * 128 * 8 + 60 / 2 * 100
 
 
@@ -173,14 +173,14 @@ def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:
 def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -> None:
     large, small = 64e6, 1e6  # the first beyond half of the last level
     kernels = pack_cpu(plans(*[stream(a_bytes=1e3, b_bytes=size, c_bytes=size, items=size / 4) for size in (large, small)]))
-    assert np.ravel(cpu.memory_bytes(kernels, processor(), np.full(2, 4.0))).tolist() == [1e3 + 3 * large, 1e3]
+    assert np.ravel(cpu_traffic.memory_bytes(kernels, processor(), np.full(2, 4.0))).tolist() == [1e3 + 3 * large, 1e3]
 
 
 def test_waking_a_team_takes_a_step_for_each_doubling() -> None:
     constants = CONSTANTS.with_values({"cpu.barrier_s": 1e-6})
     kernels = pack_cpu(plans(stream(items=1e6)))
     for workers, steps in ((1.0, 0), (2.0, 1), (8.0, 3)):
-        assert only(cpu.fork_join(kernels, processor(), np.array([workers]), workers, constants)) == pytest.approx(steps * 1e-6)
+        assert only(cores.fork_join(kernels, processor(), np.array([workers]), workers, constants)) == pytest.approx(steps * 1e-6)
 
 
 # -------------------------------------------------------------------------------------------------------- the roofline
@@ -200,52 +200,52 @@ def test_the_roofline_counts_two_operations_for_each_multiply_accumulate() -> No
 
 @pytest.mark.parametrize("device", [card(), processor()], ids=["gpu", "cpu"])
 def test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage(device: Gpu | Cpu) -> None:
-    for energy in (
-        lambda volt: power.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
-        lambda volt: power.clock_energy(device, volt, np.ones(1), CONSTANTS),
-        lambda volt: power.cache_energy(volt, np.ones(1), CONSTANTS),
+    for spent in (
+        lambda volt: energy.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
+        lambda volt: energy.clock_energy(device, volt, np.ones(1), CONSTANTS),
+        lambda volt: energy.cache_energy(volt, np.ones(1), CONSTANTS),
     ):
-        assert only(energy(np.full(1, 0.8))) == pytest.approx(0.64 * only(energy(np.ones(1))))
+        assert only(spent(np.full(1, 0.8))) == pytest.approx(0.64 * only(spent(np.ones(1))))
 
 
 def test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication() -> None:
     node, volt = np.full(1, 8.0), np.ones(1)
-    assert only(power.mac_energy(card(), "fp32", volt, node, CONSTANTS)) == 6.0
-    assert only(power.clock_energy(card(), volt, node, CONSTANTS)) == 2.0 * 128
+    assert only(energy.mac_energy(card(), "fp32", volt, node, CONSTANTS)) == 6.0
+    assert only(energy.clock_energy(card(), volt, node, CONSTANTS)) == 2.0 * 128
 
 
 def test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube() -> None:
     device, constants = card(), CONSTANTS.with_values({"energy.leakage": 0.1})
     floor = constants["energy.voltage_floor"]
-    assert only(power.leakage_power(device, np.full(1, floor), np.ones(1), constants)) == 0.0
-    units = 16 * 128 * power.highest_clock(device)
-    assert only(power.leakage_power(device, np.ones(1), np.ones(1), constants)) == pytest.approx(0.1 * units * (1 - floor**3))
+    assert only(energy.leakage_power(device, np.full(1, floor), np.ones(1), constants)) == 0.0
+    units = 16 * 128 * energy.highest_clock(device)
+    assert only(energy.leakage_power(device, np.ones(1), np.ones(1), constants)) == pytest.approx(0.1 * units * (1 - floor**3))
 
 
 def test_a_lower_clock_saves_idle_power_as_f_v_squared() -> None:
     device = card()
     top = max(device.clock.boost, device.clock.sustained)
     constants = CONSTANTS.with_values({"energy.idle_clock": 0.5})
-    volt = 0.9 * power.voltage(top, device, constants)
-    saved = power.idle_saving(device, 0.5 * top, volt, constants)
+    volt = 0.9 * energy.voltage(top, device, constants)
+    saved = energy.idle_saving(device, 0.5 * top, volt, constants)
     assert only(saved) == pytest.approx(device.power.idle * 0.5 * (1 - 0.5 * 0.81))
 
 
 def test_each_component_has_its_own_quantity() -> None:
-    device, volt = card(), power.voltage(CLOCK, card(), CONSTANTS)
-    node = power.node_energy(device, CONSTANTS)
+    device, volt = card(), energy.voltage(CLOCK, card(), CONSTANTS)
+    node = energy.node_energy(device, CONSTANTS)
     one = np.ones((1, 1))
     cost = Cost(bounds={"compute": one}, busy_s=2 * one, overhead_s=one, dram_bytes=3e9 * one, cache_bytes=5e9 * one, clock=CLOCK,
                 work={"macs": 7e9 * one, "issues": 11e9 * one, "units": 13.0 * one})  # fmt: skip
-    found = power.spent(cost, device, "fp16", CLOCK, np.inf, CONSTANTS)
-    multiply, issue = (power.mac_energy(device, precision, volt, node, CONSTANTS) for precision in ("fp16", "fp32"))
+    found = energy.spent(cost, device, "fp16", CLOCK, np.inf, CONSTANTS)
+    multiply, issue = (energy.mac_energy(device, precision, volt, node, CONSTANTS) for precision in ("fp16", "fp32"))
     expected = {
-        "base": 3 * (device.power.idle - power.idle_saving(device, CLOCK, volt, CONSTANTS)),
-        "leakage": 3 * power.leakage_power(device, volt, node, CONSTANTS),
-        "clock": 13 * 2 * CLOCK * power.clock_energy(device, volt, node, CONSTANTS),
+        "base": 3 * (device.power.idle - energy.idle_saving(device, CLOCK, volt, CONSTANTS)),
+        "leakage": 3 * energy.leakage_power(device, volt, node, CONSTANTS),
+        "clock": 13 * 2 * CLOCK * energy.clock_energy(device, volt, node, CONSTANTS),
         "compute": 7e9 * multiply + 11e9 * issue,
-        "cache": 5e9 * power.cache_energy(volt, node, CONSTANTS),
-        "dram": 3e9 * power.byte_energy(device, CONSTANTS),
+        "cache": 5e9 * energy.cache_energy(volt, node, CONSTANTS),
+        "dram": 3e9 * energy.byte_energy(device, CONSTANTS),
     }
     assert {name: only(part) for name, part in found.items()} == pytest.approx({name: only(x) for name, x in expected.items()})
     assert only(expected["base"]) < 3 * device.power.idle
@@ -255,7 +255,7 @@ def test_what_a_limit_leaves_is_shared_by_the_parts_that_a_lower_clock_saves() -
     device, one = card(), np.ones((1, 1))
     cost = Cost(bounds={"compute": one}, busy_s=one, overhead_s=0 * one, dram_bytes=1e11 * one, cache_bytes=one, clock=CLOCK,
                 work={"macs": 1e13 * one, "issues": 0 * one, "units": 16.0 * one})  # fmt: skip
-    free, tight, loose = (power.spent(cost, device, "fp32", CLOCK, limit, CONSTANTS) for limit in (np.inf, 100.0, 1e6))
+    free, tight, loose = (energy.spent(cost, device, "fp32", CLOCK, limit, CONSTANTS) for limit in (np.inf, 100.0, 1e6))
     assert {name: only(part) for name, part in loose.items()} == {name: only(part) for name, part in free.items()}
     assert sum(map(only, tight.values())) == pytest.approx(100.0)
     shares = [only(tight[name]) / only(free[name]) for name in free if name != "base"]

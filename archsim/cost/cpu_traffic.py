@@ -1,0 +1,223 @@
+"""Bytes that a kernel moves on a CPU, and what its memory, its last cache level and the link between sockets can carry."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.calibration.constants import Calibration
+from archsim.cost.blocking import block_columns, block_rows, micro_tile, panels
+from archsim.cost.cores import register_blocks
+from archsim.cost.cost import Array
+from archsim.cost.traffic import RESIDENT_SHARE
+from archsim.device.device import Cpu
+from archsim.lower.kernel import CpuKernels
+
+
+def last_level(device: Cpu) -> Array | float:
+    """Capacity of the last cache level over all its instances [B].
+
+    size max(1, count / shared_by), a float or [D, 1]
+
+    level: the third, or the second where there is no third
+
+    >>> from archsim.device.catalog import find
+    >>> float(last_level(find("xeon_e5_2630_v3_2s").device)) / 2**20
+    40.0
+    """
+    level = device.l2 if device.l3 is None else device.l3
+    return level.size * np.maximum(1.0, device.core.count / level.shared_by)
+
+
+def sockets_used(device: Cpu, workers: Array | float) -> Array:
+    """Sockets that the cores at work fill, one after the other.
+
+    max(ceil(workers sockets / count), 1), [D, V]; workers: cores at work, [D, V]
+
+    >>> from types import SimpleNamespace as some
+    >>> sockets_used(some(core=some(count=16.0, sockets=2.0)), 9.0).item()
+    2.0
+    """
+    return np.asarray(np.maximum(np.ceil(workers * device.core.sockets / device.core.count), 1.0))
+
+
+def sums_bytes(kernels: CpuKernels, device: Cpu) -> Array:
+    """Results that further panels of a packed product read and write again [B].
+
+    2 c (panels - 1), 0 for what is not packed, [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> sums_bytes(kernels(packed=1.0, k=359.0, operand_a=4.0, c_bytes=1e6), find("i7_6700k").device).item()  # 358 in a panel
+    2000000.0
+    """
+    return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0), 0.0)
+
+
+def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+    """Memory traffic of one launch [B].
+
+    a + (b + 2 c + sums where they do not stay in the cache), [D, V]
+
+    cache: capacity of the last level in the sockets at work [B]
+    fresh: activations, where the op before has not left them in the cache [B]
+    workers: cores at work, [D, V]
+
+    A written line is read first (read for ownership). What fits in half the last level is still there from the op before;
+    parameters are not.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> one = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, packed=0.0, k=1.0, operand_a=4.0)
+    >>> memory_bytes(one, find("i7_6700k").device, 4.0).item()
+    25000000.0
+    """
+    cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
+    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
+    fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes + sums_bytes(kernels, device))
+    return np.asarray(kernels.a_bytes + fresh)
+
+
+def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+    """Traffic of one launch through the last cache level [B].
+
+    a + b + 2 c + sums + again + repeats, [D, V]
+
+    again: the operand that is not cut, read whole by every further core [B]
+    tensors: all three once, the result read before it is written [B]
+    workers: cores at work, [D, V]
+
+    Where a library cuts one side of a product into strips (`grain`), every core reads the whole of the other operand, which the
+    cores have packed together.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, grain=0.0, m=1.0, n=1.0, k=1.0, count=1.0,
+    ...               operand_a=4.0)
+    >>> last_level_bytes(one, find("i7_6700k").device, 4.0).item()
+    9000000.0
+    """
+    again = np.where((kernels.matrix > 0) & (kernels.grain > 0),
+                     (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
+    tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
+    return np.asarray(tensors + sums_bytes(kernels, device) + again + repeat_bytes(kernels, device))
+
+
+def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
+    """What packed products read from the last cache level a second time and more [B].
+
+    ((ceil(m / mc) - 1) n + (ceil(n / nc) - 1) m) k count element, [D, V]        (Goto & van de Geijn 2008)
+
+    element: size of a value [B]
+    further_b: columns of B, read for each further block of mc rows that stays in a core's second level
+    blocks_b: blocks of columns of B; one where no third level bounds them
+    further_a: rows of A, read for each further block of nc columns that stays in the last level
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> product = kernels(packed=1.0, m=92.0, n=64.0, k=358.0, count=1.0, operand_a=4.0)
+    >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 358 * 4  # a block has 91 rows
+    True
+    """
+    element = np.maximum(kernels.operand_a, 1.0)
+    further_b = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
+    blocks_b = 1.0 if device.l3 is None else np.ceil(kernels.n / block_columns(device, element))
+    further_a = np.maximum(blocks_b - 1.0, 0.0) * kernels.m
+    return np.asarray(np.where(kernels.packed > 0, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
+
+
+def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
+    """Panels of A, read from the second level once for each column of register blocks [B].
+
+    blocks rows k element, 0 for element-wise kernels, [D, V]        (Low et al. 2016)
+
+    The panel of B stays in the first level while those of A pass.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> refill_bytes(kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0), find("i7_6700k").device).item()
+    3200.0
+    """
+    block_m, _ = micro_tile(device)
+    return np.asarray(
+        np.where(kernels.matrix > 0, register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a, 0.0)
+    )
+
+
+def core_bandwidth(device: Cpu, constants: Calibration) -> Array | float:
+    """Memory bandwidth of one core [B/s].
+
+    prefetch miss_buffers line / latency, a float or [D, 1]        (Little's law; Bailey 1996, eq. 1)
+
+    prefetch: lines in flight for each line fill buffer, those included that the L2 prefetcher asks for, `cpu.prefetch` [1]
+    miss_buffers: line fill buffers of a core [1]; line: its length [B]; latency: of memory, unloaded [s]
+
+    >>> from types import SimpleNamespace as some
+    >>> cpu = some(core=some(miss_buffers=10.0), l1=some(line=64.0), memory=some(latency=64e-9))
+    >>> round(core_bandwidth(cpu, {"cpu.prefetch": 1.5}) / 1e9, 3)
+    15.0
+    """
+    return constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
+
+
+def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
+    """Memory bandwidth that the cores at work draw together [B/s].
+
+    min(workers core_bandwidth, socket (1 + (sockets_used - 1) local)), [D, V]
+
+    socket: what the memory of one socket delivers [B/s]
+    workers: cores at work, [D, V]
+    local: 1 where threads of every socket touched the tensors first, 0 where one thread did, [V]
+
+    Cores fill one socket before the next, whose memory adds its bandwidth where it holds its share of the pages: pages lie with
+    the thread that first touched them.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> memory = some(bandwidth=120e9, achievable=0.8, latency=64e-9)
+    >>> cpu = some(core=some(miss_buffers=10.0, count=16.0, sockets=2.0), l1=some(line=64.0), memory=memory)
+    >>> [memory_bandwidth(cpu, workers, 1.0, {"cpu.prefetch": 1.5}).item() / 1e9 for workers in (1.0, 16.0)]
+    [15.0, 96.0]
+    """
+    socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
+    return np.asarray(np.minimum(workers * core_bandwidth(device, constants),
+                                 socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))  # fmt: skip
+
+
+def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) -> Array:
+    """Time of what one socket reads from caches or memory of another [s]: of S sockets in use, all but one in S bytes.
+
+    bytes (S - 1) / S / (link (1 + local)), [D, V]
+
+    used: sockets at work
+    workers: cores at work, [D, V]
+    cached: traffic through the last cache level [B], [D, V]
+    link: bandwidth between two sockets, one direction [B/s]; local: see `memory_bandwidth`, [V]
+
+    It crosses in both directions where the pages lie on every socket, in one where they lie on the first.
+
+    >>> from types import SimpleNamespace as some
+    >>> cpu = some(core=some(link=32e9, count=16.0, sockets=2.0))
+    >>> crossing(some(local=1.0), cpu, 16.0, 64e9).item()
+    0.5
+    """
+    if device.core.link is None:
+        return np.zeros_like(cached * workers)
+    used = sockets_used(device, workers)
+    return np.asarray(np.where(used > 1, cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)), 0.0))
+
+
+def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
+    """Bandwidth of the last cache level to the cores at work [B/s].
+
+    workers B f, [D, V]
+
+    workers: cores at work, [D, V]
+    clock: f, theirs [Hz], a float or [D, V]
+    B: sustained read bandwidth of one core from that level [B/clk], a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> float(cache_bandwidth(some(l2=some(bandwidth=28.0), l3=some(bandwidth=10.5)), 8.0, 2e9)) / 1e9
+    168.0
+    """
+    level = device.l2 if device.l3 is None else device.l3
+    return np.asarray(workers * level.bandwidth * clock)

@@ -1,0 +1,52 @@
+"""Units and meanings of quantities, from the docstrings of the functions and records that have them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import cache
+from typing import Any
+
+from archsim.base.units import COUNT, UNITS
+
+SHAPE = "V"  # of one value for each variant, not volts
+_BRACKET = re.compile(r"\s*\[([^\]\[]*)\]")
+_SYMBOL = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*): (\S.*)\Z")
+
+
+def unit_in(text: str) -> str:
+    """The first unit in brackets; a pure number where there is none. Shapes stand in brackets too.
+
+    >>> unit_in("Memory traffic of one launch [B], [D, V]"), unit_in("CTAs of one launch, [V].")
+    ('B', '1')
+    """
+    return next((word for word in _BRACKET.findall(text) if word in UNITS and word != SHAPE), COUNT)
+
+
+def meaning_in(text: str) -> str:
+    """The first sentence without what stands in brackets.
+
+    >>> meaning_in("Time of the busiest SM [s], [D, V]: its CTAs. More of it.")
+    'time of the busiest SM: its CTAs'
+    """
+    plain = _BRACKET.sub("", text).replace(",:", ":").partition(". ")[0].rstrip(" .,")
+    return plain[:1].lower() + plain[1:] if plain[1:2].islower() else plain
+
+
+@cache
+def of(thing: Any) -> tuple[str, str]:
+    """Unit and meaning of what a function or property gives, from the first line of its docstring."""
+    first = (inspect.getdoc(thing) or "").partition("\n")[0]
+    return unit_in(first), meaning_in(first)
+
+
+@cache
+def symbols(thing: Any) -> dict[str, tuple[str, str]]:
+    """Unit and meaning of the symbols that the docstring of a function or record lists, one a line: `name: meaning [unit]`."""
+    found = {}
+    for line in (inspect.getdoc(thing) or "").splitlines()[1:]:
+        match = _SYMBOL.match(line.strip())
+        if match:
+            names, text = match.groups()
+            found.update(dict.fromkeys(names.split(", "), (unit_in(text), meaning_in(text))))
+    return found
