@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from archsim.estimation.estimate import estimate
 from archsim.estimation.result import Estimate
-from archsim.report.notebook import snippet
+from archsim.report.notebook import notebook_table
 
 __all__ = ["Estimate", "estimate"]
 
-Estimate.html = snippet
+Estimate.html = notebook_table

@@ -113,8 +113,8 @@ def _one_batch(
 ) -> None:
     import json
 
-    from archsim.report.compare import contest_text
-    from archsim.report.compare_data import contest_record
+    from archsim.report.compare import comparison_text
+    from archsim.report.compare_data import comparison_record
     from archsim.study.ranking import CRITERIA, rank
 
     contenders = [field.contender(name, batch, copies) for name in field.devices]
@@ -123,15 +123,15 @@ def _one_batch(
     _say_what_does_nothing(contenders)
     ordered = [*first, *sorted((c for c in contenders if c not in first), key=lambda c: c.latency_s)]
     if html is not None:
-        from archsim.report.compare_page import contest_page
+        from archsim.report.compare_page import comparison_page
 
-        _write(html, contest_page(ordered, rankings))
+        _write(html, comparison_page(ordered, rankings))
     if as_json:
-        click.echo(json.dumps(contest_record(ordered, rankings), indent=2, allow_nan=False))
+        click.echo(json.dumps(comparison_record(ordered, rankings), indent=2, allow_nan=False))
     elif as_csv:
         click.echo(_csv(ordered), nl=False)
     else:
-        click.echo(contest_text(ordered, rankings))
+        click.echo(comparison_text(ordered, rankings))
 
 
 def _many_batches(

@@ -1,1 +1,1 @@
-"""Reports: an estimate for a terminal, as data, and as a page."""
+"""Results as text, HTML, SVG, JSON and CSV."""

@@ -1,4 +1,4 @@
-"""What caches do, for a terminal, as JSON and as a page."""
+"""A cache simulation as text, as JSON and as a page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _curve(a: CacheAnswer) -> str:
     rows = [(show_capacity(size, 3), *(f"{100 * value / max(a.uses, 1):.2f} %" for value in (misses, in_sets)),
              "#" * round(BAR * misses / max(a.uses, 1))) for size, misses, in_sets in points]  # fmt: skip
     lines = [f"{size:>10}  {rate:>9}  {other:>9}  {bar}".rstrip() for size, rate, other, bar in rows]
-    title = f"Misses of what {a.curve_of} is asked, by capacity: fully associative LRU, and expected in sets of {ways}"
+    title = f"Misses of the requests to {a.curve_of}, by capacity: fully associative LRU, and expected in sets of {ways}"
     return "\n".join([title, *lines])
 
 
@@ -72,11 +72,11 @@ def cache_page(a: CacheAnswer) -> str:
     sections = [
         f"<h1>{text(a.source)} on {text(a.hardware)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
         html_table(HEAD, [_cells(level) for level in a.levels]),
-        '<p class="quiet">Demand is the traffic with the level below over the time, beside what that level can deliver. '
-        "A negative conflict: a fully associative cache of this size would miss more.</p>",
+        '<p class="quiet">Demand is the traffic with the level below over the time, beside the bandwidth of that level. '
+        "Negative conflict misses: a fully associative cache of this size would miss more.</p>",
     ]  # fmt: skip
     if a.curve:
-        sections += ["<h2>Misses by size</h2>", f'<p class="quiet">Of what {text(a.curve_of)} is asked: of a fully associative '
+        sections += ["<h2>Misses by size</h2>", f'<p class="quiet">Requests to {text(a.curve_of)}: misses of a fully associative '
                      "LRU cache, and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
                      figures.embed(curve_figure(a), "curve")]  # fmt: skip
     sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
@@ -110,7 +110,7 @@ def curve_figure(a: CacheAnswer) -> Any:
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},
         "yaxis": {**axis, "tickformat": ".0%", "rangemode": "tozero", "title": {"text": "misses"}},
     })  # fmt: skip
-    x = [*(size for size, _, _ in a.curve), ends[1]]  # beyond the last point nothing changes
+    x = [*(size for size, _, _ in a.curve), ends[1]]  # constant beyond the last point
     for column, name, colour in ((1, "fully associative", "#0072b2"), (2, "in sets", "#d55e00")):
         y = [point[column] / max(a.uses, 1) for point in (*a.curve, a.curve[-1])]
         figure.add_trace(go.Scatter(x=x, y=y, mode="lines", name=name, line={"color": colour, "width": 2, "shape": "hv"}))

@@ -1,4 +1,4 @@
-"""A comparison of devices for a terminal: side by side, ranked, over batches, and where one overtakes another."""
+"""A comparison of devices as text: side by side, ranked, over batches, and crossings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from archsim.study.ranking import SAME_STACK, Contender, Ranking
 
 ONLY = "with its data already there"
 CURVATURE = (
-    "Curvature of the time of a batch. Falling: an added sample costs less than before; rising: more; straight: the same."
+    "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
 )
 
 
-def contest_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
-    """Devices at one batch, the best by the first ranking on top, and all rankings below."""
+def comparison_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
+    """Devices at one batch in the order of the first ranking, and all rankings below."""
     parts = [_title(contenders[0], str(contenders[0].estimate.batch)), _side_by_side(contenders)]
     if len(contenders) > 1:
         parts += [_ranks(rankings), certainty(rankings)]
@@ -28,7 +28,7 @@ def contest_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -
 def curves_text(
     curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
 ) -> str:
-    """Devices over batches: time per sample, efficiency and curvature, then crossings, then ops that pay or never do."""
+    """Devices over batches: time per sample, efficiency and curvature, crossings, and ops that gain or never do."""
     first = curves[0].points[0]
     batches = curves[0].batches
     parts = [_title(first, f"{batches[0]} to {batches[-1]}"), _over_batches(curves)]
@@ -70,7 +70,7 @@ def _price(c: Contender) -> str:
 
 
 def _errors(c: Contender) -> str:
-    """The measured time of the same cell and stack, with the error of what is predicted for its own conditions."""
+    """The measured time of the same case and stack, with the error of the prediction under its own conditions."""
     e = c.estimate
     for r in e.references:
         if r.stack == e.stack and r.metric in ("latency_s", "throughput_per_s"):
@@ -81,7 +81,7 @@ def _errors(c: Contender) -> str:
 
 
 def _ranks(rankings: Sequence[Ranking]) -> str:
-    """Places side by side, each with the probability that it is before the one below."""
+    """The rankings side by side; each place with the probability that it is before the next one."""
     rate = rate_unit(rankings[0].order[0].estimate)
     head, places = ["place"], max(len(r.order) for r in rankings)
     rows = [[str(i + 1)] for i in range(places)]
@@ -108,17 +108,17 @@ def _aligned(line: Sequence[str], widths: Sequence[int], to_left: set[int]) -> s
 
 
 def certainty(rankings: Sequence[Ranking]) -> str:
-    """How likely each whole order is, and what that takes for granted."""
+    """The probability of each whole order, and the assumptions behind it."""
     ranked = [r for r in rankings if len(r.order) > 1]
     whole = ", ".join(f"by {r.criterion.title} {100 * r.whole:.0f} %" for r in ranked)
     best = ", ".join(f"{r.order[0].name} {100 * r.best[0]:.0f} % by {r.criterion.title}" for r in ranked)
     r = rankings[0].correlation
-    shared = "taken to be independent" if r == 0 else f"taken to have the correlation {r:g}"
+    shared = "assumed independent" if r == 0 else f"assumed to have the correlation {r:g}"
     lines = [f"whole order right: {whole}", f"best of all: {best}",
-             f"Errors of two devices are {shared}; --correlation sets it. What they share leaves an order as it is."]  # fmt: skip
+             f"Errors of two devices are {shared} (--correlation); a shared error does not change their order."]  # fmt: skip
     if all(r.shared is not None for r in ranked):
         likely = ", ".join(f"by {r.criterion.title} {100 * (r.shared or 0.0):.0f} %" for r in ranked)
-        lines.append(f"On measured GPUs with one stack it was {SAME_STACK:g}; whole order right with that: {likely}")
+        lines.append(f"Measured GPUs with one stack had a correlation of {SAME_STACK:g}; whole order right with that: {likely}")
     return "\n".join(lines)
 
 
@@ -129,14 +129,14 @@ def _price_note(contenders: Sequence[Contender]) -> str:
     if missing:
         lines.append(f"no launch price is known of {', '.join(missing)}: not ranked by dollar (market.price of a spec)")
     if assumed:
-        lines.append(f"USD?: nobody has published a list price of {', '.join(assumed)}; the spec assumes one")
+        lines.append(f"USD?: no list price of {', '.join(assumed)} is published; the spec assumes one")
     return "\n".join(lines)
 
 
 def _copy_note(contenders: Sequence[Contender]) -> str:
     if not contenders[0].copies:
         return ""
-    return "Copies count: inputs come from host memory, results of an inference go back; --no-copies leaves them out."
+    return "Times include copying inputs from host memory and the results of an inference back; --no-copies leaves that out."
 
 
 def _over_batches(curves: Sequence[BatchCurve]) -> str:
@@ -150,8 +150,8 @@ def _over_batches(curves: Sequence[BatchCurve]) -> str:
 
 
 def curvature_line(c: BatchCurve) -> str:
-    """Where the curve of one device bends, and where its memory ends."""
-    limit = "any batch fits" if c.max_batch is None else f"memory ends at batch {c.max_batch}"
+    """The curvature of one device, and its largest batch."""
+    limit = "any batch fits" if c.max_batch is None else f"largest batch that fits {c.max_batch}"
     if not c.bends:
         return f"{c.name}: {limit}"
     parts = [f"{name} from {low} to {high}" for name, low, high in c.runs]

@@ -1,4 +1,4 @@
-"""A comparison as plain values for JSON."""
+"""A comparison as plain values, for JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from archsim.study.ranking import Contender, Ranking
 CURVES_SCHEMA = "archsim-curves/1"
 
 
-def contest_record(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> list[dict[str, Any]]:
+def comparison_record(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> list[dict[str, Any]]:
     """The estimates, each with its price and its place in every ranking."""
     return [record(c.estimate) | _own(c) | {"ranking": _places(c, rankings)} for c in contenders]
 
 
 def _own(c: Contender) -> dict[str, Any]:
-    """What a comparison knows besides the estimate; with copies, what they change."""
+    """The values that a comparison adds to an estimate, and those that copies change."""
     return {
         "latency_s": c.latency_s, "throughput_per_s": c.throughput_per_s, "energy_j": c.energy_j,
         "throughput_per_w": c.throughput_per_w, "price_usd": c.price_usd, "throughput_per_usd": c.throughput_per_usd,
@@ -43,7 +43,7 @@ def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
 def curves_record(
     curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
 ) -> dict[str, Any]:
-    """One object: a curve for each device, crossings, and from which batch each op pays."""
+    """One object: a curve for each device, the crossings, and from which batch on each op gains."""
     return {
         "schema": CURVES_SCHEMA,
         "network": curves[0].points[0].estimate.network,

@@ -1,4 +1,4 @@
-"""A comparison of devices as one HTML page that needs no network."""
+"""A comparison of devices as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.study.crossover import Crossing, Payoff
 from archsim.study.ranking import Contender, Ranking
 
 
-def contest_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
+def comparison_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
     """Devices at one batch: times with their intervals, and the places by each criterion."""
     e = contenders[0].estimate
     rows = [_span(c) for c in sorted(contenders, key=lambda c: c.latency_s)]
@@ -34,7 +34,7 @@ def contest_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -
 def curves_page(
     curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
 ) -> str:
-    """Devices over batches: time per sample, share of the best throughput, curvature, crossings, and what pays."""
+    """Devices over batches: time per sample, share of the best throughput, curvature, crossings, and ops that gain."""
     first = curves[0].points[0]
     time = [Series(name=c.name, x=c.batches, y=c.per_sample_s, hollow=[not p.estimate.fits for p in c.points]) for c in curves]
     share = [Series(name=c.name, x=c.batches, y=[100 * v for v in c.efficiency],
@@ -49,7 +49,7 @@ def curves_page(
         "<h2>Throughput as a share of the best that fits</h2>\n"
         f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), 'efficiency')}",
         f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n<ul>{said}</ul>',
-        f"<h2>Who overtakes whom</h2>\n<ul>{met}</ul>" if met else "",
+        f"<h2>Crossings</h2>\n<ul>{met}</ul>" if met else "",
         *(_payoffs(home, guest, rows) for home, guest, rows in pays),
     ]
     return document(f"{first.estimate.network} over batches", sections, figures.library())
@@ -84,7 +84,7 @@ def _ranking(r: Ranking) -> str:
 
 def _certainty(rankings: Sequence[Ranking]) -> str:
     body = "".join(f"<li>{text(line)}</li>" for line in certainty(rankings).splitlines())
-    return f"<h2>How sure the order is</h2>\n<ul>{body}</ul>"
+    return f"<h2>Probability of the order</h2>\n<ul>{body}</ul>"
 
 
 def _devices(contenders: Sequence[Contender]) -> str:
@@ -106,7 +106,7 @@ def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> str:
         "output copied over the link."
     )
     body = table(("op", "kind", "data already there", "moved alone"), cells)
-    return f'<h2>What pays on {text(guest)}</h2>\n<p class="quiet">{text(note)}</p>\n<div class="scroll">\n{body}\n</div>'
+    return f'<h2>Ops that gain on {text(guest)}</h2>\n<p class="quiet">{text(note)}</p>\n<div class="scroll">\n{body}\n</div>'
 
 
 def _from(batch: int | None) -> TableCell:

@@ -1,4 +1,4 @@
-"""An estimate as JSON and as CSV, in the documented, versioned form."""
+"""An estimate as JSON and CSV, in the documented, versioned form."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def csv_text(estimate: Estimate) -> str:
 
 
 def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:
-    """A head and rows as CSV."""
+    """CSV of a head and rows."""
     return csv_lines((head, *rows))
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
-    """CSV with `\\n` line ends; text that a spreadsheet would run as a formula is made harmless."""
+    r"""CSV with `\n` line ends; text that a spreadsheet would run as a formula is escaped."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerows([[_harmless(cell) for cell in row] for row in rows])

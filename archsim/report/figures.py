@@ -1,4 +1,4 @@
-"""The charts of the page, by plotly, imported only when one is drawn; equal estimates give equal text."""
+"""The charts of the page, drawn by plotly, which is imported on first use; equal estimates give equal text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INK, QUIET, RULE, LINE = "#1d2530", "#5b6673", "#e3e7ec", "#b8c0ca"
 
 
 def library() -> str:
-    """The JavaScript that draws the charts; it goes into a page once."""
+    """The JavaScript that draws the charts; each page includes it once."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())
 
 
 def embed(figure: Any, name: str) -> str:
-    """The figure as a piece of a page; `name` is the id of its element. No `<` of the data reaches the page as such."""
+    """The figure as HTML; `name` is the id of its element. The data are escaped, so that they cannot contain a tag."""
     size = f"width:{figure.layout.width}px;height:{figure.layout.height}px"
     data = figure.to_json(pretty=False).replace("<", "\\u003c")
     call = f'(function(f){{Plotly.newPlot("{name}",f.data,f.layout,{{"displayModeBar":false}})}})({data});'
@@ -82,7 +82,7 @@ def _amounts(values: Sequence[float], whole: float, unit: str, axis: str, rows: 
     import plotly.graph_objects as go
 
     notes = [f"{show(value, unit, 3)} · {100 * value / whole:.1f} %" for value in values]
-    notes = [note if row.drawn else f"{note}, too long to draw here" for note, row in zip(notes, rows, strict=True)]
+    notes = [note if row.drawn else f"{note}, longer than the axis" for note, row in zip(notes, rows, strict=True)]
     return go.Scatter(
         mode="text", xaxis=axis, yaxis="y", x=[v if row.drawn else 0 for v, row in zip(values, rows, strict=True)],
         y=list(range(len(rows))), text=[f" {note}" for note in notes], textposition="middle right", hoverinfo="skip",
@@ -130,13 +130,13 @@ def _cloud(points: Sequence[RooflinePoint], bound: str, longest: float) -> Any:
 
     return go.Scatter(
         mode="markers", name=label(bound), x=[p.intensity for p in points], y=[p.rate for p in points],
-        hoverinfo="text", hovertext=[_story(p) for p in points],
+        hoverinfo="text", hovertext=[_tooltip(p) for p in points],
         marker={"color": look(bound).colour, "symbol": look(bound).symbol, "opacity": 0.8,
                 "size": [round(diameter(p, longest), 1) for p in points], "line": {"width": 1, "color": "#ffffff"}},
     )  # fmt: skip
 
 
-def _story(point: RooflinePoint) -> str:
+def _tooltip(point: RooflinePoint) -> str:
     alike = f" and {point.count - 1} alike" if point.count > 1 else ""
     return (
         f"{label(point.name, 80)}{alike}<br>{label(point.kind)}, {label(point.phase)}<br>"
@@ -183,7 +183,7 @@ def _title(words: str, standoff: int) -> dict[str, Any]:
 
 
 def common(height: float) -> dict[str, Any]:
-    """What all charts share; without a template, which would be most of their text."""
+    """The layout that all charts share; without plotly's template, which would be most of their text."""
     font = {"family": FONT, "size": 12, "color": INK}
     return {
         "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False,

@@ -1,4 +1,4 @@
-"""A recording as a chart: one row for each track, one bar for each slice, by plotly."""
+"""A recording as a Gantt chart: one row for each track, one bar for each interval."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from archsim.report.markup import label
 from archsim.schedule.observer import Recording, TimelineSlice
 
 ROW = 34  # height of a track [px]
-MOST = 4000  # slices; a browser draws no more with ease
+MOST = 4000  # bars; browsers become slow beyond
 COLOURS = ("#3b6ea5", "#c8792b", "#4d8a57", "#8c5a8e", "#a3423f", "#5f7f8f", "#b79c2e", "#6c5fb0",
            "#2f9c95", "#b5597a", "#7a6248", "#8aa34d")  # neighbours of one track take turns
 
 
 def gantt(recording: Recording) -> Any:
-    """The chart of the outer slices of each track; of more than `MOST` the longest ones."""
+    """The chart of the outermost intervals of each track; of more than `MOST` the longest ones."""
     import plotly.graph_objects as go
 
     tracks = list(recording.tracks)
@@ -47,12 +47,12 @@ def gantt(recording: Recording) -> Any:
 
 
 def kind_of(piece: TimelineSlice) -> str:
-    """What decides the colour of a slice."""
+    """The kind of an interval, which decides its colour."""
     return str(piece.words.get("kind", piece.track))
 
 
 def outer(recording: Recording) -> list[TimelineSlice]:
-    """The slices that lie in no other of their track, in order of time."""
+    """The intervals that lie inside no other of their track, in order of time."""
     reach: dict[str, float] = {}
     found = []
     for piece in sorted(recording.slices, key=lambda piece: (piece.start_s, -piece.end_s)):

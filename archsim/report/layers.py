@@ -1,4 +1,4 @@
-"""The rows of the bar charts: single ops with the small ones put together, or kinds of op."""
+"""The rows of the bar charts: single ops with the short ones put together, or kinds of op."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.palette import order
 
 MOST = 40  # bars of single ops; more cannot be read
-LARGE = 1.6  # a rest this many times the longest op would squeeze all others, so it is told and not drawn
+LARGE = 1.6  # the row of the remaining ops is not drawn to scale beyond this multiple of the longest op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,12 @@ class LayerRow:
 
     @property
     def time(self) -> float:
-        """The whole bar [s]."""
+        """Total of the bar [s]."""
         return math.fsum(self.time_s.values())
 
     @property
     def energy(self) -> float:
-        """The whole bar [J]."""
+        """Total of the bar [J]."""
         return math.fsum(self.energy_j.values())
 
 
@@ -63,7 +63,7 @@ def by_kind(estimate: Estimate) -> list[LayerRow]:
 
 
 def phase_name(phase: str) -> str:
-    """A phase for people: `backward_data` is "backward data"."""
+    """A phase as text: `backward_data` is "backward data"."""
     return phase.replace("_", " ")
 
 

@@ -1,4 +1,4 @@
-"""Lines over a common axis as a static SVG picture, for documents that run no JavaScript; equal data give equal bytes."""
+"""A line chart as static SVG, for documents without JavaScript; equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LEFT, TOP, RIGHT, BOTTOM = 100, 62, 24, 54
 INK, QUIET, RULE = "#1d2530", "#5b6673", "#e3e7ec"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 ROW = 20  # of a legend [px]
-CHARACTER = 6.6  # width of one in a legend [px]
+CHARACTER = 6.6  # width of a character of a legend [px]
 
 
 def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
-    """The picture. `hollow` points are drawn as rings."""
+    """The chart; `hollow` points are drawn as rings."""
     legend, rows = _legend(series)
     top = TOP + ROW * (rows - 1)
     height = HEIGHT + ROW * (rows - 1)
@@ -44,7 +44,7 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
 
 
 class _Scale:
-    """Values to pixels, with the marks of the axis."""
+    """A scale from values to pixels, with its tick marks."""
 
     def __init__(self, values: Sequence[float], axis: PlotAxis, start: float, end: float) -> None:
         low, high = min(values), max(values)
@@ -83,7 +83,7 @@ def _series(s: Series, place: int, across: _Scale, up: _Scale) -> list[str]:
 
 
 def _style(place: int) -> tuple[str, str]:
-    """Colour and dashes of a line; the colours come again, dashed."""
+    """Colour and dashes of a line; when the colours are used up they repeat with dashes."""
     dash = ' stroke-dasharray="6 4"' if place >= len(SERIES) else ""
     return SERIES[place % len(SERIES)], dash
 

@@ -1,4 +1,4 @@
-"""Words and tables as HTML. Whatever comes from a file passes through `text` or `label` here, nothing else."""
+"""Text and tables as HTML. All content of files is escaped here, by `text` or `label`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def label(words: str, longest: int = 34) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """A cell that is ready to be written: `body` is HTML, `value` what a click on the head sorts by."""
+    """A cell: `body` is escaped HTML, `value` the key by which a click on the head sorts."""
 
     body: str
     value: float | None = None
@@ -46,17 +46,17 @@ def words(content: str, *, style: str = "", tip: str = "") -> TableCell:
 
 
 def number(value: float, unit: str, digits: int = 3) -> TableCell:
-    """A quantity, to the right."""
+    """A quantity, right-aligned."""
     return TableCell(body=text(show(value, unit, digits)), value=value, style="num")
 
 
 def percent(fraction: float, form: str = ".1f") -> TableCell:
-    """A share of one as per cent, to the right."""
+    """A fraction as per cent, right-aligned."""
     return TableCell(body=f"{100 * fraction:{form}} %", value=fraction, style="num")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str = "") -> str:
-    """A table whose numeric columns, heads included, stand to the right."""
+    """A table whose numeric columns are right-aligned."""
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
     marks = [' class="num"' if column else "" for column in numeric]

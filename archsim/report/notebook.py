@@ -1,4 +1,4 @@
-"""An estimate in a notebook: a short table, without charts."""
+"""An estimate in a notebook: a short table without charts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from archsim.report.markup import text
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS, rate_unit
 
 
-def snippet(estimate: Estimate) -> str:
-    """The totals, what limits the network, and what others have measured."""
+def notebook_table(estimate: Estimate) -> str:
+    """Totals, bounds, and published measurements."""
     threads = f", {estimate.threads} threads" if estimate.threads else ""
     tokens = f", {estimate.seq_len} tokens" if estimate.seq_len else ""
     asked = (

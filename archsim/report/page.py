@@ -1,4 +1,4 @@
-"""An estimate as one HTML page that needs no network: figures, charts, every layer, and where the numbers come from."""
+"""An estimate as a self-contained HTML page: totals, charts, every layer, and the origin of the numbers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import energy_parts, rate_unit, streams_words
+from archsim.report.text import energy_parts, rate_unit, streams_note
 from archsim.schedule.observer import Recording
 
-# The browser itself then refuses to load anything: all that the page needs stands in it.
+# The browser refuses to load anything from outside the page.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> str:
-    """The whole page. `spec` is the device that the estimate is of, with the same settings; `recording` is what ran when.
+    """The whole page. `spec` is the device of the estimate, `recording` the simulated timeline, if there is one.
 
     Raises ValueError for the spec of another device.
     """
@@ -55,7 +55,7 @@ def _heading(e: Estimate, spec: Spec) -> str:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:
         asked.append(f"{e.devices} devices")
-    asked.append(f"{e.fidelity} model{streams_words(e)}")
+    asked.append(f"{e.fidelity} model{streams_note(e)}")
     line = " · ".join(map(text, asked))
     return f'<h1>{text(e.network)} on {text(spec.identity.name)}</h1>\n<p class="asked">{line}</p>'
 
@@ -98,21 +98,21 @@ def _memory_uses(e: Estimate) -> str:
 def _measured(e: Estimate) -> str:
     parts = ["<h2>Measured by others</h2>"]
     if e.references:
-        note = "Each prediction is for the conditions of its own row; an error above zero predicts too much."
+        note = "Each prediction is for the conditions of its own row; a positive error means a prediction above the measurement."
         parts += [references(e), f'<p class="quiet">{note}</p>']
     else:
-        parts.append("<p>Nothing published for this cell is in the corpus.</p>")
+        parts.append("<p>The corpus has no published measurement of this case.</p>")
     seen = e.held_out
     if seen.rows:
         parts.append(
-            f'<p class="quiet">On {seen.rows} held-out cells like this one ({text(e.interval_class)}) the median error '
-            f"is {100 * seen.median:.0f} %, and nine in ten are below {100 * seen.p90:.0f} %.</p>"
+            f'<p class="quiet">On {seen.rows} held-out measurements of this class ({text(e.interval_class)}) the median error '
+            f"is {100 * seen.median:.0f} %, and nine of ten errors are below {100 * seen.p90:.0f} %.</p>"
         )
     return "\n".join(parts)
 
 
 def _breakdown(e: Estimate) -> str:
-    """The time by bound as one stripe, and a legend with figures for all charts."""
+    """The time by bound as one bar, with a legend for all charts."""
     whole = sum(e.breakdown_s.values()) or 1.0
     split = [(name, e.breakdown_s[name]) for name in order(set(e.breakdown_s))]
     stripe = "".join(_in_stripe(name, time / whole) for name, time in split if time > 0.0005 * whole)
@@ -144,7 +144,7 @@ def _bars(e: Estimate) -> str:
 def _timeline(recording: Recording | None) -> str:
     if recording is None:
         return ""
-    note = ("What ran when, by track; the pointer tells the name. --timeline writes the same with every kernel for "
+    note = ("Simulated intervals by track; hover for names. --timeline writes the same with every kernel for "
             "ui.perfetto.dev.")  # fmt: skip
     return f'<h2>Timeline</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(gantt(recording), "timeline")}'
 
@@ -152,9 +152,9 @@ def _timeline(recording: Recording | None) -> str:
 def _roofline(e: Estimate, spec: Spec) -> str:
     shown = roof(e, spec)
     note = (
-        "Each mark is an op, or several that are equal; its area is as their time. FLOP are those of the layer's "
-        "definition, so an algorithm that needs fewer can pass a ceiling. The flat ceilings are peaks at "
-        f"{show(e.clock_hz, 'Hz')}, the dotted line is what a long stream reaches of the memory's bandwidth."
+        "Each mark is an op, or several equal ones; its area is proportional to their time. FLOP are those of the layer's "
+        "definition, so an algorithm that needs fewer can lie above a ceiling. The flat ceilings are peaks at "
+        f"{show(e.clock_hz, 'Hz')}; the dotted line is the memory bandwidth that a long copy achieves."
     )
     if shown.cached:
         note += f" Not shown: {shown.cached} {'op' if shown.cached == 1 else 'ops'} whose data stay in the caches."
@@ -164,7 +164,7 @@ def _roofline(e: Estimate, spec: Spec) -> str:
 def _layers(e: Estimate) -> str:
     head = ("name", "kind", "phase", "time", "share", "bound", "algorithm", "FLOP", "DRAM", "energy")
     rows = [_layer(op, e.latency_s) for op in e.ops]
-    note = "A click on a head sorts; an algorithm's kernels show when the pointer rests on it."
+    note = "Click a column head to sort; hover over an algorithm for its kernels."
     return f'<h2>Layers</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
 
 
@@ -191,7 +191,7 @@ def _assumptions(e: Estimate, spec: Spec) -> str:
     if changed:
         parts.append(f"<p>Values of the device that the user has set:</p>\n{_entries(changed, 'source')}")
     if spec.assumed:
-        note = f"{len(spec.assumed)} of {len(spec.entries)} values of the device are published nowhere; assumed are:"
+        note = f"{len(spec.assumed)} of {len(spec.entries)} values of the device are not published and therefore assumed:"
         parts.append(f"<p>{note}</p>\n{_entries(spec.assumed, 'note')}")
     elif not e.assumptions:
         parts.append("<p>None.</p>")

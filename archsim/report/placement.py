@@ -1,4 +1,4 @@
-"""Where things stand in a drawing of a roofline [px]: the logarithmic frame, the marks, and words that hide nothing."""
+"""Layout of a roofline drawing [px]: the logarithmic frame, the marks, and labels that cover neither marks nor lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The plot area of a drawing with logarithmic axes; the origin is its upper left corner."""
+    """The plot area with logarithmic axes; the origin is its upper left corner."""
 
     width: float
     height: float
@@ -27,7 +27,7 @@ class Frame:
     y: tuple[float, float]
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the data stands.
+        """Pixel position of a data point.
 
         >>> Frame(width=300, height=200, x=(0.1, 100), y=(1e9, 1e11)).place(1.0, 1e10)
         (100.0, 100.0)
@@ -38,7 +38,7 @@ class Frame:
 
     @property
     def slope(self) -> float:
-        """Angle of the memory ceilings [degrees], downwards positive as screens have it."""
+        """Angle of the memory ceilings [degrees], positive downwards as in SVG."""
         decade_x = self.width / math.log10(self.x[1] / self.x[0])
         decade_y = self.height / math.log10(self.y[1] / self.y[0])
         return -math.degrees(math.atan2(decade_y, decade_x))
@@ -46,7 +46,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """Words whose middle stands at (x, y), turned by `angle` [degrees]."""
+    """Text centred at (x, y), rotated by `angle` [degrees]."""
 
     name: str
     x: float
@@ -65,7 +65,7 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def diameter(point: RooflinePoint, longest: float) -> float:
-    """Of a point's mark: its area is as its time, but for a smallest one that can still be seen."""
+    """Diameter of a point's mark [px]: area proportional to time, with a least visible size."""
     return max(6.0, 34.0 * math.sqrt(point.time_s / longest))
 
 
@@ -81,7 +81,7 @@ def peak_line(shown: RooflineChart, rate: float) -> tuple[tuple[float, float], t
 
 
 def labels(shown: RooflineChart, frame: Frame) -> list[Label]:
-    """The name of the memory's ceiling, then those of the longest ops where they hide nothing; an op may go without."""
+    """The label of the memory ceiling, then those of the longest ops where there is free space; an op may have none."""
     longest = shown.points[0].time_s if shown.points else 1.0
     marks = [_around(frame, point, diameter(point, longest)) for point in shown.points]
     taken = [*marks, *_peak_names(shown, frame)]
@@ -108,7 +108,7 @@ def _around(frame: Frame, point: RooflinePoint, size: float) -> Box:
 
 
 def _beside(mark: Box, width: float) -> Iterator[Box]:
-    """Places for a name of some width: right, left, below, above, then the corners, then the same further away."""
+    """Positions for a label of some width: right, left, below, above, the corners, then the same further away."""
     left, top, right, bottom = mark
     x, y = (left + right) / 2, (top + bottom) / 2
     for gap in (GAP, 3 * GAP):
@@ -121,13 +121,13 @@ def _beside(mark: Box, width: float) -> Iterator[Box]:
 
 
 def _peak_names(shown: RooflineChart, frame: Frame) -> list[Box]:
-    """The words at the right ends of the flat ceilings."""
+    """The labels at the right ends of the flat ceilings."""
     heights = [(frame.place(shown.x[1], ceiling.rate)[1], len(ceiling.name)) for ceiling in shown.ceilings]
     return [(frame.width - LETTER * letters, y - LINE - 2, frame.width, y + 2) for y, letters in heights]
 
 
 def _memory_name(shown: RooflineChart, frame: Frame, taken: list[Box]) -> Label:
-    """Words along the slanted ceiling, just above it, where the fewest marks are below them."""
+    """The label along the slanted ceiling, just above it, where it covers the fewest marks."""
     name = f"memory {show(shown.bandwidth, 'B/s')}, reachable {show(shown.reachable, 'B/s', 3)}"
     start, end = (frame.place(*point) for point in memory_line(shown, shown.bandwidth))
     tilt = math.radians(frame.slope)
@@ -143,14 +143,14 @@ def _memory_name(shown: RooflineChart, frame: Frame, taken: list[Box]) -> Label:
 
 
 def _turned(label: Label) -> list[Box]:
-    """What turned words cover, letter by letter."""
+    """Boxes that rotated text covers, one for each letter."""
     tilt, letters = math.radians(label.angle), len(label.name)
     middles = [LETTER * (i - (letters - 1) / 2) for i in range(letters)]
     return [_square(label.x + m * math.cos(tilt), label.y + m * math.sin(tilt), LINE) for m in middles]
 
 
 def _along_lines(shown: RooflineChart, frame: Frame) -> list[Box]:
-    """Small boxes along every ceiling, so that no name is struck through."""
+    """Small boxes along every ceiling, so that no label crosses a line."""
     lines = [memory_line(shown, bandwidth) for bandwidth in (shown.bandwidth, shown.reachable)]
     lines += [peak_line(shown, ceiling.rate) for ceiling in shown.ceilings]
     boxes = []

@@ -1,4 +1,4 @@
-"""Published measurements beside the prediction for the same settings, as a table."""
+"""Published measurements beside the predictions for their settings, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roofline of an estimate as data: points, ceilings and the span of the axes. Nothing is drawn here."""
+"""The roofline of an estimate as data: points, ceilings and axis ranges; nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from archsim.device.device import PRECISION_BYTES, Cpu, Device
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, OpEstimate
 
-ROUNDING = 1e-6  # relative; by less two sums of the same times differ only as floats do
+ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflinePoint:
-    """An op, or `count` ops of equal work, traffic and time; `time_s` is what all of them add to the latency."""
+    """An op, or `count` ops of equal work, traffic and time; `time_s` is what all of them add to the latency [s]."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class RooflinePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
-    """A peak [FLOP/s]; `chosen` if the estimate computes in (one of) its precisions."""
+    """A peak rate [FLOP/s]; `chosen` if the estimate computes in (one of) its precisions."""
 
     name: str
     rate: float
@@ -40,10 +40,10 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineChart:
-    """Everything that a drawing needs.
+    """The data of a roofline chart.
 
-    `bandwidth` is the data-sheet peak, `reachable` what a long stream gets [B/s]; `cached` counts the ops that have no
-    place here because none of their data crosses the memory bus.
+    `bandwidth` is the data-sheet peak, `reachable` the achievable bandwidth [B/s]; `cached` counts the ops without memory
+    traffic, which have no arithmetic intensity.
     """
 
     points: tuple[RooflinePoint, ...]
@@ -61,7 +61,7 @@ class RooflineChart:
 
 
 def roof(estimate: Estimate, spec: Spec) -> RooflineChart:
-    """The roofline of all ops that compute and move something; a ceiling for each peak the device has."""
+    """The roofline of all ops with work and traffic, and a ceiling for each peak of the device."""
     points = _points(estimate)
     ceilings = _ceilings(estimate, spec.device)
     bandwidth = float(spec.device.memory.bandwidth)
@@ -95,13 +95,13 @@ def _point(ops: list[OpEstimate], latency: float) -> RooflinePoint:
 
 
 def _busy_s(op: OpEstimate) -> float:
-    """How long an op runs [s]: what it adds to the latency, or longer where it runs in the shadow of others."""
+    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
     alone = math.fsum(kernel.time_s for kernel in op.kernels)
     return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
 
 
 def _ceilings(estimate: Estimate, device: Device) -> tuple[Ceiling, ...]:
-    """Peaks at the clock of the estimate, on a CPU of the cores that its threads occupy; equal ones are one line."""
+    """Peaks at the clock of the estimate, on a CPU for the cores that its threads occupy; equal ones are one line."""
     used = _cores(estimate, device)
     precisions: dict[tuple[float, str], list[str]] = {}
     for precision in PRECISION_BYTES:

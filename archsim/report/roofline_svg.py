@@ -1,4 +1,4 @@
-"""The roofline as a static SVG picture, for documents that run no JavaScript."""
+"""The roofline as static SVG, for documents without JavaScript."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 
 def svg(estimate: Estimate, spec: Spec) -> str:
-    """The picture: ops as discs whose area is as their time, under the ceilings of the device."""
+    """The picture: ops as discs with areas proportional to their time, under the ceilings of the device."""
     shown = roof(estimate, spec)
     frame = Frame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
     title = f"{estimate.network} on {spec.identity.name}"
@@ -105,7 +105,7 @@ def _line(x0: float, y0: float, x1: float, y1: float, ink: str, dash: str = "") 
 
 
 def _discs(shown: RooflineChart, frame: Frame) -> list[str]:
-    """The largest first, so that none hides a smaller one."""
+    """The largest first, so that it covers no smaller one."""
     longest = shown.points[0].time_s if shown.points else math.inf
     return [_disc(point, frame, diameter(point, longest) / 2) for point in shown.points]
 

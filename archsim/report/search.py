@@ -1,4 +1,4 @@
-"""A search, and what a target would take, for a terminal, as JSON and CSV, and as a page with the front."""
+"""A search, and what a target takes, as text, JSON, CSV, and a page with the front."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from archsim.study.target import LARGEST_FACTOR, TargetChange
 SCHEMA = "archsim-search/1"
 MOST_ROWS = 20  # of a front in a terminal
 SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
-ESTIMATE = "area and cost are estimates: see `archsim show silicon` for what they are made of and how far they are off"
+ESTIMATE = "area and cost are estimates: `archsim show silicon` prints their parts and errors"
 
 
 def heading(request: Request) -> str:
-    """What was asked, on one line."""
+    """The request on one line."""
     return (f"{clean(request.network)} on what-ifs of {request.spec.identity.id}: {request.task}, batch {request.batch}, "
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
 def wanted(f: SearchResult) -> str:
-    """The objectives and conditions, in words."""
+    """The objectives and conditions as text."""
     aims = ", ".join(o.written for o in f.wish.objectives)
     limits = " and ".join(c.written for c in f.wish.conditions)
     memory = "" if f.wish.any_memory else "; only what fits the memory"
@@ -43,11 +43,11 @@ def wanted(f: SearchResult) -> str:
 
 def search_text(request: Request, f: SearchResult) -> str:
     """The best points and the front, each beside the base."""
-    broken = f"; {f.broken:,} are no machine ({f.why})" if f.broken else ""
+    broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
     parts = [heading(request), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
              f"the limits{broken}"]  # fmt: skip
     if not f.best:
-        parts.append("Nothing meets the conditions: loosen one, or vary further.")
+        parts.append("No point meets the conditions: relax one, or widen a range.")
         return "\n\n".join(parts)
     columns = columns_of(f)
     parts.append("Best:\n" + _rows(request, f, columns, f.best, base=True))
@@ -91,7 +91,7 @@ def base_value(request: Request, knob: str) -> Any:
 
 
 def knob_text(request: Request, knob: str, value: Any) -> str:
-    """The value of a knob as people read it."""
+    """The value of a knob with its unit."""
     if isinstance(value, str):
         return value
     if math.isnan(value):
@@ -100,7 +100,7 @@ def knob_text(request: Request, knob: str, value: Any) -> str:
 
 
 def output_text(name: str, value: float) -> str:
-    """An output as people read it."""
+    """An output with its unit."""
     unit = OUTPUTS[name][1]
     if math.isnan(value):
         return "-"
@@ -135,18 +135,18 @@ def search_csv(f: SearchResult) -> str:
 
 
 def search_page(request: Request, f: SearchResult) -> str:
-    """The front as a picture, and tables."""
+    """The front as a chart, and tables."""
     sections = [
         f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request))}</p>',
         f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits.</p>",
     ]
     if not f.best:
-        return document("Search", [*sections, '<p class="warn">Nothing meets the conditions.</p>'])
+        return document("Search", [*sections, '<p class="warn">No point meets the conditions.</p>'])
     a, b = f.wish.front[0].output, f.wish.front[1].output
     across, up = (PlotAxis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
     cloud = Series(name="within the limits", x=[r[a] for r in f.cloud], y=[r[b] for r in f.cloud], mode="markers", faint=True)
     edge = sorted(f.front, key=lambda r: float(r[a]))
-    notes = [_story(request, f, r) for r in edge]
+    notes = [_tooltip(request, f, r) for r in edge]
     front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=notes,
                    mode="lines+markers" if len(f.wish.front) == 2 else "markers")  # fmt: skip
     base = Series(name="base", x=[f.base[a]], y=[f.base[b]], mode="markers", hollow=[True])
@@ -159,7 +159,7 @@ def search_page(request: Request, f: SearchResult) -> str:
     return document("Search", sections, figures.library())
 
 
-def _story(request: Request, f: SearchResult, row: Mapping[str, Any]) -> str:
+def _tooltip(request: Request, f: SearchResult, row: Mapping[str, Any]) -> str:
     knobs = "<br>".join(f"{text(k)} = {text(knob_text(request, k, row[k]))}" for k in f.knobs)
     return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row[n])}' for n in columns_of(f))}"
 
@@ -177,7 +177,7 @@ def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Seque
 
 
 def target_text(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
-    """What each way to a target would take."""
+    """What each change would take to meet the target."""
     now = base[target.name]
     rows = [(_knobs(way), *_way(request, target, way)) for way in found]
     names = [name for name in ("latency_s", "power_w", "energy_j", "area_mm2") if name in base and name != target.name]
@@ -189,13 +189,13 @@ def target_text(request: Request, target: Condition, found: Sequence[TargetChang
         head, body = head[:-1], [row[:-1] for row in body]
     note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
     return (
-        f"{heading(request)}\n\ntarget      {target.written}; the device as it is has {output_text(target.name, now)}\n\n"
+        f"{heading(request)}\n\ntarget      {target.written}; the base device has {output_text(target.name, now)}\n\n"
         + table(head, body) + note
     )  # fmt: skip
 
 
 def _limit(way: TargetChange) -> str:
-    """What most of the latency goes to where a way ends without meeting its target."""
+    """The largest bound where a change does not meet its target."""
     if not way.limits:
         return ""
     largest = max(way.limits, key=lambda name: way.limits[name])
@@ -204,8 +204,8 @@ def _limit(way: TargetChange) -> str:
 
 def _knobs(way: TargetChange) -> str:
     if len(way.knobs) > 2 and way.knobs[-1] == "batch":
-        return "all of it and batch"
-    return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all of the machine"
+        return "all of these and batch"
+    return way.knobs[0] if len(way.knobs) == 1 else " + ".join(way.knobs) if len(way.knobs) < 3 else "all hardware values"
 
 
 def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Elasticities for a terminal, as JSON, CSV and as a page with a tornado."""
+"""Elasticities as text, JSON, CSV, and a page with tornados."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 SCHEMA = "archsim-sensitivity/1"
 BAR = 18  # characters of one half of the tornado
 TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
-UNTOUCHED = 0.0005  # log ratio that is printed as nothing
+UNTOUCHED = 0.0005  # log ratio below which a bar is empty
 
 
 def heading(request: Request) -> str:
-    """What was asked, on one line."""
+    """The request on one line."""
     return (f"{clean(request.network)} on {request.spec.identity.id}: {request.task}, batch {request.batch}, "
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
 def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
-    """A table of what matters with a tornado of `output`, and what does not matter."""
+    """A table of the values that matter with a tornado of `output`, and the list of the others."""
     live = by_swing(found, output)
     widest = max((abs(v) for e in live for v in e.swing[output] if v is not None), default=0.0) or 1.0
     rows = [
@@ -44,7 +44,7 @@ def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str,
             "")  # fmt: skip
     parts = [
         heading(request),
-        f"Elasticities: what one per cent more of a value does, in per cent; from {percent} either way, whole numbers from one.",
+        f"Elasticities: per cent of output for each per cent of the value; steps of {percent} (whole numbers: of 1) both ways.",
         _lines(head, rows),
         _legend(found),
     ]
@@ -52,7 +52,7 @@ def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str,
 
 
 def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose bars and last column stand to the left."""
+    """A table whose bars and last column are left-aligned."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     right = {1, 2, 3, 4, 6}
 
@@ -64,12 +64,12 @@ def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def value_text(e: Elasticity) -> str:
-    """The value at the base, as people read it."""
+    """The base value with its unit."""
     return show(e.value, e.unit.unit, 4)
 
 
 def _bar(pair: tuple[float | None, float | None], widest: float) -> str:
-    """Less (-) and more (+) of the value on an axis of the output: left of the middle it falls, right it rises."""
+    """A tornado bar: '-' for less of the value, '+' for more; left of the middle the output falls, right of it it rises."""
     cells = [" "] * (2 * BAR + 1)
     for value, sign in zip(pair, "-+", strict=True):
         length = 0 if value is None else round(BAR * abs(value) / widest)
@@ -88,8 +88,8 @@ def _legend(found: Sequence[Elasticity]) -> str:
     still = [e.key for e in found if not e.matters and not e.why and not e.unit.informational]
     shown = [e.key for e in found if e.unit.informational]
     lines = ["bars: '-' with less of the value, '+' with more; left of | the output falls, right of it it rises"]
-    lines += [f"changes nothing here: {', '.join(still)}"] if still else []
-    lines += [f"only informs: {', '.join(shown)}"] if shown else []
+    lines += [f"without effect here: {', '.join(still)}"] if still else []
+    lines += [f"read by no model: {', '.join(shown)}"] if shown else []
     lines += [f"{e.key}: {e.why}" for e in found if e.why]
     return "\n".join(lines)
 
@@ -122,7 +122,7 @@ def sensitivity_csv(found: Sequence[Elasticity]) -> str:
 
 def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float) -> str:
     """Tornados of time and energy, and all elasticities."""
-    sections = [f'<h1>What one per cent buys</h1>\n<p class="asked">{text(heading(request))}</p>']
+    sections = [f'<h1>Sensitivity</h1>\n<p class="asked">{text(heading(request))}</p>']
     for name in ("latency_s", "energy_j"):
         live = by_swing(found, name)[:20]
         rows = [_span(e, name) for e in live]
@@ -145,12 +145,12 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
 def _span(e: Elasticity, name: str) -> Span:
     less, more = e.swing[name]
     low, high = (0.0 if v is None else 100.0 * math.expm1(v) for v in (less, more))
-    note = " / ".join("no machine" if v is None else f"{100 * math.expm1(v):+.1f} %" for v in (less, more))
+    note = " / ".join("impossible" if v is None else f"{100 * math.expm1(v):+.1f} %" for v in (less, more))
     return Span(name=e.key, low=low, value=0.0, high=high, note=note)
 
 
 def sensitivity_table(found: Sequence[Elasticity], output: str, most: int) -> str:
-    """The first rows as a plain table, for documents; beside a row that its two sides differ much."""
+    """The first rows as a plain table, for documents, with a remark where the two one-sided slopes differ much."""
     shown = by_swing(found, output)[:most]
     rows = [(e.key, value_text(e), *(f"{e.local[name]:+.3f}" for name in OUTPUTS)) for e in shown]
     head, rule, *lines = table(("key", "value", *(TITLES[name] for name in OUTPUTS)), rows).splitlines()

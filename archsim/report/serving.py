@@ -1,4 +1,4 @@
-"""What serving gives, as text and as JSON."""
+"""A serving simulation as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving
 
 
 def serving_json(s: Serving) -> str:
-    """One JSON object; never NaN or Infinity. Sizes of batches are its keys as text."""
+    """One JSON object, never NaN or Infinity; batch sizes are keys and therefore text."""
     words: dict[str, Any] = {"schema": SCHEMA, **asdict(s)}
     words["batching"] = {"max": s.batching.most, "wait_s": s.batching.wait_s}
     words["batch_latency_s"] = {str(size): time for size, time in s.batch_latency_s.items()}
@@ -21,13 +21,13 @@ def serving_json(s: Serving) -> str:
 
 
 def serving_text(s: Serving) -> str:
-    """The answer for a terminal."""
+    """The result as text."""
     title, rows = serving_lines(s)
     return "\n".join([clean(title), "", *(clean(f"{name:12} {text}".rstrip()) for name, text in rows)])
 
 
 def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
-    """The title, and what is said of what."""
+    """The title, and rows of (name, text)."""
     rule = {"SingleStream": "one sample after the other", "MultiStream": f"queries of {MULTI_STREAM} samples"}.get(s.scenario, "")
     rule = rule or f"batches of up to {s.batching.most}"
     rule += f", wait {show(s.batching.wait_s, 's', 3)}" if s.batching.wait_s and s.scenario in ("Server", "Offline") else ""
@@ -54,7 +54,7 @@ def _rates(s: Serving) -> list[tuple[str, str]]:
                  f"none keeps p99 within {bound}: a single request takes longer")  # fmt: skip
         rows.append(("highest rate", found))
     if not s.stable and s.rate_per_s is not None:
-        rows.append(("unstable", "the queue grows without end, and no latency is typical: more arrives than full batches answer"))
+        rows.append(("unstable", "requests arrive faster than full batches are served, so the queue grows without end"))
     return rows
 
 
@@ -70,7 +70,7 @@ def _use(s: Serving) -> list[tuple[str, str]]:
 
 
 def _measured(m: BatchMean) -> str:
-    """A figure with its interval; that of a figure which never varies is left out."""
+    """A figure with its interval, unless it never varies."""
     if m.interval is None:
         return f"{show(m.value, 's'):10} too few requests for an interval"
     low, high = m.interval
@@ -80,7 +80,7 @@ def _measured(m: BatchMean) -> str:
 
 
 def _some(s: Serving, most: int = 6) -> dict[int, float]:
-    """A few sizes of batches that occurred, the smallest and the largest among them."""
+    """A few of the batch sizes that occurred, the smallest and the largest among them."""
     sizes = list(s.batch_latency_s)
     if len(sizes) > most:
         sizes = sorted({sizes[round(i * (len(sizes) - 1) / (most - 1))] for i in range(most)})

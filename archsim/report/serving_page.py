@@ -1,4 +1,4 @@
-"""What serving gives, as one HTML page that needs no network."""
+"""A serving simulation as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
 from archsim.simulate.serve import Serving
 
-DRAWN = 150  # batches in the chart of what ran when
+DRAWN = 150  # batches in the timeline chart
 
 
 def serving_page(s: Serving, recording: Recording) -> str:
-    """The whole page; `recording` is what ran when."""
+    """The whole page; `recording` is the simulated timeline."""
     title, rows = serving_lines(s)
     sections = [
         f"<h1>{text(s.network)} served by {text(s.hardware)}</h1>", f'<p class="asked">{text(title)}</p>',

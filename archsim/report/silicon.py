@@ -1,4 +1,4 @@
-"""What silicon takes and costs, and how far the die model is from published dies, for a terminal."""
+"""The die model: process nodes, parts, and its error on published dies."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from archsim.report.text import table
 from archsim.study.silicon import DieCheck, DieEstimate, die_checks
 
 NOTE = (
-    "Estimates. The parts were fitted to these same dies; with each left out of the fit, the median error was 8 %, the largest\n"
-    "25 %. Not in the cost: package, memory chips, board, test, margins; dies with a defect count as lost."
+    "Estimates. The parts were fitted to these same dies; leaving out each in turn, the median error was 8 %, the largest\n"
+    "25 %. The cost leaves out package, memory chips, board, test and margins; dies with a defect count as lost."
 )
 
 
@@ -28,7 +28,7 @@ def silicon_text() -> str:
     head = ("node", "MTr/mm2", "SRAM cell um2", "wafer USD", "defects per cm2")
     return "\n\n".join([
         "Nodes\n" + table(head, nodes),
-        f"Areas at {s.reference}: logic shrinks with the transistors per area, pins with its square root, storage with the cell\n"
+        f"Areas at {s.reference}: logic scales with transistor density, pins with its square root, storage with the SRAM cell\n"
         + table(("part", "takes"), parts),
         "Published dies beside the model\n" + dies_table(die_checks()),
         NOTE + " Sources: hwspecs/silicon/silicon.toml.",
@@ -45,9 +45,9 @@ def dies_table(found: list[DieCheck]) -> str:
     return table(("die", "spec", "node", "published", "model", "error"), rows, left=3) + f"\n{summary}"
 
 
-def chip_line(c: DieEstimate) -> str:
-    """One die, on one line."""
+def die_line(c: DieEstimate) -> str:
+    """One die on one line."""
     parts = ", ".join(f"{name} {100 * part / c.area:.0f} %" for name, part in c.parts.items())
-    own = "" if c.published is None else f", from the {c.published:g} mm2 that are published"
-    large = "" if c.feasible else "; larger than one exposure, so no single die"
-    return f"{c.area:.0f} mm2 ({parts}), {100 * c.good:.0f} % without defect, {show(c.cost, 'USD', 3)} a die{own}{large}"
+    own = "" if c.published is None else f", scaled from the published {c.published:g} mm2"
+    large = "" if c.feasible else "; larger than the field of one exposure, so not a single die"
+    return f"{c.area:.0f} mm2 ({parts}), {100 * c.good:.0f} % yield, {show(c.cost, 'USD', 3)} a die{own}{large}"

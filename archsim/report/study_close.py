@@ -1,4 +1,4 @@
-"""Parts of a study that look closely at few machines: sensitivities, before and after, batches."""
+"""Parts of a study about few devices: sensitivities, before and after, batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from archsim.study.whatif import TOTALS, Change, change
 
 
 def elasticities(part: PartForm) -> Section:
-    """What one per cent of each value buys."""
+    """Elasticities with respect to the values of the spec."""
     assert isinstance(part, SensitivityForm)
     asked = requests(part)
     made = section(part, asked)
@@ -31,13 +31,13 @@ def elasticities(part: PartForm) -> Section:
         name = f"{part.name}_{request.network}_{request.spec.identity.id}.csv"
         made.files[name] = "".join(f"{line}\n" for line in map(_rounded, sensitivity_csv(found).splitlines()))
         cell = f"{request.network} on {request.spec.identity.id}"
-        made.body += ["", f"{cell}: what one per cent more of a value does, in per cent."]
+        made.body += ["", f"{cell}: elasticities, per cent of output for each per cent of the value."]
         made.body += code(sensitivity_table(found, "latency_s", part.top))
     return made
 
 
 def _rounded(line: str) -> str:
-    """A line of CSV with its numbers in fewer digits: differences of logs have fewer that mean something."""
+    """A line of CSV with fewer digits: differences of logs have fewer significant ones."""
 
     def cell(text: str) -> str:
         try:
@@ -50,7 +50,7 @@ def _rounded(line: str) -> str:
 
 
 def before_after(part: PartForm) -> Section:
-    """Totals before and after a change, what changed its limit, and a table of all ops."""
+    """Totals before and after a change, ops whose limit changed, and a table of all ops."""
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
     other = part.model_copy(update={"hw": [str(target)]}) if target else part
@@ -82,7 +82,7 @@ def _op(one: OpEstimate | None) -> tuple[Any, Any]:
 
 
 def over_batches(part: PartForm) -> Section:
-    """Time per sample against batch for each device and precision: a picture, the best batch of each, and curvatures."""
+    """Time per sample against batch for each device and precision: a chart, the best batch of each, and the curvature."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
     made, rows = section(part.model_copy(update={"precision": ", ".join(part.precisions)}), [], ["batch"]), list[list[Any]]()

@@ -1,4 +1,4 @@
-"""The charts of comparisons and studies, by plotly, imported only when one is drawn; equal data give equal text."""
+"""The charts of comparisons and studies, drawn by plotly, which is imported on first use; equal data give equal text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from archsim.report.placement import decades
 from archsim.study.whatif import OpChange
 
 ROW = 30  # height of one row of bars [px]
-LINEAR_UP_TO = 8.0  # largest over smallest value from which on an axis is logarithmic
+LINEAR_UP_TO = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotAxis:
-    """What stands along an axis: a title and the unit of its values ("" for plain numbers); `log` or None to decide by range."""
+    """An axis: title and unit ("" for plain numbers); `log` or None to decide by the range of its values."""
 
     title: str
     unit: str = ""
@@ -29,7 +29,7 @@ class PlotAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A named line or cloud; `hollow` marks single points, `notes` are what the pointer shows."""
+    """A named line or scatter; `hollow` marks single points, `notes` are shown on hover."""
 
     name: str
     x: Sequence[float]
@@ -42,7 +42,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A row of a chart of intervals, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both."""
+    """A row of an interval chart, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both."""
 
     name: str
     low: float
@@ -52,7 +52,7 @@ class Span:
 
 
 def written(value: float, unit: str, digits: int = 4) -> str:
-    """A value as people read it; units that the quantity table does not have stand behind the number.
+    """A value with its unit; units that `units` does not know follow the plain number.
 
     >>> written(0.0021, "s"), written(3.0, ""), written(0.19, "img/s/USD")
     ('2.1 ms', '3', '0.19 img/s/USD')
@@ -63,7 +63,7 @@ def written(value: float, unit: str, digits: int = 4) -> str:
 
 
 def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460) -> Any:
-    """Lines over a common axis; a hollow mark is a point that has a catch, which the page names."""
+    """A line chart; a hollow mark is a point with a reservation, which the page explains."""
     import plotly.graph_objects as go
 
     figure = go.Figure(layout=_layout(height, {"l": 96, "r": 20, "t": 40, "b": 56}) | {
@@ -180,7 +180,7 @@ def _layout(height: float, margin: dict[str, float]) -> dict[str, Any]:
 
 
 def before_after(ops: Sequence[OpChange]) -> Any:
-    """Two bars for each op, before (pale) above after, coloured by what limits each; the first op on top."""
+    """Two bars for each op, before (pale) above after, coloured by bound; the first op on top."""
     import plotly.graph_objects as go
 
     longest = max((one.time_s for op in ops for one in (op.before, op.after) if one is not None), default=1.0)

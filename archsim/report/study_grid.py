@@ -1,4 +1,4 @@
-"""Parts of a study that go through many machines: grids and searches."""
+"""Parts of a study over many devices: grids and searches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from archsim.study.search import Evaluator, SearchGoal, search, with_default_fro
 from archsim.study.space import Space
 
 DOUBLE = 2.0
-MOST_POINTS = 20_000  # of one grid; a study is to be read
+MOST_POINTS = 20_000  # of one grid, so that its table stays readable
 FRONT_ROWS = 6
 
 
@@ -37,7 +37,7 @@ def _axis_of(knob: str, kind: str) -> PlotAxis:
 
 
 def grid(part: PartForm) -> Section:
-    """All values of some knobs: a picture for each network and device, what doubling each knob does, and a table."""
+    """All values of some knobs: a chart for each network and device, the effect of doubling each knob, and a table."""
     assert isinstance(part, GridForm)
     asked = requests(part)
     output = output_of(part.y)
@@ -97,7 +97,7 @@ def _lines(part: GridForm, axes: Sequence[Knob], columns: dict[str, Any], y: Any
 
 
 def _doubled(request: Request, axis: Knob) -> tuple[str, ...]:
-    """What twice the value at the base does, everything else as it is."""
+    """The effect of twice the base value, everything else unchanged."""
     base = base_value(request, axis.knob)
     values = evaluate(request, {axis.knob: np.array([base, DOUBLE * base])})
     ratios = [float(values[n][1] / values[n][0]) for n in ("latency_s", "energy_j", "throughput_per_w")]
@@ -106,7 +106,7 @@ def _doubled(request: Request, axis: Knob) -> tuple[str, ...]:
 
 
 def searched(part: PartForm) -> Section:
-    """The best of a space beside the device as it is, and the front."""
+    """The best points of a space beside the base device, and the front."""
     assert isinstance(part, SearchForm)
     asked = requests(part)
     kind = asked[0].spec.kind

@@ -1,4 +1,4 @@
-"""What the parts of a study share: a section of the report with its files, tables, and the questions of a part."""
+"""A section of a study's report, with its files and tables, and the requests of a part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archsim.estimation.request import Request, make_request
 from archsim.report.data import rows_as_csv
 from archsim.study.file import PartForm
 
-DIGITS = 6  # of every number in a table: a last bit of another processor must change no byte
+DIGITS = 6  # of every number in a table, so that another processor's last bits change no byte
 
 
 @dataclass(slots=True)
@@ -24,14 +24,14 @@ class Section:
 
 
 def requests(part: PartForm, **more: Any) -> list[Request]:
-    """The questions of a part: each network on each device, with `more` arguments of an estimate."""
+    """The requests of a part: each network on each device, with `more` arguments of an estimate."""
     settings = {"settings": part.set, "scales": part.scale} if part.set or part.scale else {}
     given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack, **settings, **more}
     return [make_request(net, hw, **given) for net in part.net for hw in part.hw]
 
 
 def section(part: PartForm, requests: list[Request], varied: Collection[str] = ()) -> Section:
-    """A section that says what was asked, but for the knobs that are `varied` in it."""
+    """A section that names its settings, except for the knobs that are `varied` in it."""
     fixed = {"task": part.task, "batch": f"batch {part.batch}", "precision": part.precision}
     said = ", ".join([text for knob, text in fixed.items() if knob not in varied])
     asked = f"{', '.join(part.net)} on {', '.join(part.hw)}" + (f": {said}" if said else "")
@@ -51,11 +51,11 @@ def csv_text(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """A table in Markdown, the first `left` columns to the left."""
+    """A table in Markdown, the first `left` columns left-aligned."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]
     return ["", *("| " + " | ".join(line) + " |" for line in (head, marks, *rows)), ""]
 
 
 def code(text: str) -> list[str]:
-    """Text as it stands."""
+    """Text in a code block."""
     return ["", "```text", text, "```", ""]

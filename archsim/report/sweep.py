@@ -1,4 +1,4 @@
-"""A sweep for others: as CSV or Parquet beside its provenance, and in a few lines for people."""
+"""A sweep as CSV or Parquet with its provenance, and its summary as text."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from archsim.report.text import clean, table
 from archsim.study.knob import SIZES, WORDS
 from archsim.study.store import Store
 
-NETWORKS = 4  # of a sweep whose best points are told
+NETWORKS = 4  # whose best points the summary lists
 ORDERS = (
     ("fastest", "latency_s"), ("most per second", "throughput_per_s DESC"), ("least energy", "energy_j"),
     ("most per watt", "throughput_per_w DESC"),
 )  # fmt: skip
-BATCH = 1 << 16  # rows that are held at once
+BATCH = 1 << 16  # rows in memory at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A kind of file that a sweep can be written as."""
+    """A file format that a sweep can be written in."""
 
     write: Callable[[Store, IO[bytes]], None]
     extra: str = ""
@@ -72,9 +72,9 @@ FORMATS = {".csv": Format(write=_csv), ".parquet": Format(write=_parquet, extra=
 
 
 def export(store: Store, path: Path) -> None:
-    """Write a finished sweep as what the ending of `path` says; a CSV has its provenance beside it, in `PATH.json`.
+    """Write a finished sweep in the format of the ending of `path`; a CSV has its provenance beside it, in `PATH.json`.
 
-    Raises InputError where it cannot be written; then nothing is there.
+    Raises InputError where it cannot be written; then no file is left.
     """
     with _whole(path) as stream:
         FORMATS[path.suffix].write(store, stream)
@@ -85,7 +85,7 @@ def export(store: Store, path: Path) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when all of it is on the disk."""
+    """A file that appears under its name only when it is complete on the disk."""
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -103,7 +103,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
 
 
 def summary(store: Store) -> str:
-    """How many points there are, how many are no machine, and the best of them."""
+    """The number of points, of impossible ones, and the best points."""
     knobs = [name for name in store.columns if name in store.space.knobs]
     wanted = ("network", "hardware", *knobs, "latency_s", "throughput_per_s", "power_w", "energy_j")
     chosen = ", ".join(f'"{name}"' for name in wanted)
@@ -116,7 +116,7 @@ def summary(store: Store) -> str:
                 rows.append((title, *_shown(row, knobs, store)))
     ((wrong,),) = store.read("count(*)", "WHERE problem IS NOT NULL")
     ((beyond,),) = store.read("count(*)", "WHERE fits = 0")
-    text = f"{store.count:,} points" + (f", {wrong:,} of them no machine or not modelled" if wrong else "")
+    text = f"{store.count:,} points" + (f", {wrong:,} of them impossible or not modelled" if wrong else "")
     text += f", {beyond:,} of them beyond the memory" if beyond else ""
     for problem, times in store.read("problem, count(*)", "WHERE problem IS NOT NULL GROUP BY problem ORDER BY 2 DESC LIMIT 3"):
         text += f"\n  {times:,} x {clean(problem)}"

@@ -1,4 +1,4 @@
-"""An estimate for a terminal: plain text, aligned, no colours."""
+"""An estimate as plain text, aligned, without colours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` of them to the left, the others to the right."""
+    """Aligned columns, the first `left` of them left-aligned, the others right-aligned."""
     lines = [list(map(clean, row)) for row in (head, *rows)]
     widths = [max(len(row[i]) for row in lines) for i in range(len(head))]
 
@@ -26,37 +26,37 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     return "\n".join([line(lines[0]), "  ".join("-" * w for w in widths), *map(line, lines[1:])])
 
 
-def streams_words(e: Estimate) -> str:
-    """How many streams ops overlap on, if on more than one."""
+def streams_note(e: Estimate) -> str:
+    """The number of streams, if more than one."""
     return f" with {e.streams} streams" if e.streams > 1 else ""
 
 
 def clean(text: str) -> str:
-    """Text without control characters: a name from a file must not move the cursor."""
+    """Text without control characters, so that a name from a file cannot move the cursor."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def estimate_text(estimate: Estimate, all_layers: bool = False, layers: bool = True) -> str:
-    """The whole answer."""
+    """The whole result as text."""
     parts = [heading(estimate)]
     if layers:
         parts.append(layer_table(estimate, all_layers))
-    parts += [totals(estimate), measured(estimate), small_print(estimate)]
+    parts += [totals(estimate), measured(estimate), assumptions_text(estimate)]
     return "\n\n".join(part for part in parts if part)
 
 
 def heading(e: Estimate) -> str:
-    """What was asked, on one line."""
+    """The request on one line."""
     tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{streams_words(e)}{', replayed graph' if e.graph else ''}"
+        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
     )
 
 
 def layer_table(e: Estimate, all_layers: bool) -> str:
-    """One line per op; of large networks the longest ops only, unless all are asked for."""
+    """One line per op; of large networks the longest ops only, unless all are wanted."""
     live = [op for op in e.ops if op.time_s > 0]
     shown = live
     if len(live) > MANY and not all_layers:
@@ -79,7 +79,7 @@ def _layer(op: OpEstimate, latency: float) -> tuple[str, ...]:
 
 
 def rate_unit(e: Estimate) -> str:
-    """The unit of the throughput: what one sample of the network is."""
+    """The unit of the throughput: images or sequences per second."""
     return "img/s" if e.seq_len is None else "seq/s"
 
 
@@ -89,7 +89,7 @@ def energy_parts(e: Estimate) -> str:
 
 
 def totals(e: Estimate) -> str:
-    """The answer in figures."""
+    """The totals."""
     low, high = e.latency_interval_s
     split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
     m = e.memory
@@ -113,9 +113,9 @@ def totals(e: Estimate) -> str:
 
 
 def measured(e: Estimate) -> str:
-    """Published measurements of the same cell, each beside its prediction."""
+    """Published measurements of the same case, each beside its prediction."""
     if not e.references:
-        return "measured    nothing published for this cell is in the corpus"
+        return "measured    the corpus has no published measurement of this case"
     return "\n".join(f"measured    {_reference(r)}" for r in e.references)
 
 
@@ -129,16 +129,16 @@ def _reference(r: Reference) -> str:
 
 
 def conditions_line(conditions: Sequence[str]) -> str:
-    """What was otherwise in a measurement than is asked, as a line below it; empty where nothing was."""
+    """Conditions of a measurement that differ from the request, as a line below it; empty without any."""
     return f"\n{'':<11} measured with {'; '.join(map(clean, conditions))}" if conditions else ""
 
 
-def small_print(e: Estimate) -> str:
+def assumptions_text(e: Estimate) -> str:
     """Assumptions and warnings."""
     seen = e.held_out
     lines = [f"assumed     {line}" for line in e.assumptions]
     if seen.rows:
-        lines.insert(0, f"held out    on {seen.rows} held-out cells like this one ({e.interval_class}): "
+        lines.insert(0, f"held out    on {seen.rows} held-out measurements of this class ({e.interval_class}): "
                         f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %")  # fmt: skip
     if e.assumed_values:
         lines.append(f"assumed     {len(e.assumed_values)} values of the spec are not published: {', '.join(e.assumed_values)}")

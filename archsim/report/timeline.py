@@ -1,7 +1,7 @@
-"""A recording in the trace event format of Chrome, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""A recording in Chrome's trace event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-Times in the file are microseconds with three decimals: whole nanoseconds, so that rounding never parts a slice from the one that
-it lies in. One process is the machine, one thread each of its tracks.
+Times in the file are microseconds with three decimals, that is whole nanoseconds, so that rounding keeps nested intervals nested.
+The machine is one process, each track one of its threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def chrome_trace(recording: Recording, title: str) -> str:
         events.append({"ph": "C", "pid": PROCESS, "name": counter, "ts": _us(time), "args": {"value": round(value, 6)}})
     for number, ends in enumerate(recording.flows, 1):
         for letter, (track, time) in zip("sf", ends, strict=True):
-            # a flow begins inside the slice that it comes from, which at its end is over
+            # a flow event must begin inside the interval that it comes from, whose end is already outside
             moment = max(0, _ns(time) - (letter == "s")) / 1000
             point = {"ph": letter, "pid": PROCESS, "tid": threads[track], "ts": moment, "id": number, "name": "waits for",
                      "cat": "dependency"}  # fmt: skip

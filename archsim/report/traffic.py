@@ -1,4 +1,4 @@
-"""The traffic model beside simulated caches: a table for a terminal, JSON, and a page with a chart that needs no library."""
+"""The traffic model beside simulated caches: text, JSON, and a page with a static chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training on several devices gives, as text and as JSON."""
+"""A training simulation as text and JSON."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def training_json(t: Training) -> str:
 
 
 def training_text(t: Training) -> str:
-    """The answer for a terminal."""
+    """The result as text."""
     parts = [title(t), table(HEAD, [row(point) for point in t.points], left=0)]
     notes = [("warning", text) for text in t.warnings] + explained(t) + [("assumed", note) for note in assumed(t)]
     return "\n\n".join([*parts, "\n".join(clean(f"{name:11} {text}") for name, text in notes)])
 
 
 def assumed(t: Training) -> list[str]:
-    """What nobody has said or measured."""
+    """Assumptions, and values that are not published."""
     unknown = t.assumed_values
     return [*t.assumptions, f"{len(unknown)} values of device and node are not published: {', '.join(unknown)}"]
 
@@ -47,14 +47,14 @@ def title(t: Training) -> str:
 
 
 def input_words(given: Input) -> str:
-    """The stages in words."""
+    """The input stages as text."""
     workers = "worker" if given.decode == 1 else "workers"
     stages = [("disk", given.disk), (f"{given.decode} decode {workers}", given.decode is not None), ("pcie", given.pcie)]
     return ", ".join(name for name, there in stages if there) or "on the device"
 
 
 def row(p: ScalingPoint) -> tuple[str, ...]:
-    """The figures of one number of devices."""
+    """The columns of one number of devices."""
     link = f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"
     return (
         str(p.devices), show(p.step_s, "s"), rate(p), f"{p.speedup:.2f}", f"{100 * p.efficiency:.0f} %",
@@ -64,15 +64,15 @@ def row(p: ScalingPoint) -> tuple[str, ...]:
 
 
 def rate(p: ScalingPoint) -> str:
-    """Samples in a second."""
+    """Samples per second."""
     return f"{p.throughput_per_s:,.0f}" if p.throughput_per_s >= 1000 else f"{p.throughput_per_s:.4g}"
 
 
 def explained(t: Training) -> list[tuple[str, str]]:
-    """What the columns are, what the other parts of the node do, and what others have measured."""
+    """The meaning of the columns, use of the rest of the node, and published measurements."""
     last = t.points[-1]
     found = [
-        ("shares", "of a step of the first device; exchange is what no computation hides, waiting for slower devices included"),
+        ("shares", "of a step of the first device; exchange: not hidden by computation, waiting for slower devices included"),
         ("gradients", f"{show(t.gradient_bytes, 'B', 3)} in {t.buckets} {'bucket' if t.buckets == 1 else 'buckets'}"),
     ]
     parts = [f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy]

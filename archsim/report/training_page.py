@@ -1,4 +1,4 @@
-"""What training on several devices gives, as one HTML page that needs no network."""
+"""A training simulation as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from archsim.simulate.train import ScalingPoint, Training
 
 PARTS = (("input", "input_s", "#56b4e9"), ("compute", "compute_s", "#0072b2"), ("exchange", "exchange_s", "#d55e00"),
          ("update", "update_s", "#009e73"))  # fmt: skip
-STEPS = 3  # of the largest number of devices that the chart of what ran when shows
+STEPS = 3  # in the timeline chart, of the largest number of devices
 
 
 def training_page(t: Training, recording: Recording) -> str:
-    """The whole page; `recording` is what ran when on the largest number of devices."""
+    """The whole page; `recording` is the simulated timeline of the largest number of devices."""
     rows = [_cells(point) for point in t.points]
     notes = [f"{name}: {what}" for name, what in explained(t)]
     sections = [
@@ -48,7 +48,7 @@ def _first_steps(recording: Recording) -> Recording:
 
 
 def _scaling(t: Training) -> Any:
-    """Speed-up over devices on the left, the parts of a step on the right."""
+    """Speed-up against devices on the left, the parts of a step on the right."""
     import plotly.graph_objects as go
 
     counts = [point.devices for point in t.points]

@@ -1,4 +1,4 @@
-"""A validation for a terminal, as JSON and as CSV."""
+"""A validation as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESULTS = ("measured", "predicted", "error", "lo", "hi")
 
 
 def validation_text(v: Validation, provenance: dict[str, str]) -> str:
-    """One line for each group, the overall lines, and what was left out."""
+    """One line for each group, the overall lines, and the skipped rows."""
     parts = [_heading(v), _scores(v), _constants(v), _skipped(v), _provenance(provenance)]
     return "\n\n".join(part for part in parts if part)
 
@@ -93,7 +93,7 @@ def _provenance(provenance: dict[str, str]) -> str:
 
 
 def provenance_of(v: Validation, data: str) -> dict[str, str]:
-    """What a validation was made from; `data` stands for the measurement files."""
+    """The versions and hashes of a validation; `data` is that of the measurement files."""
     c = v.settings.calibration
     return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
 

@@ -1,4 +1,4 @@
-"""The charts of a validation, by plotly, imported only when one is drawn; equal validations give equal text."""
+"""The charts of a validation, drawn by plotly, which is imported on first use; equal validations give equal text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from archsim.validate.evaluation import Validation
 
 MOST_POINTS = 4000  # of one chart
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
-BAND = 0.25  # the dashed lines beside the diagonal: so much too high, and as much too low
+BAND = 0.25  # relative distance of the dashed lines from the diagonal
 ROW = 26  # height of one row of boxes [px]
 UNITS = {"time": "s", "power": "W", "energy": "J"}
 RATIOS = (0.03, 0.1, 0.2, 0.5, 0.75, 1.0, 1.25, 2.0, 5.0, 10.0, 30.0)
@@ -59,7 +59,7 @@ def share(sizes: Sequence[int], most: int) -> int:
 
 
 def look_of(source: str, names: Sequence[str]) -> tuple[str, str]:
-    """Colour and symbol of a source, by its place among all; when the colours are used up the symbol changes."""
+    """Colour and symbol of a source by its position; when the colours are used up the symbol changes."""
     place = list(names).index(source)
     return SERIES[place % len(SERIES)], SYMBOLS[place // len(SERIES) % len(SYMBOLS)]
 
@@ -84,7 +84,7 @@ def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
         figure.add_trace(go.Scatter(
             mode="markers", name=f"{label(source)} ({len(drawn[source])})", hoverinfo="text",
             x=[_short(x) for x, _ in own], y=[_short(y) for _, y in own],
-            hovertext=[_story(v, i, kind) for i in thin(drawn[source], quota)],
+            hovertext=[_tooltip(v, i, kind) for i in thin(drawn[source], quota)],
             marker={"color": colour, "symbol": symbol, "size": 5, "opacity": 0.55},
         ))  # fmt: skip
     for factor, dash, name in ((1.0, "solid", ""), (1 + BAND, "dash", f"+{100 * BAND:.0f} %"), (1 - BAND, "dash", "")):
@@ -104,7 +104,7 @@ def _point(v: Validation, i: int) -> tuple[float, float]:
     return case.measured, predicted
 
 
-def _story(v: Validation, i: int, kind: str) -> str:
+def _tooltip(v: Validation, i: int, kind: str) -> str:
     case: Case = v.cases[i]
     measured, predicted = (show(value, UNITS[kind], 3) for value in _point(v, i))
     return (
@@ -114,7 +114,8 @@ def _story(v: Validation, i: int, kind: str) -> str:
 
 
 def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
-    """How predicted / measured is spread in each source: quartiles as a box, whiskers from the 10th to the 90th percentile."""
+    """The distribution of predicted / measured in each source: quartiles as a box, whiskers from the 10th to the 90th percentile.
+    """
     import plotly.graph_objects as go
 
     drawn = sources(v, kind)
@@ -157,7 +158,7 @@ def _percent(share: float) -> str:
 
 
 def _short(value: float) -> float:
-    """Four digits are more than a chart shows."""
+    """A value with four digits, which is as much as a chart shows."""
     return float(f"{value:.4g}")
 
 

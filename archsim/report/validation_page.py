@@ -1,4 +1,4 @@
-"""A validation as one HTML page that needs no network, and the frozen summary of the shipped corpus as another, of tables."""
+"""A validation as a self-contained HTML page, and the frozen summary of the shipped corpus as a page of tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def validation_page(v: Validation, provenance: Mapping[str, str]) -> str:
 
 
 def document(title: str, sections: Iterable[str], library: str = "") -> str:
-    """A page of these sections with the styles and scripts of all pages; `library` draws charts, if there are any."""
+    """A page of these sections with the styles and scripts of all pages; `library` is the code that draws charts, if any."""
     script = f"<script>{library}</script>\n" if library else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,4 +1,4 @@
-"""Before and after for a terminal and as JSON."""
+"""Before and after as text and JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.report.silicon import chip_line
+from archsim.report.silicon import die_line
 from archsim.report.text import LONGEST, MANY, clean, rate_unit, table
 from archsim.study.whatif import TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
-MOST_NAMES = 12  # of ops that moved the same way
+MOST_NAMES = 12  # of ops whose limit changed in the same way
 
 
 def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str:
-    """The whole answer: what was changed, layer by layer, what changed its limit, totals."""
+    """The whole result: the change, layer by layer, ops whose limit changed, totals."""
     parts = [heading(c)]
     if c.idle:
         parts.append("Nothing changes: no output of this network on this device depends on it.")
@@ -29,7 +29,7 @@ def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str
 
 
 def heading(c: Change) -> str:
-    """What was asked, and what was changed."""
+    """The request and the change."""
     b = c.before
     return (
         f"{clean(b.network)} on {b.hardware}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, {b.fidelity} model\n"
@@ -70,7 +70,7 @@ def ratio_text(ratio: float | None) -> str:
 
 
 def moves_text(c: Change) -> str:
-    """Which ops changed their limit, grouped."""
+    """The ops whose limit changed, grouped."""
     lines = []
     for (before, after), ops in c.moves.items():
         names = [clean(op.name) for op in ops]
@@ -90,7 +90,7 @@ def _totals(c: Change) -> str:
 
 
 def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
-    """A total as people read it."""
+    """A total with its unit."""
     if unit:
         return show(value, unit, 4)
     return f"{value:.4g} {rate_unit(e)}" + ("/W" if name == "throughput_per_w" else "")
@@ -103,11 +103,11 @@ def limits(e: Estimate) -> str:
 
 
 def dies_text(c: Change) -> str:
-    """The two dies, where they were asked for."""
+    """The two dies, where they are wanted."""
     if c.dies is None:
         return ""
-    return "\n".join(f"die {when:<7} {chip_line(one)}" for when, one in zip(("before", "after"), c.dies, strict=True)) + (
-        "\n            an estimate: `archsim show silicon` says what it is made of and how far it is off"
+    return "\n".join(f"die {when:<7} {die_line(one)}" for when, one in zip(("before", "after"), c.dies, strict=True)) + (
+        "\n            an estimate: `archsim show silicon` prints its parts and errors"
     )
 
 
@@ -117,13 +117,13 @@ def _notes(c: Change) -> str:
         lines.append("times are of a whole batch, and the batches differ: compare throughputs")
     only = [op.name for op in c.ops if op.before is None or op.after is None]
     if only:
-        lines.append(f"{len(only)} ops stand on one side only: the two stacks build different graphs")
+        lines.append(f"{len(only)} ops exist on one side only: the two stacks build different graphs")
     lines += [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
     return "\n".join(lines)
 
 
 def whatif_json(c: Change) -> str:
-    """Both estimates in full, the ratios, and what moved."""
+    """Both estimates in full, the ratios, and the ops whose limit changed."""
     from archsim.report.data import record
 
     moves = [{"before": before, "after": after, "ops": [op.name for op in ops]} for (before, after), ops in c.moves.items()]

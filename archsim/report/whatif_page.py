@@ -1,4 +1,4 @@
-"""Before and after as one HTML page that needs no network."""
+"""Before and after as a self-contained HTML page."""
 
 from __future__ import annotations
 

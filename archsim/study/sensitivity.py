@@ -66,7 +66,7 @@ class Elasticity:
         larger = max(abs(less), abs(more))
         if abs(less - more) <= STEEP * larger or larger < SMALL:
             return ""
-        return "less costs, more buys little" if abs(less) > abs(more) else "more jumps, less changes little"
+        return "at a step: " + ("less has an effect, more little" if abs(less) > abs(more) else "more has an effect, less little")
 
 
 def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN) -> list[Elasticity]:

@@ -104,7 +104,7 @@ def test_a_what_if_has_no_measured_reference(cli: Any) -> None:
 
 
 def test_cell_without_measurements_says_so(cli: Any) -> None:
-    assert "nothing published for this cell" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "3").out
+    assert "no published measurement of this case" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "3").out
 
 
 def test_json_of_every_option(cli: Any) -> None:

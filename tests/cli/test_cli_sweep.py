@@ -82,7 +82,7 @@ def test_points_that_are_no_machine_are_kept_with_their_reason(cli: Cli, tmp_pat
     out = tmp_path / "study.sqlite"
     found = cli(*BASE, "--vary", "power.idle=5W,500W", "--vary", "precision=fp32,tf32", "--out", str(out))
     assert found.code == 0
-    assert "3 of them no machine or not modelled" in found.out
+    assert "3 of them impossible or not modelled" in found.out
     assert "power.idle: 500 W is more than power.tdp (180 W)" in found.out
     connection = sqlite3.connect(out)
     assert connection.execute("SELECT count(*) FROM points WHERE latency_s IS NULL AND fits IS NULL").fetchone() == (3,)

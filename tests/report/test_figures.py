@@ -71,7 +71,7 @@ def test_a_rest_that_would_squeeze_the_others_is_told_and_not_drawn(training: Es
     rest = by_op(training)[-1]
     figure = figures.bars(by_op(training), training.latency_s, training.energy_j)
     assert not rest.drawn
-    assert any("too long to draw here" in words for words in strings(json.loads(figure.to_json())))
+    assert any("longer than the axis" in words for words in strings(json.loads(figure.to_json())))
 
 
 def test_kinds_hold_all_time_the_longest_first(training: Estimate) -> None:

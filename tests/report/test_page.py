@@ -107,14 +107,14 @@ def test_what_was_measured_otherwise_stands_in_the_row(read: Reader, alexnet: Es
 
 
 def test_without_references_the_page_says_so(alexnet: Estimate, tegra: Spec) -> None:
-    assert "Nothing published for this cell" in page(replace(alexnet, references=()), tegra)
+    assert "no published measurement of this case" in page(replace(alexnet, references=()), tegra)
 
 
 def test_errors_on_held_out_cells_are_told_where_there_are_any(alexnet: Estimate, tegra: Spec) -> None:
     seen = replace(alexnet.held_out, rows=31, median=0.12, p90=0.4)
     text = Reader(page(replace(alexnet, held_out=seen), tegra)).text
-    assert "On 31 held-out cells like this one" in text
-    assert "the median error is 12 %, and nine in ten are below 40 %" in text
+    assert "On 31 held-out measurements of this class" in text
+    assert "the median error is 12 %, and nine of ten errors are below 40 %" in text
     assert "held-out" not in Reader(page(replace(alexnet, held_out=replace(seen, rows=0)), tegra)).text
 
 

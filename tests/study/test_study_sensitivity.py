@@ -84,7 +84,7 @@ def test_an_edge_is_taken_from_one_side() -> None:
 
 
 def test_a_cliff_is_named() -> None:
-    assert of("alexnet", "tegra_x1", "sm.registers")["sm.registers"].jump == "less costs, more buys little"
+    assert of("alexnet", "tegra_x1", "sm.registers")["sm.registers"].jump == "at a step: less has an effect, more little"
     assert of("alexnet", "tegra_x1", "memory.bandwidth")["memory.bandwidth"].jump == ""
 
 
