@@ -27,8 +27,8 @@ def test_references_stand_beside_their_predictions(alexnet: Estimate) -> None:
 
 def test_what_was_measured_otherwise_is_said(alexnet: Estimate) -> None:
     other = replace(alexnet.references[0], conditions=("core clock 690 MHz, not 998 MHz",))
-    assert "measured with core clock 690 MHz, not 998 MHz" in snippet(replace(alexnet, references=(other,)))
-    assert "measured with" not in snippet(alexnet)
+    assert "measured with core clock 690 MHz, not 998 MHz" in notebook_table(replace(alexnet, references=(other,)))
+    assert "measured with" not in notebook_table(alexnet)
 
 
 def test_an_estimate_shows_itself(alexnet: Estimate) -> None:
