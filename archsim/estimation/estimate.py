@@ -100,8 +100,8 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
     option = columns.options[chosen]
     times, limits, clocks = (values[0, first:] for values in (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock))
     return tuple(
-        KernelEstimate(name=kernel.name, algorithm=option.algorithm, time_s=float(time), bound=cost.bound_names[int(limit)],
-                       clock_hz=float(clock))
+        KernelEstimate(name=kernel.name, role=kernel.role.value, algorithm=option.algorithm, time_s=float(time),
+                       bound=cost.bound_names[int(limit)], clock_hz=float(clock))
         for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
         if time > 0
     )

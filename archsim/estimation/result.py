@@ -16,9 +16,10 @@ SCHEMA = "archsim-estimate/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEstimate:
-    """One kernel of the algorithm that was chosen for an op."""
+    """One kernel of the algorithm that was chosen for an op. `name` is for people, `role` for programs (`archsim.lower.role`)."""
 
     name: str
+    role: str
     algorithm: str
     time_s: float
     bound: str

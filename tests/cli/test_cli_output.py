@@ -23,7 +23,7 @@ ESTIMATE_KEYS = (
     "memory_bytes", "fits", "flop", "dram_bytes", "breakdown_s", "ops", "references", "warnings", "provenance",
 )  # fmt: skip
 OP_KEYS = {"name", "kind", "time_s", "bound", "flop", "dram_bytes", "energy_j", "kernels"}
-KERNEL_KEYS = {"name", "algorithm", "time_s", "bound"}
+KERNEL_KEYS = {"name", "role", "algorithm", "time_s", "bound"}
 REFERENCE_KEYS = {"metric", "measured", "predicted", "error", "source", "stack", "clock_hz", "boundary", "conditions"}
 PROVENANCE_KEYS = {"version", "spec_hash", "trace_hash", "calibration"}
 
