@@ -18,7 +18,7 @@ from typing import Any
 
 from archsim.base.errors import InputError, nearest
 from archsim.base.files import data_folder, read_text
-from archsim.stack.read import Path, leaves
+from archsim.stack.read import Path, leaves, split
 
 FOLDER = "traces/stacks"
 SIZE_LIMIT = 256 * 1024
@@ -55,14 +55,14 @@ class Component:
     def source(self, path: Path) -> str:
         """The source of the longest part of a path that has one, else that of the rest."""
         at = ".".join(path)
-        named = [(key, text) for keys, text in self.sources.items() for key in _keys(keys)]
+        named = [(key, text) for keys, text in self.sources.items() for key in split(keys)]
         found = [(len(key), text) for key, text in named if key == at or at.startswith(f"{key}.")]
         return max(found)[1] if found else self.sources.get(REST, "")
 
     def unused(self, record: type) -> list[str]:
         """The sources of keys that the component does not set."""
         paths = [".".join(path) for path, _ in leaves(record, self.table)]
-        keys = [key for keys in self.sources for key in _keys(keys) if key != REST]
+        keys = [key for keys in self.sources for key in split(keys) if key != REST]
         return [key for key in keys if not any(path == key or path.startswith(f"{key}.") for path in paths)]
 
 
@@ -182,7 +182,3 @@ def _tables(label: str, table: Mapping[str, Any], kind: str) -> Iterator[Compone
 def _component(label: str, table: Mapping[str, Any]) -> Component:
     values = {key: value for key, value in table.items() if key not in RESERVED}
     return Component(label=label, table=values, sources=table.get("sources", {}))
-
-
-def _keys(written: str) -> list[str]:
-    return [key.strip() for key in written.split(",")]

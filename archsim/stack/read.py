@@ -32,14 +32,16 @@ def leaves(record: type, table: Mapping[str, Any], path: Path = ()) -> Iterator[
     """The values that a table sets, each with its path: what one component sets, another one can set anew.
 
     A record within the record is merged key by key and a table name by name, so they are taken apart; a row of a table (a menu,
-    the passes of an op in a phase) and a table declared `whole` are one value.
+    the passes of an op in a phase) and a table declared `whole` are one value. A name `a, b` in a table stands for both.
     """
     keys = declared(record)
     for name, value in table.items():
         kind, about, _ = keys.get(name, (None, None, None))
         if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
             yield from leaves(kind, value, (*path, name))
-        elif about is not None and not about.whole:
+        elif about is not None and about.whole:
+            yield (*path, name), _spelled_out(kind, value)
+        elif about is not None:
             yield from _rows(kind, value, (*path, name))
         else:
             yield (*path, name), value
@@ -49,8 +51,25 @@ def _rows(kind: Any, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if get_origin(kind) in (None, tuple) or not isinstance(value, dict):
         yield path, value
         return
-    for name, row in value.items():
-        yield from _rows(get_args(kind)[1], row, (*path, name))
+    for names, row in value.items():
+        for name in split(names):
+            yield from _rows(get_args(kind)[1], row, (*path, name))
+
+
+def _spelled_out(kind: Any, value: Any) -> Any:
+    """A table with a row for each of the names that share one."""
+    if get_origin(kind) in (None, tuple) or not isinstance(value, dict):
+        return value
+    return {name: _spelled_out(get_args(kind)[1], row) for names, row in value.items() for name in split(names)}
+
+
+def split(names: str) -> list[str]:
+    """The names that share a row of a table or a source.
+
+    >>> split("relu, relu6")
+    ['relu', 'relu6']
+    """
+    return [name.strip() for name in names.split(",")]
 
 
 def _record(record: type[R], table: Any, at: str, problems: Problems, **beside: Any) -> R | None:

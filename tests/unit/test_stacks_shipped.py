@@ -15,6 +15,7 @@ from archsim.lower.conv import ALGORITHMS
 from archsim.stack import catalog
 from archsim.stack.compose import AXES, Component, components, part_names, part_versions
 from archsim.stack.listing import markdown
+from archsim.stack.read import leaves
 from archsim.stack.stack import Stack
 
 from ..each import each
@@ -100,6 +101,12 @@ def test_every_value_has_a_source_and_every_source_a_value() -> None:
         unused |= {(component.label, key) for key in component.unused(Stack)}
         short |= {text for text in component.sources.values() if len(text) <= 20}
     assert (without, unused, short) == (set(), set(), set())
+
+
+def test_no_component_sets_a_value_twice() -> None:
+    for component in all_components():
+        paths = [path for path, _ in leaves(Stack, component.table)]
+        assert len(paths) == len({*paths}), component.label
 
 
 def test_every_component_is_part_of_a_stack() -> None:

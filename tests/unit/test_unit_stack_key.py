@@ -108,6 +108,16 @@ def test_values_come_apart_where_components_can_set_them_apart() -> None:
     }  # fmt: skip
 
 
+def test_names_that_share_a_row_are_written_once() -> None:
+    row = {"inputs": 1, "outputs": 1}
+    algorithms = {"forward, backward_data": {"a": "one"}}
+    table = {"passes": {"relu, tanh": {"forward, backward": row}}, "conv": {"algorithms": algorithms}}
+    assert dict(leaves(Stack, table)) == {
+        **{("passes", op, phase): row for op in ("relu", "tanh") for phase in ("forward", "backward")},
+        ("conv", "algorithms"): {"forward": {"a": "one"}, "backward_data": {"a": "one"}},
+    }
+
+
 def test_a_record_inside_a_record_is_listed_by_its_path() -> None:
     paths = [line.path for line in lines(Stack)]
     assert {"conv.bias", "attention.fused", "menus.NAME.split_k", "menus.NAME.tiles.m"} <= {*paths}
