@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 @click.option("--threads", default=None, help="CPU threads, several by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--hw", default=None, metavar="SPEC", help="The spec the rows name: a device or a file; this machine if not given.")
+@click.option("--hw", default=None, metavar="SPEC", help="The spec that rows name: a device or a file; else this computer.")
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Undisturbed rounds of each cell.")
 @click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Most time for them.")
 @click.option("--per-op", is_flag=True, help="Also time every op, by the runtime's profiler.")
 @click.option("--processor-time", "by_processor", is_flag=True,
-              help="Count processor time, for one thread on a machine that others use too.")  # fmt: skip
+              help="Count processor time, for one thread on a computer that others use too.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write no cell in which other work took the cores.")
 @click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
@@ -35,11 +35,11 @@ def command(
     net: str, batch: str, threads: str | None, backend: str, device: str, hw: str | None, rounds: int, seconds: float,
     per_op: bool, by_processor: bool, strict: bool, split: str, out: str | None,
 ) -> None:  # fmt: skip
-    """Run networks on this machine, with random weights, and write what they took as measurement rows.
+    """Run networks on this computer, with random weights, and write what they took as measurement rows.
 
     Each cell is warmed up and timed in rounds; a round in which the process had less than 90 % of its processor time is
     disturbed and, where enough others are left, not counted. Rows are written cell by cell, so an interrupt keeps them. Beside
-    --out FILE.csv a new machine is probed and described in FILE.toml, where the other commands find it.
+    --out FILE.csv a new computer is probed and described in FILE.toml, where the other commands find it.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def command(
 
 
 def _described(out: str) -> str:
-    """The spec of this machine beside its measurements; probed and written if it is not there."""
+    """The spec of this computer beside its measurements; probed and written if it is not there."""
     from archsim.base.files import write_text
     from archsim.cli.options import spec_beside
     from archsim.cli.progress import Progress
@@ -94,7 +94,7 @@ def _described(out: str) -> str:
         with Progress() as tell:
             found = detect(probe=True, tell=tell)
         write_text(path, found.text)
-        _say(f"probed this machine and described it in {path}, which the rows name")
+        _say(f"probed this computer and described it in {path}, which the rows name")
     return path if "/" in path else f"./{path}"
 
 
