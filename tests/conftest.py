@@ -6,13 +6,14 @@ ARCHSIM_EXAMPLES=2000 pytest tests/laws   draws more, and others in each run.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.readers import read_files
+if TYPE_CHECKING:
+    from archsim.evidence.case import Case, Skip
+
 
 _MANY = os.environ.get("ARCHSIM_EXAMPLES", "")
 
@@ -30,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def corpus() -> tuple[list[Case], list[Skip]]:
     """What the shipped measurements are read as, and what of them is left out. Read once: it takes a second."""
+    from archsim.evidence.readers import read_files
+
     return read_files()
 
 

@@ -1,0 +1,330 @@
+"""Small faults in the model, one at a time, each with the test that notices it.
+
+Of every fault a reader should be able to say what it breaks: a sign, a factor, a lost term, the wrong side of a comparison,
+the smaller for the larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One wrong fragment of source in the place of the right one, which stands once in its file."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    caught_by: str
+
+    @property
+    def module(self) -> str:
+        """The dotted name of the module."""
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    def put_into(self, source: str) -> str:
+        """The source with the fault."""
+        return source.replace(self.right, self.wrong)
+
+
+EVENTS = "tests/schedule/test_schedule_events.py::"
+SERVING = "tests/schedule/test_schedule_serving.py::"
+STREAMS = "tests/schedule/test_schedule_streams.py::"
+TRAINING = "tests/schedule/test_schedule_training.py::"
+COST = "tests/unit/test_unit_cost.py::"
+EQUATIONS = "tests/unit/test_unit_equations.py::"
+LOWER = "tests/unit/test_unit_lower.py::"
+PROCESSOR = "tests/unit/test_unit_processor.py::"
+SERIAL = "tests/unit/test_unit_schedule.py::"
+
+ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, right, wrong, the test that fails
+    "cost/gpu.py": [
+        ("memory runs at the bandwidth of the data sheet",
+         "(t.device.memory.bandwidth * t.device.memory.achievable)",
+         "t.device.memory.bandwidth",
+         COST + "test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the_clock"),
+        ("a product takes twice its time",
+         "t.cta_work * t.turns / (t.rate * t.clock)",
+         "2.0 * t.cta_work * t.turns / (t.rate * t.clock)",
+         COST + "test_address_translation_adds_clocks_for_each_page"),
+        ("the first round of loads is free", "(t.dram_bytes / t.in_flight + 1.0)", "(t.dram_bytes / t.in_flight)",
+         EQUATIONS + "test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too"),
+        ("two-pass kernels are faster at a lower clock",
+         "(t.device.clock.sustained / t.clock)",
+         "(t.clock / t.device.clock.sustained)",
+         COST + "test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the_clock"),
+        ("a chain of launches has one gap", "t.device.launch.latency * t.kernels.chain", "t.device.launch.latency",
+         COST + "test_a_second_kernel_adds_up_the_parts_of_a_split"),
+        ("CTAs that wait for an SM have loads in flight",
+         "np.minimum(self.ctas, self.in_slots)",
+         "np.maximum(self.ctas, self.in_slots)",
+         EQUATIONS + "test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too"),
+        ("the L2 runs at any clock alike",
+         "t.device.l2.bandwidth * t.clock * t.constants",
+         "t.device.l2.bandwidth * t.device.clock.boost * t.constants",
+         EQUATIONS + "test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_the_clock"),
+    ],
+    "cost/occupancy.py": [
+        ("occupancy is the loosest limit",
+         "np.minimum(np.minimum(by_registers, by_shared)",
+         "np.maximum(np.maximum(by_registers, by_shared)",
+         COST + "test_ctas_per_multiprocessor"),
+        ("the last CTA of a wave is lost", "busiest = np.ceil(ctas / sm_count)", "busiest = np.floor(ctas / sm_count)",
+         COST + "test_waves"),
+        ("a wave more than there are", "full = np.floor(busiest / resident)", "full = np.floor(busiest / resident) + 1.0",
+         COST + "test_waves"),
+        ("a tail where none is left", "np.where(tail > 0,", "np.where(tail >= 0,",
+         COST + "test_waves"),
+    ],
+    "cost/sm.py": [
+        ("reuse in registers speeds up shared memory",
+         '1.0 + constants["gemm.kappa"] * 2.0 / side',
+         '1.0 - constants["gemm.kappa"] * 2.0 / side',
+         EQUATIONS + "test_a_thread_of_eight_by_eight_results_loads_a_quarter_as_often_as_it_multiplies"),
+        ("CTAs beside do not hide a prologue", "lost = waiting / beside +", "lost = waiting +",
+         EQUATIONS + "test_ctas_that_share_an_sm_hide_each_other_s_prologue"),
+        ("softmax of another warp group takes longer",
+         "np.hypot(products, softmax) - products, softmax",
+         "softmax, np.hypot(products, softmax) - products",
+         COST + "test_a_softmax_comes_after_the_products_or_beside_them"),
+    ],
+    "cost/traffic.py": [
+        ("partial results are written and not read", "2.0 * partial_bytes(kernels)", "partial_bytes(kernels)",
+         EQUATIONS + "test_partial_results_pass_the_l2_twice"),
+        ("the first read of A counts again", "(np.ceil(across_n / patch_n) - 1.0)", "np.ceil(across_n / patch_n)",
+         COST + "test_patches_against_counting_tiles"),
+        ("an operand of the whole cache stays", "RESIDENT_SHARE = 0.5", "RESIDENT_SHARE = 1.0",
+         COST + "test_partial_results_that_fit_the_cache_stay_there"),
+        ("k is cut short",
+         "np.ceil(kernels.k / kernels.split / kernels.tile_k)",
+         "np.floor(kernels.k / kernels.split / kernels.tile_k)",
+         EQUATIONS + "test_each_part_of_a_split_is_padded_to_whole_steps_of_its_tile"),
+        ("a cluster shares the shorter side",
+         "np.minimum(from_a, from_b) + np.maximum(from_a, from_b) / kernels.cluster",
+         "np.maximum(from_a, from_b) + np.minimum(from_a, from_b) / kernels.cluster",
+         COST + "test_a_cluster_loads_the_longer_side_of_its_tiles_once"),
+    ],
+    "cost/cost.py": [
+        ("the slowest option is chosen",
+         "plan_time = np.minimum.reduceat(option_time",
+         "plan_time = np.maximum.reduceat(option_time",
+         COST + "test_the_fastest_variant_and_option_are_chosen"),
+        ("launches are not repeated",
+         "kernels.repeat * (cost.busy_s + cost.overhead_s)",
+         "kernels.repeat * cost.busy_s + cost.overhead_s",
+         EQUATIONS + "test_every_launch_of_a_repeated_kernel_has_its_overhead"),
+        ("the smooth maximum is below the largest", "root *= peak", "root *= 0.9 * peak",
+         COST + "test_the_smooth_maximum"),
+    ],
+    "cost/roofline.py": [
+        ("a multiply-accumulate is one operation", "2.0 * self.units * self.device.pipe", "self.units * self.device.pipe",
+         EQUATIONS + "test_the_roofline_counts_two_operations_for_each_multiply_accumulate"),
+        ("a cache holds nothing",
+         "np.maximum(0.0, self.kernels.read_bytes - cache)",
+         "np.maximum(0.0, self.kernels.read_bytes + cache)",
+         EQUATIONS + "test_the_roofline_counts_two_operations_for_each_multiply_accumulate"),
+    ],
+    "cost/blocking.py": [
+        ("no way is left to the results", "(device.l1.ways - 1.0) * l1_way", "device.l1.ways * l1_way",
+         COST + "test_the_blocks_of_a_product_fill_the_ways_of_each_level"),
+    ],
+    "cost/plan.py": [
+        ("time between launches has no bound",
+         "{**split, LAUNCH: self.summed(ran.overhead_s)}",
+         "{**split, LAUNCH: self.summed(0.0 * ran.overhead_s)}",
+         EQUATIONS + "test_every_launch_of_a_repeated_kernel_has_its_overhead"),
+    ],
+    "cost/bounds.py": [
+        ("a lower clock leaves the L2 as it is",
+         'Bound(name="l2", side="cache-bound", clocked=True',
+         'Bound(name="l2", side="cache-bound", clocked=False',
+         EQUATIONS + "test_bounds_that_are_called_clocked_are_inverse_to_the_clock_and_the_others_do_not_move"),
+    ],
+    "cost/power.py": [
+        ("bounds shrink with a lower clock", "bound / ratio if clocked(name)", "bound * ratio if clocked(name)",
+         COST + "test_a_limit_lowers_the_clock_until_the_power_is_met"),
+        ("the clock lies above the limit", "np.where(lowest, low, np.exp(left))", "np.where(lowest, low, np.exp(right) * 1.01)",
+         COST + "test_a_limit_lowers_the_clock_until_the_power_is_met"),
+    ],
+    "cost/cpu_traffic.py": [
+        ("results are written without being read",
+         "fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes",
+         "fresh = np.where(kept, 0.0, kernels.b_bytes + kernels.c_bytes",
+         EQUATIONS + "test_a_written_line_is_read_first_and_parameters_always_come_from_memory"),
+        ("the share of two sockets crosses twice", "cached * (used - 1.0) / used", "cached * used / used",
+         COST + "test_half_of_what_two_sockets_read_crosses_their_link"),
+        ("cores draw more than the memory gives", "np.minimum(workers * core_bandwidth", "np.maximum(workers * core_bandwidth",
+         COST + "test_one_core_draws_what_its_miss_buffers_allow"),
+    ],
+    "cost/cores.py": [
+        ("a barrier asks core after core", "np.log2(np.maximum(workers, 1.0))", "np.maximum(workers, 1.0)",
+         COST + "test_a_library_with_a_grain_wakes_its_threads_one_by_one"),
+        ("two cores are as fast as one", "1.0 - (awake - 1.0) /", "1.0 - (awake - 2.0) /",
+         COST + "test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket"),
+        ("one side of a strip is lost", "np.minimum(strip / kernels.n, 1.0)", "np.minimum(strip / kernels.m, 1.0)",
+         COST + "test_the_busiest_core_gets_whole_blocks_strips_or_images"),
+        ("a loop is as fast as its arithmetic",
+         "np.maximum(kernels.clocks, kernels.flop / per_clock)",
+         "np.minimum(kernels.clocks, kernels.flop / per_clock)",
+         COST + "test_a_loop_costs_its_clocks_or_its_arithmetic"),
+    ],
+    "cost/energy.py": [
+        ("voltage falls below the least", "np.maximum(constants[floor], 1.0 -", "np.minimum(constants[floor], 1.0 -",
+         COST + "test_voltage_falls_with_the_clock_to_a_floor"),
+        ("voltage rises with a lower clock", "1.0 - constants[slope] * (1.0 - clock", "1.0 + constants[slope] * (1.0 - clock",
+         COST + "test_voltage_falls_with_the_clock_to_a_floor"),
+        ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
+         EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
+        ("leakage counts twice what idles", "rise = volt**3 -", "rise = volt**3 +",
+         EQUATIONS + "test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube"),
+        ("the cache takes energy for what comes from memory", "self.cache_bytes * cache_energy", "self.dram_bytes * cache_energy",
+         EQUATIONS + "test_each_component_has_its_own_quantity"),
+        ("a lower clock adds to the idle power", "self.took - np.minimum(saved", "self.took + np.minimum(saved",
+         COST + "test_every_kernel_and_device_finds_its_own_clock"),
+        ("a limit cuts what is below it", "np.where(self.dynamic_j > left", "np.where(self.dynamic_j < left",
+         COST + "test_energy_grows_with_work_and_stops_at_the_limit"),
+        ("idle power goes with f V", "(volt / top_volt) ** 2", "(volt / top_volt)",
+         EQUATIONS + "test_a_lower_clock_saves_idle_power_as_f_v_squared"),
+        ("all lanes of an SM clock as one",
+         'constants["energy.clock"] * device.rate.fp32 * volt**2',
+         'constants["energy.clock"] * volt**2',
+         EQUATIONS + "test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication"),
+        ("instructions take no energy", "self.macs * mac + self.issues * issue", "self.macs * mac",
+         EQUATIONS + "test_each_component_has_its_own_quantity"),
+        ("leakage flows in busy time only",
+         "leakage_power(self.device, self.volt, self.node, self.constants) * self.took",
+         "leakage_power(self.device, self.volt, self.node, self.constants) * self.busy_s",
+         EQUATIONS + "test_each_component_has_its_own_quantity"),
+    ],
+    "lower/gemm.py": [
+        ("a product has one operation for each multiplication", "flop = 2.0 * m * n * k * count", "flop = m * n * k * count",
+         LOWER + "test_fully_connected_sizes_in_each_phase"),
+        ("the gradient of the data sums over rows",
+         '"backward_data": (inner, rows, features)',
+         '"backward_data": (inner, features, rows)',
+         LOWER + "test_fully_connected_sizes_in_each_phase"),
+        ("thin products of five rows", "THIN = 4", "THIN = 5",
+         LOWER + "test_thin_products_are_matrix_vector_products_up_to_four_rows"),
+    ],
+    "lower/layer.py": [
+        ("a strided data gradient counts results",
+         "return self.ci, self.batch * self.h * self.w, self.co * self.taps",
+         "return self.ci, self.batch * self.ho * self.wo, self.co * self.taps",
+         LOWER + "test_implicit_product_sizes_in_each_phase"),
+        ("grouped filters count once",
+         "float(self.groups * self.co * self.ci * self.taps * self.element)",
+         "float(self.co * self.ci * self.taps * self.element)",
+         LOWER + "test_groups_run_one_after_the_other_or_as_one_batch"),
+    ],
+    "lower/conv_products.py": [
+        ("channels are cut to whole loads", "ci=ceil(layer.ci / whole) * whole", "ci=layer.ci",
+         LOWER + "test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros"),
+        ("a column matrix per batch takes one image",
+         "column = float(layer.groups * layer.ci * layer.taps * width * layer.element)",
+         "column = float(layer.groups * layer.ci * layer.taps * layer.ho * layer.wo * layer.element)",
+         LOWER + "test_unfolding_the_whole_batch_takes_the_columns_of_all_images"),
+        ("a window has no halo", "((rows - 1) * sh + layer.kh)", "((rows - 1) * sh)",
+         LOWER + "test_taps_share_the_pixels_of_a_tile"),
+    ],
+    "lower/attention.py": [
+        ("a causal mask keeps all blocks", "0.5 * cut", "cut",
+         LOWER + "test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal"),
+        ("the scores are no product", "work=2.0 * times * share", "work=times * share",
+         LOWER + "test_a_tile_of_queries_meets_all_keys_of_its_head"),
+    ],
+    "lower/recurrent.py": [
+        ("one step of a sequence is multiplied", "rows, gates = steps * batch", "rows, gates = batch",
+         LOWER + "test_a_step_multiplies_once_for_each_gate"),
+        ("the state has no gates", "(gates, batch, hidden) if forward", "(hidden, batch, hidden) if forward",
+         LOWER + "test_a_step_multiplies_once_for_each_gate"),
+    ],
+    "lower/pointwise.py": [
+        ("what is written is read as well", "max(moved - written, min(reads, moved))", "max(moved, min(reads, moved))",
+         LOWER + "test_streams_move_what_the_stack_says"),
+        ("master copies are halves", "size = 4.0 * prod(op.shape)", "size = 2.0 * prod(op.shape)",
+         LOWER + "test_an_optimiser_reads_and_writes_master_copies_in_single_precision"),
+    ],
+    "lower/processor.py": [
+        ("small products use all threads", "<= stack.max_serial_product", ">= stack.max_serial_product",
+         PROCESSOR + "test_a_small_product_stays_on_one_thread"),
+    ],
+    "lower/conv_transforms.py": [
+        ("Winograd takes any stride", "layer.sh == layer.sw == 1 and layer.dense", "layer.dense",
+         LOWER + "test_winograd_is_for_three_by_three_with_stride_one"),
+        ("Winograd multiplies for each result", "return (results + filters - 1) ** 2", "return (results + filters) ** 2",
+         LOWER + "test_multiplications_of_winograd"),
+        ("complex products are real", "name, frequencies(tile), 4, m", "name, frequencies(tile), 1, m",
+         LOWER + "test_multiplications_of_the_frequency_domain"),
+    ],
+    "lower/context.py": [
+        ("items of the smaller tensor",
+         "max(1.0, max(reads + weights, writes) / element)",
+         "max(1.0, min(reads + weights, writes) / element)",
+         LOWER + "test_an_element_wise_kernel_has_an_item_for_each_value_of_its_larger_side"),
+    ],
+    "schedule/serial.py": [
+        ("an op waits for its own end", "issued - (worked - spent)", "issued - worked",
+         SERIAL + "test_a_gpu_stream_against_a_loop"),
+        ("a CPU overlaps framework and kernels",
+         "np.cumsum(device_s + host, axis=-1)",
+         "np.cumsum(np.maximum(device_s, host), axis=-1)",
+         SERIAL + "test_a_cpu_against_a_loop"),
+    ],
+    "schedule/timeline.py": [
+        ("the first op takes no time", "found[..., 1:] -= ends[..., :-1]", "found -= ends[..., :1]",
+         SERIAL + "test_a_gpu_stream_against_a_loop"),
+    ],
+    "schedule/fair_share.py": [
+        ("a resource gives what it has not", "left[resource] - step * weight)", "left[resource] - step)",
+         EVENTS + "test_equal_flows_that_start_together_end_together"),
+    ],
+    "schedule/streams.py": [
+        ("an op starts before what it needs", "max(free[stream], ready)", "min(free[stream], ready)",
+         "archsim/schedule/streams.py::archsim.schedule.streams.assign"),
+        ("the launch queue has a place more", "self._queued >= self.queue", "self._queued > self.queue",
+         STREAMS + "test_the_host_blocks_as_soon_as_every_place_is_taken"),
+    ],
+    "schedule/collective.py": [
+        ("a ring goes round once", "steps = 2 * (devices - 1)", "steps = devices - 1",
+         TRAINING + "test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step"),
+        ("a ring has a step for each device", "steps = 2 * (devices - 1)", "steps = 2 * devices",
+         TRAINING + "test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step"),
+    ],
+    "schedule/buckets.py": [
+        ("a bucket may be one value too large", "size >= bucket_bytes or i + 1", "size > bucket_bytes or i + 1",
+         TRAINING + "test_gradients_fill_buckets_in_the_order_in_which_they_are_computed"),
+    ],
+    "schedule/waves.py": [
+        ("tails are full waves", "np.floor(np.ceil(ctas / count) / resident)", "np.ceil(np.ceil(ctas / count) / resident)",
+         EQUATIONS + "test_full_waves_and_the_tail_hold_the_slots_of_their_ctas"),
+    ],
+    "schedule/serving.py": [
+        ("a batch takes one request less",
+         "len(queue) < batching.most and env.now < ready",
+         "len(queue) < batching.most - 1 and env.now < ready",
+         SERVING + "test_a_batch_starts_when_it_is_full_or_its_oldest_has_waited_long_enough"),
+        ("utilisation counts one device", "(self.devices * self.span_s)", "self.span_s",
+         SERVING + "test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half"),
+    ],
+    "schedule/events.py": [
+        ("slots beyond the free ones are given", "phase.slots if phase.slots < free else free", "phase.slots",
+         EVENTS + "test_slots_go_to_whoever_came_first"),
+        ("rates pass the capacity", "if weight * rate > self._capacity", "if weight * rate < self._capacity",
+         EVENTS + "test_equal_flows_that_start_together_end_together"),
+    ],
+    "schedule/training.py": [
+        ("the server sums one pass less", "(devices + SERVER_PASSES) * size", "devices * size",
+         TRAINING + "test_a_parameter_server_takes_every_device_s_bytes_over_its_link"),
+        ("gradients wait for the update",
+         "if time > done:\n                        yield env.timeout(time - done)",
+         "if time < done:\n                        yield env.timeout(done - time)",
+         TRAINING + "test_gradients_are_exchanged_while_others_are_computed"),
+    ],
+}  # fmt: skip
+
+FAULTS = tuple(
+    Fault(name=name, file=f"archsim/{file}", right=right, wrong=wrong, caught_by=test)
+    for file, rows in ROWS.items() for name, right, wrong, test in rows
+)  # fmt: skip
