@@ -131,3 +131,38 @@ def test_every_condition_has_a_value_where_it_applies() -> None:
 def test_a_changed_device_has_no_references() -> None:
     assert references_of(make_request("alexnet", "tegra_x1"))
     assert references_of(make_request("alexnet", "tegra_x1", scales={"memory.bandwidth": 2.0})) == ()
+
+
+def test_references_are_of_the_threads_that_are_asked() -> None:
+    for threads in (2, 8):
+        request = make_request("alexnet_s", "xeon_e5_2630_v3_2s", task="training_step", batch=16, threads=threads)
+        assert {case.threads for case in cases_of_cell(request)} == {threads}
+        assert references_of(request)
+
+
+def test_references_of_the_own_stack_come_first() -> None:
+    for stack in ("caffe-cudnn5.1", "mxnet-cudnn5.1"):
+        found = references_of(make_request("fcn_s", "tesla_k80", task="training_step", batch=64, stack=stack))
+        assert [r.stack == stack for r in found] == [True, *[False] * (len(found) - 1)]
+
+
+def test_references_are_predicted_by_the_fidelity_that_is_asked() -> None:
+    played, closed = (references_of(make_request("alexnet", "tegra_x1", fidelity=name)) for name in ("event", "roofline"))
+    assert all(b.predicted > 1.1 * a.predicted for a, b in zip(played, closed, strict=True) if a.metric == "throughput_per_s")
+
+
+def test_steps_of_several_devices_are_no_references_of_one() -> None:
+    request = make_request("fcn_5", "tesla_k40", task="training_step", batch=8192)
+    assert [case.group for case in cases_of_cell(request)] == [None] * 6
+    assert any(row.cells["devices"] == "2" and row.cells["batch"] == "8192" for row in table().rows)
+
+
+def test_what_a_script_does_besides_its_task_is_said() -> None:
+    """Caffe's backward pass goes down to the images, and its timer waits for each layer."""
+    request = make_request("vgg_a", "titan_x_maxwell", task="forward_backward", batch=64, stack="caffe-native")
+    found = {r.source: r.conditions for r in references_of(request) if r.stack == "caffe-native"}
+    assert found == {
+        "convnet-benchmarks, 2014-2017": (
+            "gradient of the network's input computed, not left out", "timer waits for each layer, not once, at the end",
+        ),
+    }  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from archsim.base.errors import InputError
+from archsim.evidence import lookup
 from archsim.evidence.case import Case
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import Protocol, citation, protocol, read_sources, sources
@@ -50,6 +51,16 @@ def test_only_wanted_rows_are_read() -> None:
         return cells["batch"] == "128"
 
     assert {case.batch for case in network_cases("alexnet", "tegra_x1", wanted)} == {128}
+
+
+def test_rows_of_single_ops_are_not_rows_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "source,network,hardware,stack,task,batch,precision,metric,value,op"
+    row = "me,alexnet,gtx_1080,caffe-cudnn5.1,inference,1,fp32,latency_s,0.001,"
+    file = tmp_path / "mine.csv"
+    file.write_text("\n".join([head, row, row + "conv1"]), "utf-8")
+    monkeypatch.setattr(lookup, "_network_files", lookup._network_files.__wrapped__)
+    monkeypatch.setattr(lookup, "shipped_files", lambda: [file])
+    assert [(case.file, case.line, len(case.ops) > 1) for case in cases_of("alexnet", "gtx_1080")] == [("mine", 2, True)]
 
 
 def test_values_are_positive_and_of_known_metrics() -> None:

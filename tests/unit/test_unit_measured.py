@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
@@ -107,3 +108,10 @@ def test_parts_that_are_left_out_reach_the_pipeline() -> None:
         other = float(run(request).latency_s[0])
         assert other != pytest.approx(float(run(of(gpu())).latency_s[0]), rel=1e-6), part
         assert predict([gpu()], default(), without=frozenset([part])) == pytest.approx([other])
+
+
+def test_the_copy_of_an_input_counts_where_the_host_cpu_does() -> None:
+    """Neither for a kernel timed alone nor in a fidelity without overheads."""
+    for change in ({"dispatch": 0.0}, {"fidelity": FIDELITIES["roofline"]}):
+        device, host = (replace(of(gpu()), stack=replace(gpu().stack, inputs=inputs), **change) for inputs in ("device", "host"))
+        assert run(host).latency_s[0] == run(device).latency_s[0]

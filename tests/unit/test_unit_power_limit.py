@@ -29,7 +29,8 @@ def test_a_card_with_an_assumed_clock_keeps_to_its_own_limit() -> None:
 def test_a_limit_takes_the_clock_from_the_highest_of_the_card() -> None:
     request = make_request("alexnet", "tesla_t4", power_limit=60.0)
     assert (request.limit, request.clock) == (60.0, request.spec.device.clock.boost)
-    assert make_request("alexnet", "tesla_t4", power_limit=60.0, clock=7e8).clock == 7e8
+    both = make_request("alexnet", "tesla_t4", power_limit=60.0, clock=7e8)
+    assert (both.limit, both.clock) == (60.0, 7e8)
 
 
 def test_every_kernel_has_its_own_clock() -> None:
