@@ -98,7 +98,7 @@ def block_columns(device: Cpu, element: Array | float) -> Array:
 def way(level: CpuCache) -> Array:
     """One way of a cache [B].
 
-    size / ways, a float or [D, 1]
+    size / ways, a float or [D, 1]; level: has `size` [B] and `ways` [1]
 
     >>> from types import SimpleNamespace as some
     >>> way(some(size=32768.0, ways=8.0)).item()

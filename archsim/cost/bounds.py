@@ -77,7 +77,13 @@ BOUNDS = {
 def bounds_of(terms: object, kind: str, without: frozenset[str] = frozenset()) -> dict[str, Array]:
     """The time that each resource needs on its own [s], by the name of the bound, in the order of the table.
 
-    `terms` is the record of that kind of device; bounds named in `without`, and those that no kernel has, are left out.
+    {name: t}, t [D, V]; terms: record of that kind (`GpuTerms`, `CpuTerms`, `RooflineTerms`); kind: one of GPU, CPU, ROOFLINE;
+    without: names of rows to leave out, besides those that no kernel has
+
+    >>> from types import SimpleNamespace as some
+    >>> terms = some(flop=2e9, peak=1e12, dram_bytes=3.2e9, device=some(memory=some(bandwidth=320e9)))
+    >>> {name: bound.item() for name, bound in bounds_of(terms, ROOFLINE).items()}
+    {'compute': 0.002, 'dram': 0.01}
     """
     named = {name: row.time[kind](terms) for name, row in BOUNDS.items()
              if kind in row.time and not row.overhead and name not in without}  # fmt: skip
@@ -85,13 +91,22 @@ def bounds_of(terms: object, kind: str, without: frozenset[str] = frozenset()) -
 
 
 def overhead_of(terms: object, kind: str, without: frozenset[str] = frozenset()) -> Array | float:
-    """What comes on top of every launch [s]."""
+    """What comes on top of every launch [s]: the sum of the rows that are overheads, [D, V], 0 without one.
+
+    terms: record of that kind; kind: one of GPU, CPU, ROOFLINE; without: names of rows to leave out
+
+    >>> from types import SimpleNamespace as some
+    >>> gpu_terms = some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0, single=0.0),
+    ...                  constants={"conv.between_s": 5e-6})
+    >>> overhead_of(gpu_terms, GPU).item(), overhead_of(gpu_terms, GPU, frozenset({"launch"}))
+    (6e-06, 0)
+    """
     parts = [row.time[kind](terms) for name, row in BOUNDS.items() if kind in row.time and row.overhead and name not in without]
     return sum(part for part in parts if part is not None)
 
 
 def clocked(name: str) -> bool:
-    """Whether the time of a bound is inverse to the core clock.
+    """Whether the time of a bound, called `name`, is inverse to the core clock.
 
     >>> clocked("compute"), clocked("dram")
     (True, False)

@@ -344,7 +344,21 @@ class EnergyTerms:
 def energy_terms(
     cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
 ) -> EnergyTerms:
-    """The energy of one launch of every variant at core clock `clock` [Hz], under a power limit [W]."""
+    """The record from which the energy of one launch of every variant is computed [J].
+
+    cost: times [s], traffic [B] and work [1] of one launch, [D, V]; clock: core clock [Hz], a float, [D, 1] or [D, V]
+    limit: of power [W], a float or [D, 1]
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one, gpu = np.ones((1, 1)), find("gtx_1080").device
+    >>> cost = Cost(bounds={}, busy_s=one, overhead_s=0 * one, dram_bytes=0 * one, cache_bytes=0 * one,
+    ...             work={"macs": 0 * one, "issues": 0 * one, "units": 0 * one})
+    >>> terms = energy_terms(cost, gpu, "fp32", gpu.clock.boost, np.inf, default())
+    >>> terms.base_j.item() == gpu.power.idle  # a second of doing nothing, with clocks up
+    True
+    """
     return EnergyTerms(
         busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, cache_bytes=cost.cache_bytes,
         macs=cost.work["macs"], issues=cost.work["issues"], units=cost.work["units"], clock=clock, limit=limit, device=device,
@@ -357,8 +371,23 @@ def spent(
 ) -> dict[str, Array]:
     """Energy of one launch of every variant by component [J], [D, V]; the idle power for as long as it takes is `base`.
 
+    E = base + kept (leakage + clock + compute + cache + dram)        (Kandiah et al. 2021, equation 1)
+
+    cost: times [s], traffic [B] and work [1] of one launch, [D, V]; clock: core clock [Hz], a float, [D, 1] or [D, V]
+    limit: of power [W], a float or [D, 1]; kept: share that it leaves [1]
+
     Where the clock is higher than the limit allows, the parts that a lower clock would save are cut to what is left: the
     chip lowers its clock, whatever the spec says of it.
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one = np.ones((1, 1))
+    >>> cost = Cost(bounds={}, busy_s=one, overhead_s=0 * one, dram_bytes=1e11 * one, cache_bytes=0 * one,
+    ...             work={"macs": 1e13 * one, "issues": 0 * one, "units": 20 * one})
+    >>> parts = spent(cost, find("gtx_1080").device, "fp32", 1.7e9, 100.0, default())
+    >>> round(sum(part.item() for part in parts.values()), 6)  # a second at a limit of 100 W
+    100.0
     """
     of = energy_terms(cost, device, precision, clock, limit, constants)
     with np.errstate(invalid="ignore"):

@@ -23,9 +23,21 @@ def gpu_cost(
     kernels: GpuKernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
-    """The costs of kernels on a GPU at core clock `clock` [Hz].
+    """The costs of kernels on a GPU: their bounds, what comes on top, traffic and work; times [s], traffic [B], each [D, V].
 
-    `without` names parts to leave out, to see what each is worth: waves, or a row of the table of bounds.
+    precision: of the operands, as they are multiplied (`Gpu.pipe`)
+    clock: core clock [Hz], a float, [D, 1] or [D, V]
+    without: parts to leave out, to see what each is worth: waves, or rows of the table of bounds
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
+    >>> from archsim.lower.role import Role
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", b_bytes=160e6, c_bytes=80e6, items=2e7)
+    >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=160e6, write_bytes=80e6)
+    >>> cost = gpu_cost(pack_gpu([plan], {}), find("gtx_1080").device, "fp32", 1.6e9, default())
+    >>> cost.bounds["dram"].item() * 1e3  # 240 MB at 0.75 of 320 GB/s
+    1.0
     """
     terms = GpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
                      waves="waves" not in without)  # fmt: skip
@@ -42,9 +54,23 @@ def cpu_cost(
     kernels: CpuKernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(),
 ) -> Cost:  # fmt: skip
-    """The costs of kernels on a CPU with `threads` threads; `clock` [Hz] is that of SIMD code on all cores.
+    """The costs of kernels on a CPU: their bounds, what comes on top, traffic and work; times [s], traffic [B], each [D, V].
 
-    `without` names rows of the table of bounds to leave out.
+    precision: of the operands (`Cpu.pipe`)
+    clock: of SIMD code on all cores [Hz], a float or [D, 1]
+    threads: that were asked for, a float or [D, 1]
+    without: rows of the table of bounds to leave out
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import CpuColumns
+    >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_cpu
+    >>> from archsim.lower.role import Role
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", b_bytes=1e8, c_bytes=1e8, items=2e7, cpu=CpuColumns())
+    >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=1e8, write_bytes=1e8)
+    >>> cost = cpu_cost(pack_cpu([plan]), find("i7_6700k").device, "fp32", 4e9, 4, default())
+    >>> cost.dram_bytes.item() / 1e6  # the result is read before it is written
+    300.0
     """
     terms = CpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
     bounds = bounds_of(terms, CPU, without)
@@ -60,9 +86,23 @@ def roofline_cost(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(), limit: Array | float | None = None,
 ) -> PlanCost:  # fmt: skip
-    """The largest bound of each plan, by its algorithm of the fewest multiplications.
+    """The largest bound of each plan, by its algorithm of the fewest multiplications; times [s], traffic [B], energy [J], [D, O].
 
-    No power limit slows it: it is the lower bound.
+    precision: of the operands; clock: [Hz], a float or [D, 1]; threads: of a CPU, a float or [D, 1]
+    without: rows of the table of bounds to leave out; limit: of power [W], a float or [D, 1]
+
+    No power limit slows it: it is the lower bound (Williams et al. 2009).
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
+    >>> from archsim.lower.role import Role
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", flop=1e9)
+    >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=0, write_bytes=0)
+    >>> gpu = find("gtx_1080").device
+    >>> found = roofline_cost(pack_gpu([plan], {}), gpu, "fp32", 1.25e9, 1, default())
+    >>> round(found.time_s.item() * gpu.peak_flops("fp32", 1.25e9) / 1e9, 12)
+    1.0
     """
     t = RooflineTerms(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads)
     found = bounds_of(t, ROOFLINE, without)

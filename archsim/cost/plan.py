@@ -45,9 +45,22 @@ class PlanCost:
 
 
 def plan_cost(cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str, Array]]) -> PlanCost:
-    """Choose the fastest variants and options; sums over them are formed when they are asked for.
+    """Choose the fastest variants and options; sums over all launches of each plan are formed when they are asked for.
 
-    `spend` gives the energy of one launch of some variants by component [J].
+    t = sum of repeat (t_busy + t_overhead) over the kernels of the fastest option [s], [D, O]; energy [J], traffic [B] and clocks
+    [clk] likewise
+
+    cost: of one launch of every variant; kernels: how variants, options and plans belong together
+    spend: the energy of one launch of some variants by component [J]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> times, nest = np.array([[3.0, 2.0]]), some(options=np.array([2]))
+    >>> kernels = some(repeat=np.array([1.0, 2.0]), kernel_start=np.array([0, 1]), option_start=np.array([0, 1]),
+    ...                plan_start=np.array([0]), nest=nest)
+    >>> cost = some(bounds={"dram": times}, busy_s=times, overhead_s=0 * times)
+    >>> plan_cost(cost, kernels, lambda ran: {}).time_s.item()  # one kernel of 3 s, or another launched twice
+    3.0
     """
     of = _Sums(variants=cost, kernels=kernels, choice=choose(cost, kernels), spend=spend)
     return PlanCost(

@@ -22,7 +22,26 @@ SLOWEST = 0.1  # of the highest clock: where clock tables end. A choice.
 def power_at(
     ratio: Array, cost: Cost, device: Device, precision: str, clock: Array | float, constants: Calibration
 ) -> Array:  # fmt: skip
-    """Power of every variant [W], [D, V], at `ratio` of the core clock `clock` at which it was costed."""
+    """Power of every variant at `ratio` of the core clock at which it was costed [W].
+
+    E(ratio f) / (t_busy(ratio f) + t_overhead), [D, V]        (Kandiah et al. 2021, equation 1)
+
+    cost: of one launch of every variant, at clock f
+    ratio: of the clock, [D, V]; clock: f [Hz], a float, [D, 1] or [D, V]
+    t_busy: smooth maximum of the bounds, those that the core clock moves divided by `ratio` [s]; t_overhead [s]
+
+    Holds for one kernel alone, in a steady state; 0 for what never runs.
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one, gpu = np.ones((1, 1)), find("gtx_1080").device
+    >>> cost = Cost(bounds={"dram": one}, busy_s=one, overhead_s=0 * one, dram_bytes=1e11 * one, cache_bytes=0 * one,
+    ...             work={"macs": 0 * one, "issues": 0 * one, "units": 20 * one})
+    >>> half, full = (power_at(ratio * one, cost, gpu, "fp32", 1.6e9, default()).item() for ratio in (0.5, 1.0))
+    >>> half < full
+    True
+    """
     slower = {name: bound / ratio if clocked(name) else bound for name, bound in cost.bounds.items()}
     busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.smooth), cost.busy_s)
     at = replace(cost, bounds=slower, busy_s=busy)
@@ -35,9 +54,24 @@ def power_at(
 def sustained_share(
     cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
 ) -> Array:
-    """The highest share of `clock` at which each variant alone draws no more than `limit` [W], [D, V].
+    """The highest share of the core clock at which each variant alone draws no more than the limit.
+
+    max r with P(r f) <= limit and 0.1 <= r <= 1, [D, V]
+
+    cost: of one launch of every variant, at clock f
+    clock: f [Hz], a float, [D, 1] or [D, V]; limit: of power [W], a float or [D, 1]
 
     A kernel that would draw more even at the lowest clock runs there.
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one, gpu = np.ones((1, 1)), find("gtx_1080").device
+    >>> cost = Cost(bounds={"compute": one}, busy_s=one, overhead_s=0 * one, dram_bytes=1e9 * one, cache_bytes=0 * one,
+    ...             work={"macs": 4e12 * one, "issues": 0 * one, "units": 20 * one})
+    >>> share = sustained_share(cost, gpu, "fp32", 1.6e9, 100.0, default())
+    >>> round(power_at(share, cost, gpu, "fp32", 1.6e9, default()).item(), 6)
+    100.0
     """
 
     def over(share: Array) -> Array:

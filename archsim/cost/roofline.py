@@ -68,15 +68,36 @@ class RooflineTerms:
 
 
 def units(device: Device, threads: Array | float) -> Array | float:
-    """Multiprocessors, or the cores that the threads can occupy [1]."""
+    """Multiprocessors, or the cores that the threads can occupy [1].
+
+    SMs, or min(count, threads), a float or [D, 1]; threads: that were asked for, a float or [D, 1]
+
+    >>> from archsim.device.catalog import find
+    >>> float(units(find("i7_6700k").device, 3))
+    3.0
+    """
     return device.sm.count if isinstance(device, Gpu) else np.minimum(device.core.count, threads)
 
 
 def compute_bound(t: RooflineTerms) -> Array:
-    """Arithmetic over the peak of all units [s]."""
+    """Arithmetic over the peak of all units [s].
+
+    flop / peak, [D, O]; flop: of the algorithm with the fewest multiplications [FLOP], [O]; peak: [FLOP/s], a float or [D, 1]
+
+    >>> from types import SimpleNamespace as terms
+    >>> compute_bound(terms(flop=2e9, peak=1e12)).item()
+    0.002
+    """
     return np.atleast_2d(t.flop / t.peak)
 
 
 def memory_bound(t: RooflineTerms) -> Array:
-    """Memory traffic over the peak bandwidth of the data sheet [s]."""
+    """Memory traffic over the peak bandwidth of the data sheet [s].
+
+    bytes / B, [D, O]; bytes: that any implementation moves [B], [O]; B: peak bandwidth [B/s], a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> memory_bound(some(dram_bytes=3.2e9, device=some(memory=some(bandwidth=320e9)))).item()
+    0.01
+    """
     return np.atleast_2d(t.dram_bytes / t.device.memory.bandwidth)

@@ -152,7 +152,7 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
         return _at(found, v) if isinstance(found, np.ndarray) else None
 
     replayed = (replayed_gap, (Value(value=query.spec.device), Value(value=query.calibration)))
-    reader = Reader(model=model, instead={"launch.latency": replayed} if query.graph else {})
+    reader = Reader(model=model, instead={"launch.latency": replayed} if query.graph else {}, reserved=BOUNDS)
     bounds: list[str] = []
     overheads: list[str] = []
     for row in BOUNDS.values():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cache, cached_property
 from types import FunctionType, MethodType
@@ -86,11 +86,13 @@ class Frame:
 class Reader:
     """Reads functions, and collects the steps. `model` gives the model's own value of a name, where it has one.
 
-    `instead` has spec keys that a function replaces: the function with its arguments.
+    `instead` has spec keys that a function replaces: the function with its arguments. `reserved` are names of steps that no other
+    number may take.
     """
 
     model: Callable[[str], float | None]
     instead: dict[str, tuple[Callable[..., Any], tuple[Value, ...]]] = field(default_factory=dict)
+    reserved: Container[str] = ()
     steps: dict[str, Step] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     _done: dict[Any, Value] = field(default_factory=dict)
@@ -131,7 +133,7 @@ class Reader:
     def leaf(self, name: str, value: Any, unit: str, kind: str, meaning: str = "", free: bool = True) -> Value:
         """A number that no equation gives."""
         number = float(np.ravel(value)[0])
-        while name in self.steps or (name in self.leaves and self.leaves[name].value != number):
+        while name in self.reserved or name in self.steps or (name in self.leaves and self.leaves[name].value != number):
             name += "_"
         self.leaves[name] = Leaf(value=number, unit=unit, kind=kind, meaning=meaning)
         return Value(value=value, text=ast.Name(name), free=free, absent=number == 0.0 and not free)
