@@ -11,7 +11,11 @@ PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch",
 
 
 def reduced(stack: Stack, without: frozenset[str]) -> Stack:
-    """The stack with the first, always applicable algorithm only, or with one pass over each tensor, where these are left out."""
+    """The stack without its other algorithms, or without passes beyond the first, where these parts are left out.
+
+    algorithms: convolutions take the first algorithm of each phase, which always applies
+    passes: ops read and write each tensor as often as those of the stack `ideal`
+    """
     if "passes" in without:
         base = stacks.find("ideal")
         stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes, digest=stack.digest + "-passes")

@@ -1,4 +1,4 @@
-"""`Request`: what is asked, with every default filled in and said."""
+"""`Request`: what is asked, with every default filled in."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ MOST_POWER = 1e5  # W; no board or package takes as much
 class Request:
     """What is asked: this network as this task on this device with this stack, every default filled in.
 
+    network, batch: as the user or the source calls and counts them; `trace` has the graph and the samples that run
     clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
     limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
     threads: threads on a CPU, a number or [D, 1]; None on a GPU

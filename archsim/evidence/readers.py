@@ -1,4 +1,4 @@
-"""Measurement files of every family, told apart by their headers, as cases; rows that cannot be predicted become skips."""
+"""Measurement files as cases; the header says of which family a file is, and rows that cannot be predicted become skips."""
 
 from __future__ import annotations
 

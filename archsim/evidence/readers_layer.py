@@ -26,7 +26,7 @@ PHASES: dict[str, tuple[str, ...]] = {
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
-    """One case for each time; the sum of the gradients only where they were not timed apart."""
+    """One case for each time of a row; the sum of both gradients only where the row does not time each."""
     cells = row.cells
     kind = cells["layer_type"]
     if kind not in BUILDERS:
@@ -79,7 +79,10 @@ def _inner_product(cells: Cells, phase: str) -> BoundOp:
 
 
 def _pooling(cells: Cells, phase: str) -> BoundOp:
-    """Maximum, but over a whole plane average; whether a partial last window counts follows from the output size."""
+    """The mean over a window that is the whole plane, or where the layer's name has "ave"; otherwise the maximum.
+
+    Whether a last, partial window counts follows from the size of the output.
+    """
     image, window = _image(cells), (integer(cells, "R"), integer(cells, "S"))
     n, c, h, w = image
     if window == (h, w):
@@ -93,7 +96,7 @@ def _pooling(cells: Cells, phase: str) -> BoundOp:
 
 
 def _concat(cells: Cells, phase: str) -> BoundOp:
-    """The shapes that are joined are not recorded: as many values, in two parts."""
+    """As many values in two parts: the source does not record the shapes that are joined."""
     n, c, h, w = _image(cells)
     return forward(Concat(), (n, c, h, w), (n, c - c // 2, h, w), *([(n, c // 2, h, w)] if c > 1 else []))
 

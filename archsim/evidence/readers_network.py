@@ -1,4 +1,4 @@
-"""Rows of whole networks."""
+"""Rows of whole networks, under the conditions that the row and its source state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VCPUS = re.compile(r"\((\d+) vCPU\)")
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
-    """The one case of a row."""
+    """The one case of a row; Refused where its network, device, stack or conditions are not described."""
     cells = row.cells
     metric = cells["metric"]
     if metric not in METRICS:

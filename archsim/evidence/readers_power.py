@@ -16,33 +16,33 @@ from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
 
-Run = tuple[str, str, str, str]  # what one curve has in common: hardware, model, batch, optimiser
-Curve = Mapping[str, Mapping[float, float]]  # metric -> limit [W] -> value
+CurveKey = tuple[str, str, str, str]  # what the rows of one curve agree in: hardware, model, batch, optimiser
+LimitCurve = Mapping[str, Mapping[float, float]]  # metric -> power limit [W] -> measured value
 TASKS = {"training": "training_step"}
 
 
-def curves(table: Table) -> dict[Run, dict[str, dict[float, float]]]:
+def curves(table: Table) -> dict[CurveKey, dict[str, dict[float, float]]]:
     """The measured curves of a table."""
-    found: dict[Run, dict[str, dict[float, float]]] = {}
+    found: dict[CurveKey, dict[str, dict[float, float]]] = {}
     for row in table.rows:
         metric, limit = row.cells["metric"], _limit(row.cells)
         if limit is not None and row.cells["value"]:
-            found.setdefault(_run(row.cells), {}).setdefault(metric, {})[limit] = float(row.cells["value"])
+            found.setdefault(_key(row.cells), {}).setdefault(metric, {})[limit] = float(row.cells["value"])
     return found
 
 
 def reader(table: Table) -> Reader:
-    """What reads the rows of a table, each beside the highest limit of its curve."""
+    """The reader of a table's rows, which compares each with the run of its curve under the highest limit."""
     known = curves(table)
 
     def read(row: Row, file: str) -> list[Case | Skip]:
-        return _cases(row, file, known.get(_run(row.cells), {}))
+        return _cases(row, file, known.get(_key(row.cells), {}))
 
     return read
 
 
-def _cases(row: Row, file: str, curve: Curve) -> list[Case | Skip]:
-    """Of a row of power its mean; of one of energy the energy and the time of its epoch, energy over mean power."""
+def _cases(row: Row, file: str, curve: LimitCurve) -> list[Case | Skip]:
+    """The cases of a row of power: its mean; of a row of energy: its energy, and its time as energy / mean power."""
     cells, limit = row.cells, _limit(row.cells)
     if limit is None:
         raise Refused("no power limit is given")
@@ -78,7 +78,7 @@ def _cases(row: Row, file: str, curve: Curve) -> list[Case | Skip]:
     ]
 
 
-def _run(cells: Mapping[str, str]) -> Run:
+def _key(cells: Mapping[str, str]) -> CurveKey:
     return cells["hardware"], cells["model"], cells["batch"], str(parameters(cells).get("optimizer", ""))
 
 

@@ -1,4 +1,4 @@
-"""Predicting many cases at once: rows of one device, stack and setting share one set of columns.
+"""Predicting many cases at once: those of one device, stack and setting are lowered and costed together, as arrays.
 
 `prepare` does what no constant changes (requests, and lowering once for each distinct layer); `evaluate` does the rest, so that
 a fit repeats only that. Both call the steps of `archsim.estimation.pipeline`, which an estimate calls for one request.
@@ -94,7 +94,7 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
 
 
 def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:
-    """What requests of some of the cases, which agree in all that costs depend on, give in the metrics of these."""
+    """The values of some of a group's cases, given by their positions and requests, which agree in all that costs depend on."""
     costs = priced(requests[0][1], group.lowered.kernels)
     return [
         value_of(group.cases[i], request, scheduled(request, group.lowered_of(i), costs))
