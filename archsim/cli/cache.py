@@ -17,25 +17,27 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.command("cache")
 @click.option("--hw", default=None, help="A shipped device, an alias, or the path of a spec file.")
 @click.option("--trace", default=None, metavar="FILE", help="Addresses of a program: lackey or din, plain or .gz.")
-@click.option("--net", default=None, help="A shipped network or the path of a trace file of one.")
-@click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose product is simulated.")
-@click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES), help="What every level replaces.")
-@click.option("--instructions", is_flag=True, help="Also the fetches of instructions, as a second core.")
-@click.option("--curve/--no-curve", default=True, show_default=True, help="Stack distances: misses by size and by cause.")
-@click.option("--plain", is_flag=True, help="Without numba (extra fast), even where it is installed.")
+@click.option("--net", default=None, help="A shipped network or the path of a network file.")
+@click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose matrix product is simulated.")
+@click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
+              help="Replacement policy of every level.")  # fmt: skip
+@click.option("--instructions", is_flag=True, help="Include instruction fetches, as a second core.")
+@click.option("--curve/--no-curve", default=True, show_default=True,
+              help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
+@click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @setting_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
-              help="Instead: the traffic model beside simulated layers, as traffic.json and traffic.html there.")  # fmt: skip
+              help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, curve: bool,
     plain: bool, as_json: bool, html: str | None, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Simulate caches on the addresses of a program, or of one layer of a network, exactly.
+    """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
-    A program's trace comes from `valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog`. A layer's is made from
-    the kernel that the model chooses: its tiles on a GPU, its blocked loops on one core of a CPU.
+    Record a program with `valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog`. The addresses of a layer are
+    those of the kernel that the model chooses: its tiles on a GPU, its blocked loops on one core of a CPU.
 
     \b
     Examples:

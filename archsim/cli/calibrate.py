@@ -11,12 +11,13 @@ from archsim.cli.options import specs_by_id
 @click.command("calibrate")
 @click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
 @click.option("--spec", "specs", multiple=True, metavar="FILE",
-              help="Specs that the rows name by their ids; FILE.toml beside FILE.csv is found.")  # fmt: skip
-@click.option("--fit", "prefixes", multiple=True, metavar="PREFIX", help="Only constants whose names begin so; all if not given.")
-@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Only rows of this kind of device.")
+              help="Device files that the rows name by id; FILE.toml beside FILE.csv is found by itself.")  # fmt: skip
+@click.option("--fit", "prefixes", multiple=True, metavar="PREFIX",
+              help="Fit only constants whose names begin with this; all if not given.")  # fmt: skip
+@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Use only rows of this kind of device.")
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
-              help="Also measure the intervals by cross-validation over this fold.")  # fmt: skip
+              help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
 def command(
     measured: tuple[str, ...], specs: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None,
@@ -24,9 +25,9 @@ def command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. The constants of energy (--fit energy.) are fitted to rows of power, energy, clocks and
-    power limits, with all other constants as they are; the others to times, with those of energy as they are. A constant that
-    ends at a bound is reported, and the exit code is 1: something in the model is missing there.
+    Rows of split test are never used. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power limits,
+    all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
+    the model lacks something.
 
     \b
     Examples:
@@ -77,5 +78,5 @@ def command(
     else:
         click.echo(dump(result), nl=False)
     if answer.at_bound:
-        click.echo(f"archsim: at the bound of their range, so something is missing: {', '.join(answer.at_bound)}", err=True)
+        click.echo(f"archsim: at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])

@@ -22,11 +22,11 @@ COLUMNS = (
 @click.option("--hw", required=True, help="Devices, separated by commas.")
 @setting_options_of_batches
 @click.option("--by", default="speed", show_default=True, type=click.Choice(["speed", "watt", "dollar"]),
-              help="What the table is sorted by: speed, speed per watt, or speed per dollar of the launch price.")  # fmt: skip
+              help="Sort by speed, speed per watt, or speed per dollar of the launch price.")  # fmt: skip
 @click.option("--correlation", type=click.FloatRange(0.0, 0.99), default=0.0, show_default=True,
-              help="Of the errors of two predictions; measured GPUs: 0.8 with one stack, 0.1 with two.")  # fmt: skip
+              help="Correlation of the errors of two predictions; measured GPUs: 0.8 with one stack, 0.1 with two.")  # fmt: skip
 @click.option("--copies/--no-copies", default=None,
-              help="Copy inputs to a GPU and results back; by default for several batches on CPUs and GPUs.")  # fmt: skip
+              help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of estimates; an object for several batches.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per device and batch.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
@@ -34,11 +34,11 @@ def command(
     net: str, hw: str, batch_text: str, by: str, correlation: float, copies: bool | None, as_json: bool, as_csv: bool,
     html: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """One network on several devices: which is fastest, per watt and per dollar, and how sure that order is.
+    """Rank several devices on one network: by speed, per watt and per dollar, with the probability of the order.
 
-    For a range of batches: time per sample, where the memory ends, and from which batch on a GPU overtakes a CPU, copies
-    between host and device included. --threads applies to the CPUs among the devices. Without --stack each device runs
-    its own default stack.
+    For a range of batches: time per sample, the largest batch that fits, and the batch from which on a GPU overtakes a CPU,
+    with copies between host and device. --threads applies to the CPUs among the devices. Without --stack each device
+    runs its own default stack.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def command(
     if not devices:
         raise click.UsageError("--hw names no device")
     batches = batches_of(batch_text)
-    field = Field(net, devices, choices(**given))
+    field = ComparedDevices(net, devices, choices(**given))
     if copies is None:
         copies = len(batches) > 1 and field.mixed
     if len(batches) == 1:
@@ -63,7 +63,7 @@ def command(
         _many_batches(field, batches, copies, correlation, as_json, as_csv, html)
 
 
-class Field:
+class ComparedDevices:
     """The devices of a comparison and what each is asked; estimates are made once for each device and batch."""
 
     def __init__(self, net: str, devices: Sequence[str], arguments: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ class Field:
 
 
 def _one_batch(
-    field: Field, batch: int, copies: bool, by: str, correlation: float, as_json: bool, as_csv: bool, html: str | None
+    field: ComparedDevices, batch: int, copies: bool, by: str, correlation: float, as_json: bool, as_csv: bool, html: str | None
 ) -> None:
     import json
 
@@ -120,7 +120,7 @@ def _one_batch(
     contenders = [field.contender(name, batch, copies) for name in field.devices]
     rankings = sorted((rank(contenders, c, correlation) for c in CRITERIA), key=lambda r: r.criterion.name != by)
     first = rankings[0].order
-    _say_what_does_nothing(contenders)
+    _warn_without_effect(contenders)
     ordered = [*first, *sorted((c for c in contenders if c not in first), key=lambda c: c.latency_s)]
     if html is not None:
         from archsim.report.compare_page import comparison_page
@@ -135,8 +135,9 @@ def _one_batch(
 
 
 def _many_batches(
-    field: Field, batches: Sequence[int], copies: bool, correlation: float, as_json: bool, as_csv: bool, html: str | None
-) -> None:
+    field: ComparedDevices, batches: Sequence[int], copies: bool, correlation: float, as_json: bool, as_csv: bool,
+    html: str | None,
+) -> None:  # fmt: skip
     import json
 
     from archsim.cli.progress import Progress
@@ -173,7 +174,7 @@ def _many_batches(
         click.echo(curves_text(curves, found, pays))
 
 
-def _payoffs(field: Field, batches: Sequence[int]) -> list[Any]:
+def _payoffs(field: ComparedDevices, batches: Sequence[int]) -> list[Any]:
     """For each pair of a CPU and a GPU, the ops of both at each batch, data in place."""
     from archsim.estimation.estimate import estimate_of
     from archsim.study.crossover import payoffs
@@ -203,7 +204,7 @@ def _csv(contenders: Sequence[Any]) -> str:
     return rows_as_csv(head, rows)
 
 
-def _say_what_does_nothing(contenders: Sequence[Any]) -> None:
+def _warn_without_effect(contenders: Sequence[Any]) -> None:
     for c in contenders:
         for text in c.estimate.warnings:
             if "changes no output" in text:

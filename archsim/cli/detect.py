@@ -7,15 +7,14 @@ import click
 
 @click.command("detect")
 @click.option("--out", default=None, metavar="FILE", help="Write the spec here; otherwise it is printed.")
-@click.option("--probe", is_flag=True, help="Measure clocks, copy bandwidth, latency and matrix products: some seconds.")
+@click.option("--probe", is_flag=True, help="Measure clocks, copy bandwidth, latency and matrix products; takes some seconds.")
 @click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
 @click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
 def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
-    """Describe this computer as a spec: what the system tells, what --probe measures, and what had to be assumed.
+    """Describe this computer as a device: what the system reports, what --probe measures, and what had to be assumed.
 
-    Every value says how it was got; what could not be seen is said. Works in containers (their limits count) and in virtual
-    machines. Without --out the spec goes to standard output. `--hw host` of every other command is this computer,
-    described without --probe.
+    Every value names its origin. In a container its limits count. Without --out the file goes to standard output. `--hw host`
+    of every other command is this computer, described without --probe.
 
     \b
     Examples:

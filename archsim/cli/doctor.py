@@ -15,7 +15,7 @@ EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime", "fast": "numba"}
 
 @click.command("doctor")
 def command() -> None:
-    """Check this installation: versions, optional packages, every shipped file, and a prediction against its bound.
+    """Check this installation: versions, optional packages, every shipped file, and one prediction.
 
     \b
     Example:

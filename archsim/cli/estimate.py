@@ -15,17 +15,17 @@ from archsim.cli.options import choices, holds, setting_options
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
 @setting_options
 @click.option("--layers/--no-layers", "layers", default=None,
-              help="List every op, or none; the longest of a large network if not given.")  # fmt: skip
+              help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per op.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
-@click.option("--timeline", default=None, metavar="FILE", help="Also write when what runs, for ui.perfetto.dev.")
-@click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with 1 if it is true, e.g. "latency_s > 0.005".')
+@click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline for ui.perfetto.dev.")
+@click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with code 1 if this is true, e.g. "latency_s > 0.005".')
 def command(
     net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: str | None, timeline: str | None,
     fail_if: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Predict one network on one device: time, power, energy and memory, layer by layer.
+    """Predict time, power, energy and memory of one network on one device, layer by layer.
 
     \b
     Examples:

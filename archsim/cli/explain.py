@@ -13,15 +13,15 @@ from archsim.cli.options import choices, setting_options
 @click.command("explain")
 @click.option("--net", required=True, help="A shipped network or the path of a trace file.")
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
-@click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest are listed.")
+@click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
 @click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
-@click.option("--all", "every", is_flag=True, help="In the text, the equations of every kernel; JSON has them always.")
+@click.option("--all", "every", is_flag=True, help="Print the equations of every kernel; JSON always has them.")
 @setting_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, **given: Any
 ) -> None:
-    """Why one layer takes its time: algorithms, tiles, and every equation of the model with its numbers.
+    """Explain the time and energy of one layer: algorithms, tiles, and every equation with its numbers.
 
     \b
     Examples:

@@ -10,8 +10,8 @@ import click
 @click.command("list")
 @click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops"]))
 def command(what: str) -> None:
-    """What is there: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts they are
-    composed of, fidelities or ops.
+    """List what is shipped: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts that
+    stacks are composed of, fidelities, or op kinds.
 
     \b
     Examples:

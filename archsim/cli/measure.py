@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 
 @click.command("measure")
-@click.option("--net", required=True, help="Shipped networks or paths of trace files, several by commas.")
-@click.option("--batch", default="1", show_default=True, help="Samples per run, several by commas.")
-@click.option("--threads", default=None, help="CPU threads, several by commas; one per core if not given.")
+@click.option("--net", required=True, help="Shipped networks or paths of network files, separated by commas.")
+@click.option("--batch", default="1", show_default=True, help="Samples per run, separated by commas.")
+@click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--hw", default=None, metavar="SPEC", help="The spec that rows name: a device or a file; else this computer.")
-@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True, help="Undisturbed rounds of each cell.")
-@click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Most time for them.")
-@click.option("--per-op", is_flag=True, help="Also time every op, by the runtime's profiler.")
+@click.option("--hw", default=None, metavar="SPEC", help="The device that the rows name; this computer if not given.")
+@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
+              help="Undisturbed rounds of each measurement.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Time limit for them.")
+@click.option("--per-op", is_flag=True, help="Also time every op, with the runtime's profiler.")
 @click.option("--processor-time", "by_processor", is_flag=True,
-              help="Count processor time, for one thread on a computer that others use too.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Write no cell in which other work took the cores.")
+              help="Measure processor time instead of wall time, for one thread on a shared computer.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Write no measurement during which other work used the cores.")
 @click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the rows here; otherwise they are printed.")
@@ -35,10 +36,10 @@ def command(
     net: str, batch: str, threads: str | None, backend: str, device: str, hw: str | None, rounds: int, seconds: float,
     per_op: bool, by_processor: bool, strict: bool, split: str, out: str | None,
 ) -> None:  # fmt: skip
-    """Run networks on this computer, with random weights, and write what they took as measurement rows.
+    """Run networks on this computer, with random weights, and write their times as measurement rows.
 
-    Each cell is warmed up and timed in rounds; a round in which the process had less than 90 % of its processor time is
-    disturbed and, where enough others are left, not counted. Rows are written cell by cell, so an interrupt keeps them. Beside
+    Each measurement is warmed up and timed in rounds. A round in which the process got less than 90 % of its processor time is
+    disturbed, and is dropped where enough others are left. Rows are written one by one, so an interrupt keeps them. Beside
     --out FILE.csv a new computer is probed and described in FILE.toml, where the other commands find it.
 
     \b
@@ -83,7 +84,7 @@ def command(
 
 
 def _described(out: str) -> str:
-    """The spec of this computer beside its measurements; probed and written if it is not there."""
+    """The device file of this computer beside its measurements; probed and written if there is none."""
     from archsim.base.files import write_text
     from archsim.cli.options import spec_beside
     from archsim.cli.progress import Progress
@@ -99,7 +100,7 @@ def _described(out: str) -> str:
 
 
 def _with_progress(plan: MeasurementPlan, open_session: Open) -> Iterator[Result]:
-    """The cells, with a line of progress while one is measured and none between them."""
+    """The measurements, with a progress line while one runs."""
     from archsim.cli.progress import Progress
     from archsim.measure.run import results
 

@@ -1,4 +1,4 @@
-"""Knobs that change nothing, named on standard error: who turned one would look for its effect in vain."""
+"""Warnings on standard error about options without an effect on the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
-    """The keys of --set and --scale that move no output of the requests; on some devices, if it is not so on all of them.
+    """Name the keys of --set and --scale that change no output of the requests, with the devices if not on all of them.
 
     Keys that begin with `beyond` have an effect that an estimate does not show.
     """
@@ -29,7 +29,7 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
 
 
 def tell_idle(space: Space, requests: Sequence[Request]) -> None:
-    """The same of what a space varies, and of what its bases were set to."""
+    """The same for the knobs of a space, and for the settings of its bases."""
     from archsim.study.sweep import knobs_without_effect
 
     tell_without_effect(requests)

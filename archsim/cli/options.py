@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their texts become values."""
+"""Options that several commands share, and the values that their texts become."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, 
 
 
 class FidelityOption(click.Option):
-    """The option that names a fidelity; its help lists them when help is asked for, so that no command reads them earlier."""
+    """The option that names a fidelity. Its help lists them only when help is printed, so that no command imports them earlier.
+    """
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help."""
@@ -43,7 +44,7 @@ def setting_options_of_batches(command: Callable[..., Any]) -> Callable[..., Any
 
 
 def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options of `setting_options` but for those named; what they would say is left at its default."""
+    """The options of `setting_options` except those named, whose arguments keep their defaults."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         return _with(command, [name for name in SETTINGS if name not in without])
@@ -61,29 +62,31 @@ def _with(command: Callable[..., Any], names: Sequence[str]) -> Callable[..., An
 SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "batch": click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
-                            help="Tokens in a sequence, of networks that take any number; their usual number if not given."),
+                            help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
     "precision": click.option("--precision", default="fp32", show_default=True,
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
     "task": click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
-    "stack": click.option("--stack", default=None, help="Framework and library; the device's default if not given."),
+    "stack": click.option("--stack", default=None,
+                          help="Software stack (`archsim list stacks`); the device's default if not given."),
     "threads": click.option("--threads", type=int, default=None,
-                            help="CPU threads; what the stack takes by default if not given."),
-    "devices": click.option("--devices", type=int, default=1, show_default=True, help="Devices that share the work."),
-    "clock": click.option("--clock", default=None, metavar="HZ", help='Core clock, e.g. 690MHz.'),
+                            help="CPU threads; the stack's default if not given."),
+    "devices": click.option("--devices", type=int, default=1, show_default=True, help="1; several devices: `archsim simulate train` and `serve`."),
+    "clock": click.option("--clock", default=None, metavar="HZ",
+                          help="Core clock, e.g. 690MHz; the spec's sustained clock if not given."),
     "power_limit": click.option("--power-limit", default=None, metavar="W",
                                 help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
     "power_mode": click.option("--power-mode", default=None, metavar="MODE",
-                               help="Power mode of a module: maxn, maxp or maxq."),
+                               help="Power mode of a Jetson module: maxn, maxp or maxq."),
     "fidelity": FIDELITY,
     "streams": click.option("--streams", type=int, default=1, show_default=True,
-                            help="Streams of a GPU on which ops may overlap; with --fidelity event."),
-    "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, where the stack can."),
+                            help="CUDA streams on which ops may overlap; needs --fidelity event."),
+    "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, if the stack can."),
     "settings": click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
-                             help="Change a spec value: memory.bandwidth=51.2GB/s."),
+                             help="Change a value of the device: memory.bandwidth=51.2GB/s."),
     "scales": click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
-                           help="Multiply a spec value: sm.count=2; `archsim show hw` prints the keys."),
+                           help="Multiply a value of the device: sm.count=2; `archsim show hw` prints the keys."),
     "calibration": click.option("--calibration", default=None, metavar="FILE",
-                                help="Use these constants instead of the shipped ones."),
+                                help="Use the model constants of this file instead of the shipped ones."),
 }  # fmt: skip
 
 
@@ -175,7 +178,7 @@ def names(text: str) -> list[str]:
 
 
 def specs_by_id(specs: Sequence[str], measurements: Sequence[str] = ()) -> dict[str, str]:
-    """The paths of spec files by the ids that they have inside: those named, then those that lie beside measurements."""
+    """Paths of device files by id: those named, then those that lie beside measurement files."""
     from archsim.detect.catalog import find
 
     near = [path for path in map(spec_beside, measurements) if Path(path).is_file()]
@@ -184,7 +187,7 @@ def specs_by_id(specs: Sequence[str], measurements: Sequence[str] = ()) -> dict[
 
 
 def spec_beside(measurements: str) -> str:
-    """Where the spec of a file of measurements lies if nobody names one: the same name with another ending."""
+    """The device file beside a measurement file: the same name with the ending .toml."""
     return str(Path(measurements).with_suffix(".toml"))
 
 

@@ -1,4 +1,4 @@
-"""Files that several commands write beside their answer."""
+"""Files that several commands write besides their output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from archsim.schedule.observer import Recording
 
 
 def write_timeline(path: str, recording: Recording, title: str) -> None:
-    """A timeline for Perfetto; InputError where it cannot be written."""
+    """Write a timeline for Perfetto; InputError where it cannot be written."""
     from archsim.base.files import write_text
     from archsim.report.timeline import chrome_trace
 

@@ -1,4 +1,4 @@
-"""A line on standard error that says what is being done."""
+"""A progress line on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Progress:
-    """A line on standard error that says what is being done, only on a terminal and only when it takes long."""
+    """A progress line on standard error, only on a terminal and only for work that takes long."""
 
     def __init__(self) -> None:
         self._stream = sys.stderr

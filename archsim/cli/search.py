@@ -15,21 +15,23 @@ from archsim.cli.options import choices, names, setting_options
 @click.option("--base", "--hw", "hw", required=True, help="The device to start from: a name, an alias, or the path of a spec.")
 @setting_options
 @click.option("--vary", multiple=True, metavar="KEY=VALUES",
-              help="What may change: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
-@click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]", help="A value that follows another: l2.bandwidth=sm.count.")
+              help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
+@click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
+              help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
 @click.option("--minimise", "--minimize", "minimise", default=None, metavar="OUTPUT,...",
-              help="latency, energy, power, area, cost, memory or traffic; the first ranks, all make the front.")
+              help="latency, energy, power, area, cost, memory or traffic; the first one ranks, all make the front.")
 @click.option("--maximise", "--maximize", "maximise", default=None, metavar="OUTPUT,...", help="throughput or efficiency.")
-@click.option("--where", default=None, metavar="CONDITION", help='E.g. "latency_s < 0.05 and power_w < 150".')
-@click.option("--front", default=None, metavar="OUTPUT,...", help="Objectives of the Pareto front, if not those above.")
+@click.option("--where", default=None, metavar="CONDITION",
+              help='Keep points that meet this, e.g. "latency_s < 0.05 and power_w < 150".')  # fmt: skip
+@click.option("--front", default=None, metavar="OUTPUT,...", help="Objectives of the Pareto front, if other ones.")
 @click.option("--target", default=None, metavar="OUTPUT=VALUE",
-              help="Instead: what it would take, e.g. throughput=1000/s or latency=5ms.")
-@click.option("--sample", type=click.IntRange(min=1), default=None, help="Look at so many points of a Latin hypercube.")
+              help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
+@click.option("--sample", type=click.IntRange(min=1), default=None, help="Evaluate this many points of a Latin hypercube.")
 @click.option("--trials", type=click.IntRange(1, 100_000), default=None,
-              help="Let optuna choose so many points (extra dse).")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of a sample or of trials.")
-@click.option("--any-memory", is_flag=True, help="Also points whose memory the run does not fit.")
-@click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many of the best to list.")
+              help="Let optuna choose this many points (extra dse).")
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
+@click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
+@click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row for each of the best and of the front.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the front.")
@@ -38,11 +40,11 @@ def command(
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
     any_memory: bool, top: int, as_json: bool, as_csv: bool, html: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """The best machine among those that could be built: by time, energy, power, die area or cost, within conditions.
+    """Find the best device within conditions, by time, energy, power, die area or cost.
 
-    Every point of the grid is looked at; a range without steps (memory.bandwidth=100GB/s:1TB/s:log) belongs to --sample or
-    --trials. Area and cost are estimates from the parts of the die. Latency and energy are of a whole batch; where the batch
-    varies, throughput and efficiency compare.
+    Every point of the grid is evaluated; a range without steps (memory.bandwidth=100GB/s:1TB/s:log) needs --sample or --trials.
+    Area and cost are estimated from the parts of the die. Latency and energy are those of a whole batch; if the batch
+    varies, compare throughput and efficiency.
 
     \b
     Examples:
@@ -55,7 +57,7 @@ def command(
     arguments = choices(**given)
     if target is not None:
         if minimise or maximise or where or front or sample or trials or html or as_csv or link:
-            raise click.UsageError("--target asks what it would take; besides it stand --vary KEY, --json and options of a run")
+            raise click.UsageError("--target goes with --vary KEY, --json and the options of a run only")
         _target(net, hw, target, vary, as_json, arguments)
         return
     _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
@@ -94,10 +96,10 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     if not o["vary"]:
         raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
     if o["sample"] and o["trials"]:
-        raise click.UsageError("--sample and --trials are two ways to choose points; take one")
+        raise click.UsageError("--sample and --trials both choose the points; give one of them")
     aims = objectives(names(o["minimise"] or ""), names(o["maximise"] or ""))
     if not aims:
-        raise click.UsageError("nothing is wanted: --minimise energy, --maximise throughput, or --target throughput=1000/s")
+        raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
     from archsim.estimation.request import find_device
 
     kind = find_device(hw, None).kind
@@ -105,7 +107,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
     space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=o["sample"] or 0,
                   seed=o["seed"])  # fmt: skip
-    # optuna takes ranges as they are, so that only the rest of the space is checked
+    # optuna samples ranges itself, so only the rest of the space is checked
     listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
     request = listed.checked()[0]
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}

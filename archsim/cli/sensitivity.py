@@ -17,11 +17,12 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
 @setting_options
 @click.option("--of", "output", default="latency", show_default=True, type=click.Choice(list(OUTPUTS)),
-              help="What the tornado shows and the rows are sorted by.")  # fmt: skip
-@click.option("--keys", default=None, metavar="KEY,...", help="These values of the spec only.")
+              help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
+@click.option("--keys", default=None, metavar="KEY,...", help="Only these values of the device.")
 @click.option("--step", type=click.FloatRange(1e-6, 0.2), default=0.01, show_default=True,
-              help="Share of a value by which elasticities are taken, either way.")  # fmt: skip
-@click.option("--span", type=click.FloatRange(0.001, 0.9), default=0.25, show_default=True, help="The same for the tornado.")
+              help="Relative step of the elasticities, both ways.")  # fmt: skip
+@click.option("--span", type=click.FloatRange(0.001, 0.9), default=0.25, show_default=True,
+              help="Relative step of the tornado, both ways.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per value of the spec.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with tornados.")
@@ -29,7 +30,9 @@ def command(
     net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool, html: str | None,
     **given: Any,
 ) -> None:  # fmt: skip
-    """What one per cent of each value of the spec buys: elasticities of latency, energy and power, and a tornado.
+    """How much each value of a device matters: elasticities of latency, energy and power, and a tornado.
+
+    An elasticity of -1 means that one per cent more of the value takes one per cent off the output.
 
     \b
     Examples:

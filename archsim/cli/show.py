@@ -14,7 +14,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (hw and stack only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
-    """One device, node, network, stack, the calibration, or what silicon takes and costs, with every number and its source.
+    """Print a device, node, network or stack, the calibration, or the die model, with the source of every number.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`archsim simulate`: the group of its simulations."""
+"""`archsim simulate`: the group of simulations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 SIMULATIONS = {
-    "serve": ("archsim.cli.simulate_serve", "Requests that queue for devices and are answered in batches."),
+    "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
     "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
-    "allreduce": ("archsim.cli.simulate_allreduce", "Sums over several devices, on the links of a node."),
+    "allreduce": ("archsim.cli.simulate_allreduce", "A ring all-reduce on the links of a node."),
 }
 
 
@@ -45,7 +45,7 @@ class Simulations(click.Group):
 
 @click.command("simulate", cls=Simulations)
 def command() -> None:
-    """Simulate what overlaps, queues and contends, in events.
+    """Simulate serving, training on several devices, or an all-reduce: queues, and shared links.
 
     \b
     Examples:

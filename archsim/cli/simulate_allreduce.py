@@ -17,7 +17,7 @@ from archsim.cli.options import names, quantity, whole
 @click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
-    """Sum a buffer over several devices on rings: time, bandwidth, and what DeepBench measured on its own servers.
+    """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.
 
     \b
     Examples:

@@ -16,28 +16,28 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @click.command("serve")
 @click.option("--net", required=True, help="A shipped network or the path of a trace file.")
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
-@click.option("--rate", type=float, default=None, help="Requests per second, Poisson arrivals.")
+@click.option("--rate", type=float, default=None, help="Requests per second, with Poisson arrivals.")
 @click.option("--trace", default=None, metavar="FILE", help="Recorded arrivals: a CSV file with a column arrival_s.")
 @click.option("--p99", default=None, metavar="TIME", help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")
 @click.option("--batching", default="max=1", show_default=True, metavar="max=N,wait=TIME",
-              help="Answer up to N requests at once; wait for them until the oldest is so old.")  # fmt: skip
+              help="Batch up to N requests; wait for more until the oldest has waited TIME.")  # fmt: skip
 @click.option("--scenario", default="Server", show_default=True, type=click.Choice(SCENARIOS, case_sensitive=False),
-              metavar="|".join(SCENARIOS), help="As MLPerf has them.")  # fmt: skip
-@click.option("--devices", type=int, default=1, show_default=True, help="Devices that take requests from one queue.")
-@click.option("--requests", type=int, default=100_000, show_default=True, help="How many requests are simulated.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the arrivals; the same seed draws the same ones.")
+              metavar="|".join(SCENARIOS), help="MLPerf's scenarios.")  # fmt: skip
+@click.option("--devices", type=int, default=1, show_default=True, help="Devices that share one queue.")
+@click.option("--requests", type=int, default=100_000, show_default=True, help="Number of simulated requests.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the arrivals.")
 @some_options("batch", "task", "devices", "fidelity", "streams")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
-@click.option("--timeline", default=None, metavar="FILE", help="Also write when which batch runs, for ui.perfetto.dev.")
+@click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline of batches for ui.perfetto.dev.")
 def command(
     net: str, hw: str, rate: float | None, trace: str | None, p99: str | None, batching: str, scenario: str, devices: int,
     requests: int, seed: int, as_json: bool, html: str | None, timeline: str | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Requests arrive, wait, are answered in batches: latency percentiles, utilisation, energy, the highest rate.
+    """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
-    Times of batches are those of `archsim estimate`, inputs from host memory included. Percentiles are over the requests
-    after the first tenth, with 95 % confidence intervals by batch means.
+    The time of a batch is that of `archsim estimate`, with inputs from host memory. Percentiles leave out the first tenth of
+    the requests and have 95 % confidence intervals (batch means).
 
     \b
     Examples:
@@ -60,10 +60,10 @@ def command(
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        query = make_request(net, hw, **choices(**given))
-        tell_without_effect([query], beyond="link.")  # which inputs cross
+        request = make_request(net, hw, **choices(**given))
+        tell_without_effect([request], beyond="link.")  # inputs cross the link, which an estimate does not show
         watchers = [seen] if timeline is not None or html is not None else []
-        answer = simulate_serving(query, load, batching_of(batching), devices, watchers, tell)
+        answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
     if html is not None:
         from archsim.base.files import write_text
         from archsim.report.serving_page import serving_page
@@ -78,7 +78,7 @@ def command(
 
 
 def _refuse_idle(scenario: str, recorded: bool) -> None:
-    """Options that were given and would change nothing are refused."""
+    """Refuse options that were given and have no effect."""
     idle = {"SingleStream": ("batching", "seed"), "MultiStream": ("batching", "seed"), "Offline": ("seed",)}.get(scenario, ())
     why = f"{scenario} draws no arrivals" + (" and sends one query at a time" if "batching" in idle else "")
     if recorded:
@@ -90,7 +90,7 @@ def _refuse_idle(scenario: str, recorded: bool) -> None:
 
 
 def batching_of(text: str) -> Batching:
-    """`max=32,wait=5ms` as the rule that it names."""
+    """The batching rule of `max=32,wait=5ms`."""
     words = pairs(text, ["max", "wait"], "--batching")
     most = whole(words["max"], "--batching") if "max" in words else 1
     wait = quantity(words["wait"], "s", "--batching") if "wait" in words else 0.0

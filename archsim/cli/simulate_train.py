@@ -20,25 +20,25 @@ NODE = "deepbench_8gpu"
 @click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
 @click.option("--input", "given", default="", metavar="disk,decode=N,pcie",
-              help="What inputs pass before each step; without it they are on the device.")  # fmt: skip
+              help="Input stages of each batch; without them inputs are on the device.")  # fmt: skip
 @click.option("--sync", default="allreduce", show_default=True, type=click.Choice(("allreduce", "server")),
               help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip
 @click.option("--overlap/--no-overlap", default=True, show_default=True,
               help="Exchange gradients while earlier layers compute theirs.")  # fmt: skip
-@click.option("--bucket", default="25MB", show_default=True, help="Gradients that are exchanged together.")
-@click.option("--steps", type=int, default=16, show_default=True, help="Steps simulated; the later half counts.")
+@click.option("--bucket", default="25MB", show_default=True, help="Size of the buckets in which gradients are exchanged.")
+@click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "streams", "graph")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
 @click.option("--timeline", default=None, metavar="FILE",
-              help="Also write when what runs on most devices, for ui.perfetto.dev.")  # fmt: skip
+              help="Also write a timeline of the largest number of devices for ui.perfetto.dev.")  # fmt: skip
 def command(
     net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
     as_json: bool, html: str | None, timeline: str | None, **words: Any,
 ) -> None:  # fmt: skip
-    """Data-parallel training on several devices: the scaling curve, and where the time of a step goes.
+    """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
-    Steps of one device are those of `archsim estimate --task training_step`. Gradients are summed bucket by bucket over the
+    The step of one device is that of `archsim estimate --task training_step`. Gradients are exchanged in buckets over the
     links of the node, which copies of inputs use too.
 
     \b

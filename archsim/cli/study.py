@@ -12,12 +12,12 @@ from archsim.base.errors import EXIT
 
 @click.command("study")
 @click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
-@click.option("--out", default=None, metavar="FOLDER", help="Where the files go; beside the study if not given.")
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file differs from what the study gives now.")
+@click.option("--out", default=None, metavar="FOLDER", help="Folder for the files; that of the study if not given.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with code 1 if a file is out of date.")
 def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
-    """Run studies: files that ask a question in parts and become reports with tables and pictures.
+    """Run studies: files with a question in parts, which become reports with tables and pictures.
 
-    The same study gives the same bytes. Its format is in reports/README.md; three worked studies are in reports/studies.
+    The same study always gives the same bytes. reports/README.md has the format; reports/studies has three examples.
 
     \b
     Examples:

@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
 
-MANY = 5_000_000  # points that are computed without a question
+MANY = 5_000_000  # points beyond which --yes is required
 
 
 @click.command("sweep")
 @click.option("--net", required=True, help="Networks or trace files, separated by commas.")
-@click.option("--hw", required=True, help="Devices or spec files, separated by commas: the machines to start from.")
+@click.option("--hw", required=True, help="Devices to start from, separated by commas.")
 @click.option("--vary", multiple=True, metavar="KEY=VALUES",
               help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")  # fmt: skip
 @click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
-              help="A spec key that follows a knob in proportion, or to a power: l2.bandwidth=sm.count.")  # fmt: skip
+              help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip
 @click.option("--sample", type=click.IntRange(min=1), default=None, metavar="N",
               help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Which Latin hypercube.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
 @click.option("--out", default=None, metavar="FILE",
-              help="Where results go: a file of SQLite, or .csv or .parquet; CSV on standard output if not given.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on with the sweep that FILE holds the beginning of.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes that compute.")
+              help="Write an SQLite, .csv or .parquet file; CSV on standard output if not given.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
 @click.option("--scheduler", default=None, metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
-@click.option("--yes", is_flag=True, help="Do not ask about very many points.")
+@click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: str | None,
     resume: bool, workers: int, scheduler: str | None, yes: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Machines that do not exist: every combination of the values of some knobs, or a sample of them.
+    """Estimate every combination of the values of some knobs, or a sample of them.
 
     Knobs are the keys that `archsim show hw` prints, and batch, seq_len, clock, power_limit, threads, precision, task and stack.
-    A sweep can be killed at any moment; the same command with --resume goes on.
+    A sweep may be killed at any moment; the same command with --resume continues it.
 
     \b
     Examples:
@@ -54,9 +54,9 @@ def command(
           --sample 1000 --seed 1 --batch 16 --workers 2 --out study.csv
     """
     if resume and out is None:
-        raise click.UsageError("--resume needs the --out that it goes on with")
+        raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
-        raise click.UsageError("--workers are processes of this machine, --scheduler is a cluster; choose one")
+        raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
     space, requests = _space(net, hw, vary, links, sample, seed, given)
     _ask_about(space, requests, yes)
     tell_idle(space, requests)
@@ -69,7 +69,7 @@ def command(
 def _space(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
 ) -> tuple[Space, list[Request]]:
-    """The points that the options ask for, and the questions at their bases."""
+    """The points that the options describe, and the requests of its bases."""
     from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
@@ -95,7 +95,7 @@ def _space(
 
 
 def _ask_about(space: Space, requests: list[Request], yes: bool) -> None:
-    """Refuse very many points unless the user has said yes; says how long they would take."""
+    """Refuse a very large number of points without --yes, with the time that they would take."""
     if space.count <= MANY or yes:
         return
     from archsim.study.sweep import points_per_second
@@ -173,7 +173,7 @@ def _to_file(out: str, space: Space, requests: list[Request], workers: int, sche
 
 
 class _Pace:
-    """How fast points come, and what that means for the rest."""
+    """Speed of a sweep, and the time that the rest will take."""
 
     def __init__(self, start: int, count: int) -> None:
         import time

@@ -24,14 +24,14 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
 @click.option("--spec", "specs", multiple=True, metavar="FILE",
               help="Specs that the rows name by their ids; FILE.toml beside FILE.csv is found.")  # fmt: skip
-@click.option("--add", default=None, metavar="FILE", help="Check a file for the corpus, and predict nothing.")
-@click.option("--source", default=None, help="Only rows of these sources (several by commas, here and below).")
+@click.option("--add", default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
+@click.option("--source", default=None, help="Only rows of these sources (separated by commas, as below).")
 @click.option("--hardware", default=None, help="Only these devices.")
 @click.option("--network", default=None, help="Only these networks, or ops of kernel rows.")
 @click.option("--stack", default=None, help="Only these stacks.")
 @click.option("--split", default=None, help="calibrate or test.")
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
-@click.option("--limit", type=click.IntRange(min=1), default=None, help="At most so many rows, the first ones.")
+@click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
 @click.option("--by", default="source,quantity", show_default=True, help="Columns to group by.")
 @FIDELITY
 @click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
@@ -39,21 +39,21 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, every row in it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every row.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one CSV line per row.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
-@click.option("--freeze", default=None, metavar="FOLDER", help="Write the summary of the shipped corpus there, and nothing else.")
+@click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
 @click.option("--folds", default=None, metavar="FOLDS",
-              help="Cross-validate for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
+              help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], specs: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None,
     freeze: str | None, folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
-    """How far the predictions are from what others have measured.
+    """Compare predictions with published measurements, or with yours.
 
-    Reads files of networks, kernels, DeepBench and layers, told apart by their headers. A row whose device, stack or network
-    is not described is skipped and counted; a file whose form is broken is refused with the numbers of the lines.
+    Files of networks, kernels, layers and DeepBench are recognised by their headers. A row whose device, stack or network is
+    not described is skipped and counted; a malformed file is refused with line numbers.
 
     \b
     Examples:

@@ -17,17 +17,17 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "pow
 @click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
 @setting_options
 @click.option("--to", "to", multiple=True, metavar="WHAT=VALUE",
-              help=f"Change something that is no value of the spec: {', '.join(CHANGES)}.")  # fmt: skip
-@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; the longest if not given.")
-@click.option("--area", is_flag=True, help="Also the area and cost of the die, estimated from its parts.")
+              help=f"Change something else than a value of the device: {', '.join(CHANGES)}.")  # fmt: skip
+@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
+@click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both estimates.")
 @click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page.")
 def command(
     net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: str | None, **given: Any
 ) -> None:
-    """Before and after a change, layer by layer: what gets faster, and what limits it then.
+    """Change a device and see each layer before and after: what gets faster, and what limits it then.
 
-    --set and --scale change the device, --to everything else. All other options hold before and after.
+    --set and --scale change the device, --to anything else. All other options apply before and after.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _words(arguments: dict[str, Any], changed: dict[str, Any]) -> tuple[str, ...]:
-    """What is changed, as the user wrote it."""
+    """The changes, as the user wrote them."""
     from archsim.base.units import show
 
     lines = [f"{key} = {value}" for key, value in arguments["settings"].items()]

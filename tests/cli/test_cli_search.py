@@ -51,12 +51,12 @@ def test_a_target_names_every_way(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (GRID, "nothing is wanted"), (("--minimise", "energy"), "nothing varies"), ((*GRID, "--minimise", "enrgy"), "energy"),
+        (GRID, "no objective"), (("--minimise", "energy"), "nothing varies"), ((*GRID, "--minimise", "enrgy"), "energy"),
         ((*GRID, "--minimise", "energy", "--where", "latency is low"), "not a condition"),
         (("--minimise", "energy", "--vary", "sm.count=40:8:8"), "runs backwards"),
         (("--minimise", "energy", "--vary", "sm.count=8:40"), "--sample"), (("--target", "speed"), "OUTPUT=VALUE"),
-        (("--target", "latency=1ms", "--where", "power < 3W"), "what it would take"),
-        ((*GRID, "--minimise", "energy", "--sample", "5", "--trials", "5"), "take one"),
+        (("--target", "latency=1ms", "--where", "power < 3W"), "--target goes with"),
+        ((*GRID, "--minimise", "energy", "--sample", "5", "--trials", "5"), "give one of them"),
         ((*GRID, "--minimise", "energy", "--link", "l2.size=batch"), "not varied"),
     ],
 )  # fmt: skip

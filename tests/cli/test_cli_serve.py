@@ -151,7 +151,7 @@ def test_recorded_arrivals_leave_nothing_to_draw(cli: Any, tmp_path: Path) -> No
 
 def test_the_group_names_the_nearest_simulation(cli: Any) -> None:
     assert "nearest: serve" in cli("simulate", "server").err
-    assert "Requests that queue" in cli("simulate", "--help").out
+    assert "dynamic batching" in cli("simulate", "--help").out
 
 
 def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_linked_keys_move_together(cli: Cli) -> None:
          "1,000,000,000 points would take about"),
         (("--vary", "sm.count=8", "--resume"), 2, "--resume needs the --out"),
         (("--vary", "sm.count=8", "--link", "l2.bandwidth=clock"), 2, "is not varied"),
-        (("--vary", "sm.count=8", "--workers", "2", "--scheduler", "tcp://x"), 2, "choose one"),
+        (("--vary", "sm.count=8", "--workers", "2", "--scheduler", "tcp://x"), 2, "give one of them"),
         (("--vary", "sm.count=8", "--sample", "0"), 2, "x>=1"),
         (("--vary", "precision=fp32,fp61"), 2, "unknown precision 'fp61'"),
         (("--vary", "stack=caffe-cudnn4,cafe-cudnn5.1"), 2, "nearest: caffe-cudnn5.1"),
