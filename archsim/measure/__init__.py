@@ -1,1 +1,1 @@
-"""Running networks for real on this machine, so that what was predicted can stand beside what was measured."""
+"""Runs networks on this computer, for measurements beside the predictions."""

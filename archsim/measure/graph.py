@@ -1,7 +1,7 @@
-"""`Graph`: the ONNX nodes and random weights of a network as they are collected; plain values, no `onnx`.
+"""`Graph`: the ONNX nodes and random weights of a network, as plain values without `onnx`.
 
-A tensor keeps its name from the trace, and so does the node that makes it; further nodes of the same op are called
-`op/1`, `op/2`, ... so that a profile leads back to the op.
+A tensor and the node that makes it keep the tensor's name in the trace; further nodes of the same op are called `op/1`, `op/2`,
+..., so that a profile leads back to the op.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GraphNode:
 
 
 class Graph:
-    """The nodes and weights of a network as they are collected, op by op."""
+    """The nodes and weights of a network, collected op by op."""
 
     def __init__(self, trace: BoundTrace, seed: int = 0) -> None:
         self.trace = trace
@@ -40,7 +40,7 @@ class Graph:
         self._random = np.random.default_rng(seed)
 
     def weight(self, op: BoundOp, label: str, shape: Sequence[int], fan_in: int = 0) -> str:
-        """Random values that keep the size of what flows through; small ones where there is no fan-in."""
+        """Random values scaled by fan-in, so that activations keep their magnitude; small ones without a fan-in."""
         scale = math.sqrt(2.0 / fan_in) if fan_in else 0.01
         values = self._random.standard_normal(tuple(shape), dtype=np.float32)
         values *= np.float32(scale)
@@ -59,7 +59,7 @@ class Graph:
     def node(
         self, op: BoundOp, kind: str, inputs: Sequence[str], step: int = 0, outputs: Sequence[str] = (), **attributes: Any
     ) -> str:
-        """One node of an op, its last one unless `step` numbers it; gives the name of its first output."""
+        """One node of an op, its last one unless `step` numbers it; returns the name of its first output."""
         name = f"{op.name}/{step}" if step else op.name
         made = tuple(outputs) or (name,)
         given = {key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()}

@@ -1,4 +1,4 @@
-"""What else the machine says while a network runs: processor time, load, energy."""
+"""Meters: processor time, load average, and energy."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyMeter:
-    """Energy so far [J] since some moment, with what it covers; `read` may be asked at any time."""
+    """An energy counter [J] with what it covers; only differences of `read()` have a meaning."""
 
     covers: str
     read: Callable[[], float]
 
 
 def load_average() -> float | None:
-    """Programs that wanted to run over the last minute; None where the system does not say."""
+    """Mean number of runnable programs over the last minute; None where the system does not report it."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
     """Energy of all processor packages by RAPL; Unsupported says why it cannot be read.
 
-    The counters wrap around: what a package has lost by that is added again whenever its reading falls.
+    The counters wrap around: whenever a reading falls, the range of that package's counter is added.
     """
     packages = sorted(place for place in _listed(folder) if place.name.startswith("intel-rapl:") and place.name.count(":") == 1)
     if not packages:
@@ -64,7 +64,7 @@ def _microjoules(place: Path) -> int:
 
 
 def board_meter(index: int = 0) -> EnergyMeter:
-    """Energy of a GPU board by NVML; Unsupported where the driver or the chip (older than Volta) does not count it."""
+    """Energy of a GPU board by NVML; Unsupported where the driver or the chip (before Volta) has no counter."""
     from archsim.detect.gpus import library
 
     nvml = library()
@@ -81,7 +81,7 @@ def board_meter(index: int = 0) -> EnergyMeter:
 
 
 def meter_for(host: str) -> EnergyMeter | str:
-    """The energy meter of a `cpu` or `gpu`, or why there is none."""
+    """The energy meter of a `cpu` or `gpu`, or the reason why there is none."""
     try:
         return board_meter() if host == "gpu" else package_meter()
     except Unsupported as error:
@@ -89,5 +89,5 @@ def meter_for(host: str) -> EnergyMeter | str:
 
 
 def processor_time() -> float:
-    """Seconds that all threads of this process have run."""
+    """Processor time of all threads of this process [s]."""
     return time.process_time()

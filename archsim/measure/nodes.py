@@ -1,4 +1,4 @@
-"""The ONNX nodes of each op kind, one builder for each; random weights where a kind has learned values."""
+"""The ONNX nodes of each op kind, one builder for each kind; weights are random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.trace.kinds.recurrent import GATES
 from archsim.trace.trace import BoundOp
 
 TINY = 1e-5
-LEAK = 0.1  # the slope of Darknet's leaky ReLU; any takes as long
+LEAK = 0.1  # slope of Darknet's leaky ReLU; the time does not depend on it
 
 
 def _conv(g: Graph, op: BoundOp) -> None:
@@ -74,7 +74,7 @@ def _bias_add(g: Graph, op: BoundOp) -> None:
 
 
 def window_pads(op: BoundOp) -> tuple[int, int, int, int]:
-    """Padding (top, left, bottom, right) that gives the op's own output size by the rule that rounds down."""
+    """Padding (top, left, bottom, right) that gives the op's output size in a runtime that rounds down."""
     k: Any = op.kind
     top, left, _, _ = sides(k.pad)
     ends = [(out - 1) * stride + kernel - size - before
@@ -135,7 +135,7 @@ def _rms_norm(g: Graph, op: BoundOp) -> None:
 
 
 def along(op: BoundOp, axis: int) -> list[int]:
-    """The shape of learned values along one axis, so that they stretch over the others."""
+    """The shape of learned values along one axis, for broadcasting."""
     return [size if i == axis % len(op.shape) else 1 for i, size in enumerate(op.shape)]
 
 

@@ -1,4 +1,4 @@
-"""A trace as an ONNX model with random weights; `onnx` itself is needed only in `model_of`."""
+"""A trace as an ONNX model with random weights; only `model_of` needs `onnx`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build(trace: BoundTrace) -> Graph:
 
 
 def index_limits(trace: BoundTrace) -> dict[str, int]:
-    """The inputs that hold indices, with the number of rows they may point at."""
+    """The inputs that hold indices, with their upper limits."""
     return {name: int(getattr(op.kind, "vocabulary", 1)) for op in trace.ops if op.kind.op == "embedding"
             for name in op.inputs if name in trace.inputs}  # fmt: skip
 
@@ -46,7 +46,7 @@ def feeds(trace: BoundTrace, seed: int = 1) -> dict[str, Array]:
 
 
 def model_of(graph: Graph) -> bytes:
-    """The serialised ONNX model; its weights are external, to be handed to the session as arrays."""
+    """The serialised ONNX model; its weights are external data, passed to the session as arrays."""
     from onnx import TensorProto, helper
 
     limits, trace = index_limits(graph.trace), graph.trace
@@ -61,7 +61,7 @@ def model_of(graph: Graph) -> bytes:
 
 
 def is_external(values: Array) -> bool:
-    """Whether an array stays outside the model: small whole numbers (shapes, bounds) must be seen by the optimiser."""
+    """Whether an array is external data; small integers (shapes, bounds) must be visible to the optimiser."""
     return values.dtype == np.float32 and values.ndim > 0
 
 

@@ -1,4 +1,4 @@
-"""Networks in onnxruntime on the processor."""
+"""Networks in onnxruntime on the CPU."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class OnnxSession:
     def _open(self, options: Any) -> Any:
         try:
             return self._ort.InferenceSession(self._model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's own errors share no base but this
+        except Exception as error:  # onnxruntime's errors have no other common base
             raise Unsupported(f"onnxruntime refuses the network ({str(error).splitlines()[0][:200]})") from None
 
     def timed(self, times: int) -> float:
-        """Seconds for so many runs."""
+        """Wall time of `times` runs [s]."""
         begin = time.perf_counter()
         for _ in range(times):
             self._session.run(None, self._feeds)
@@ -70,7 +70,7 @@ class OnnxSession:
         return [tuple(array.shape) for array in self._session.run(None, self._feeds)]
 
     def per_op(self, rounds: int) -> tuple[dict[tuple[str, ...], float], float]:
-        """Median seconds of the ops that ran together, by the runtime's profiler, and those of no op."""
+        """Median time of each group of fused ops [s], from the runtime's profiler, and of nodes that belong to no op [s]."""
         with tempfile.TemporaryDirectory() as folder:
             options = self._options()
             options.enable_profiling, options.profile_file_prefix = True, str(Path(folder) / "profile")

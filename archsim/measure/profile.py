@@ -1,4 +1,4 @@
-"""From the nodes that a runtime timed back to the ops of the trace, whose names survive fusion only in part."""
+"""Maps the nodes that a runtime timed back to the ops of the trace, whose names survive fusion only in part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from archsim.trace.trace import BoundOp
 
 
 def owner(node: str, ops: Collection[str]) -> str | None:
-    """The op that a node belongs to: its own name, or the longest beginning of it that ends at "/" or "_".
+    """The op that a node belongs to: its own name, or the longest prefix of it that ends at "/" or "_".
 
     >>> owner("conv1_nchwc", {"conv1"}), owner("fused fc6", {"fc6"}), owner("ReorderOutput", {"fc6"})
     ('conv1', 'fc6', None)
@@ -21,10 +21,10 @@ def owner(node: str, ops: Collection[str]) -> str | None:
 
 
 def groups(ops: Sequence[BoundOp], timed: Collection[str]) -> list[tuple[str, ...]]:
-    """The ops that ran together, in trace order: every group has a timed op, unless nothing of a network was timed.
+    """The groups of fused ops, in trace order; every group has a timed op, unless none was timed.
 
-    A fused op has no node. Pointwise work goes with the op before it, the later one of several; a product whose node
-    bears the name of what follows goes with that.
+    A fused op has no node of its own. A pointwise op is fused into the op before it, the latest one of several; a product whose
+    node has the name of the next op is fused into that one.
     """
     place = {op.name: i for i, op in enumerate(ops)}
     root = dict(zip(place, place, strict=True))
@@ -40,7 +40,7 @@ def groups(ops: Sequence[BoundOp], timed: Collection[str]) -> list[tuple[str, ..
             root[op.name] = top(max(before, key=place.__getitem__))
     alive = {top(name) for name in timed}
     first_use = {name: op.name for op in reversed(ops) for name in op.inputs if name in place}
-    for op in ops:  # in execution order, so that a chain of silent groups ends in the first one that was timed
+    for op in ops:  # in execution order, so that a chain of untimed groups ends in the first timed one
         after = first_use.get(op.name)
         if after is not None and top(op.name) not in alive and top(after) != top(op.name):
             merged = top(op.name)
@@ -52,7 +52,7 @@ def groups(ops: Sequence[BoundOp], timed: Collection[str]) -> list[tuple[str, ..
 
 
 def per_group(ops: Sequence[BoundOp], node_s: Mapping[str, float]) -> tuple[dict[tuple[str, ...], float], float]:
-    """Seconds of each group of ops, and the seconds of nodes that belong to no op (changes of layout)."""
+    """Time of each group of ops [s], and of nodes that belong to no op (layout changes) [s]."""
     names = {op.name for op in ops}
     spent: dict[str, float] = {}
     others = 0.0

@@ -1,4 +1,4 @@
-"""Measured cells as rows of a measurement file, each written as soon as it is there."""
+"""Measurements as rows of a measurement file, each written as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What was run: a network with a batch on some threads of a device."""
+    """What was run: network, batch, threads and device."""
 
     network: str
     batch: int
@@ -39,7 +39,7 @@ class Cell:
 
 
 def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, str]]:
-    """The rows of a whole network: its time, and its energy where there was a meter."""
+    """The rows of a whole network: its time, and its energy where there is a meter."""
     timed_by = "events" if cell.spec.kind == "gpu" else "processor" if reading.by_processor else "wall"
     spread = {"low": _figure(reading.low_s), "high": _figure(reading.high_s), "least": _figure(reading.least_s)}
     noted = {
@@ -54,7 +54,7 @@ def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, st
 
 
 def op_rows(cell: Cell, times: Mapping[tuple[str, ...], float]) -> list[dict[str, str]]:
-    """One row for each group of ops that ran together."""
+    """One row for each group of fused ops."""
     return [_row(cell, OPS_SOURCE, "latency_s", seconds) | {"op": TOGETHER.join(group)} for group, seconds in times.items()]
 
 
@@ -72,9 +72,9 @@ def _figure(value: float) -> str:
 
 
 class Writer:
-    """A CSV file that grows row by row, so that an interrupt keeps what was measured; standard output without a path.
+    """A CSV file that grows row by row, so that an interrupt keeps the rows so far; standard output without a path.
 
-    The file is made, or made anew, when there is something to write.
+    The file is created, or replaced, with the first row.
     """
 
     def __init__(self, path: str | None, output: TextIO) -> None:
@@ -91,7 +91,7 @@ class Writer:
         self._files.close()
 
     def write(self, rows: list[dict[str, str]]) -> None:
-        """Write rows whole, and see them to the disk."""
+        """Write complete rows and sync them to the disk."""
         if not rows:
             return
         text = io.StringIO()

@@ -1,4 +1,4 @@
-"""The loop over networks, batches and threads: build, time, write, and say how it went."""
+"""The loop over networks, batches and threads: build, time, write, report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.trace.task import prepared
 from archsim.trace.trace import BoundTrace
 
 BACKENDS = ("onnxruntime", "torch")
-PROFILED = 5  # rounds of a profile
+PROFILED = 5  # rounds with the profiler
 Open = Callable[[BoundTrace, int], Session]
 Tell = Callable[[str], None]
 
@@ -25,9 +25,10 @@ Tell = Callable[[str], None]
 class MeasurementPlan:
     """What to measure.
 
-    `seconds` bounds the timed rounds of one cell, `strict` leaves disturbed cells out, `by_processor` counts processor time
-    instead of the wall's, which says what one thread takes on a machine that others use too. `stack` is that of the backend,
-    whose variants of networks run under their names.
+    seconds: time limit of the timed rounds of one measurement [s]
+    strict: drop disturbed measurements
+    by_processor: measure processor time instead of wall time, for one thread on a shared computer
+    stack: that of the backend; its variants of networks run under their names
     """
 
     networks: tuple[str, ...]
@@ -45,7 +46,7 @@ class MeasurementPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One cell as it came out: rows to write, and what to tell; a refused cell has no rows."""
+    """One measurement: rows to write, and text to report; a refused one has no rows."""
 
     label: str
     rows: list[dict[str, str]]
@@ -54,7 +55,7 @@ class Result:
 
 
 def opener(backend: str, device: str) -> Open:
-    """What makes a network ready to run; Unsupported or MissingExtra where this cannot be done here."""
+    """The function that prepares a network to run; Unsupported or MissingExtra where the backend cannot run here."""
     if backend not in BACKENDS:
         raise UnknownName("backend", backend, BACKENDS, hint=f"one of {', '.join(BACKENDS)}")
     if backend == "torch":
@@ -70,7 +71,7 @@ def opener(backend: str, device: str) -> Open:
 
 
 def device_of(hw: str | None, device: str) -> str:
-    """The device the rows are about: the one named, else this processor or the shipped spec of this GPU."""
+    """The device of the rows: the named one, else this processor or the shipped spec of this GPU."""
     if hw is not None or device == "cpu":
         return hw or "host"
     from archsim.detect.gpus import read_gpus, relative
@@ -93,9 +94,9 @@ def stack_of(backend: str, device: str) -> str:
 
 
 def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
-    """Refuse what cannot be measured on a device of this kind, or would say something untrue, before anything runs.
+    """Refuse what cannot be measured on a device of this kind, or would be wrong, before anything runs.
 
-    Rows carry no absolute paths, which tell of users and folders.
+    Rows contain no absolute paths, which would reveal users and folders.
     """
     spec = find(plan.hw)
     if spec.kind != kind:
@@ -111,7 +112,7 @@ def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
 
 
 def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
-    """Measure cell by cell. A network that cannot be built, or is too large, is refused by name; the others go on."""
+    """Measure one by one. A network that cannot be built, or is too large, is refused by name; the others continue."""
     spec = find(plan.hw)
     shipped = spec.identity.id in names() and find(spec.identity.id).digest == spec.digest
     variants = stacks.find(plan.stack).variants if plan.stack else {}
@@ -126,7 +127,7 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
                     cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
                                 spec=spec, shipped=shipped, split=plan.split)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
-                except (Unsupported, MemoryError, RuntimeError) as error:  # a runtime that refuses raises the last
+                except (Unsupported, MemoryError, RuntimeError) as error:  # runtimes raise the last
                     why = (str(error).splitlines() or ["not enough memory"])[0][:200]
                     yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
 
@@ -166,7 +167,7 @@ def _said(label: str, r: Reading) -> str:
 
 
 def energy_said(host: str) -> str:
-    """Where the energy comes from, or why there is none."""
+    """The source of the energy, or the reason why there is none."""
     meter = meter_for(host)
     return f"energy: {meter.covers}" if isinstance(meter, EnergyMeter) else meter
 
@@ -180,6 +181,6 @@ def whole_numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 def check_threads(threads: Sequence[int], allowed: int) -> None:
-    """Refuse more threads than the process has processors for: such a time says nothing of the machine."""
+    """Refuse more threads than the process has processors: such a time says nothing about the computer."""
     if max(threads) > allowed:
         raise Unsupported(f"--threads {max(threads)}: this process may use {allowed} processors")

@@ -1,4 +1,4 @@
-"""Rounds of runs, and what is made of them: the median of those that nothing disturbed."""
+"""Timed rounds, and the median of the undisturbed ones."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Protocol
 
 from archsim.measure.meters import EnergyMeter, load_average, processor_time
 
-LEAST_SHARE = 0.9  # of the processor time that the threads could have had
-LEAST_ROUND_S = 0.02  # a shorter round is dominated by the clocks that time it
+LEAST_SHARE = 0.9  # of wall time x threads, as processor time; a round with less is disturbed
+LEAST_ROUND_S = 0.02  # shorter rounds are dominated by the resolution of the clocks
 LEAST_SOUND = 3
 WARM_UP = 3
 METER_S = 2.0  # an energy counter moves in steps of milliseconds
 
 
 class Session(Protocol):
-    """A network made ready by a backend."""
+    """A network prepared by a backend."""
 
     stack: str
     host: str
@@ -26,19 +26,19 @@ class Session(Protocol):
     threads: int
 
     def timed(self, times: int) -> float:
-        """Seconds for so many runs."""
+        """Wall time of `times` runs [s]."""
         ...
 
     def per_op(self, rounds: int) -> tuple[dict[tuple[str, ...], float], float]:
-        """Seconds of the ops that ran together, and of what belongs to no op."""
+        """Time of each group of fused ops [s], and of nodes that belong to no op [s]."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Seconds of one run, and the share of the processor time that the process had of what its threads could have.
+    """Wall time of one run [s], and processor time / (wall time x threads) as `share`.
 
-    `cpu_s` is the processor time of one run, shared out over its threads; `by_processor` makes it the time that counts.
+    `cpu_s` is the processor time of one run per thread [s]; with `by_processor` it is the time that counts.
     """
 
     time_s: float
@@ -48,18 +48,18 @@ class Round:
 
     @property
     def counted_s(self) -> float:
-        """The time that counts."""
+        """The time that counts [s]."""
         return self.cpu_s if self.by_processor else self.time_s
 
     @property
     def sound(self) -> bool:
-        """Whether other work left the cores alone; where processor time counts, it may have had its turns in between."""
+        """Whether other work left the cores alone; if processor time counts, it need not have."""
         return self.by_processor or self.share >= LEAST_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What the rounds of one cell say; times are of one run [s], `energy_j` of one run or None."""
+    """The result of the rounds; times are of one run [s], `energy_j` of one run [J] or None."""
 
     time_s: float
     low_s: float
@@ -75,7 +75,7 @@ class Reading:
 
     @property
     def sound(self) -> bool:
-        """Whether enough rounds were undisturbed for the time to be theirs alone."""
+        """Whether enough rounds were undisturbed."""
         return self.rounds - self.disturbed >= min(LEAST_SOUND, self.rounds)
 
 
@@ -83,7 +83,7 @@ def measure(
     session: Session, rounds: int, seconds: float, meter: EnergyMeter | None = None, by_processor: bool = False,
     tell: Callable[[int], None] = lambda done: None, share_of: Callable[[float, float, int], float] | None = None,
 ) -> Reading:
-    """Warm up, then run until there are `rounds` sound rounds or `seconds` are over, but `LEAST_SOUND` rounds at least."""
+    """Warm up, then run until there are `rounds` undisturbed rounds or `seconds` are over, at least `LEAST_SOUND` rounds."""
     share_of = share_of or (cpu_share if session.host == "cpu" else unseen_share)
     session.timed(WARM_UP)
     times = max(1, int(LEAST_ROUND_S / max(session.timed(1), 1e-6)))
@@ -104,17 +104,21 @@ def one_round(session: Session, times: int, share_of: Callable[[float, float, in
 
 
 def cpu_share(used_s: float, wall_s: float, threads: int) -> float:
-    """Processor time over what `threads` threads could have had."""
+    """processor time / (wall time x threads).
+
+    >>> cpu_share(used_s=3.0, wall_s=2.0, threads=2)
+    0.75
+    """
     return min(1.0, used_s / (wall_s * threads))
 
 
 def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
-    """Of a GPU: the host may sleep while it works, and nothing tells whether another program had it."""
+    """1 for a GPU: the host may sleep meanwhile, and nothing reports whether another program used the GPU."""
     return 1.0
 
 
 def energy_of(session: Session, meter: EnergyMeter) -> float:
-    """Energy of one run [J], over a stretch that is long for the meter."""
+    """Energy of one run [J], over a time that is long compared with the meter's resolution."""
     begin, before, runs = time.perf_counter(), meter.read(), 0
     while time.perf_counter() - begin < METER_S:
         session.timed(1)
@@ -123,7 +127,7 @@ def energy_of(session: Session, meter: EnergyMeter) -> float:
 
 
 def reading(found: list[Round], energy: float | None = None) -> Reading:
-    """The median and the middle half of the sound rounds; of all where fewer than `LEAST_SOUND` are sound."""
+    """Median and quartiles of the undisturbed rounds; of all rounds where fewer than `LEAST_SOUND` are undisturbed."""
     sound = [r for r in found if r.sound]
     kept = sound if len(sound) >= min(LEAST_SOUND, len(found)) else found
     times = sorted(r.counted_s for r in kept)

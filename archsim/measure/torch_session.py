@@ -1,4 +1,4 @@
-"""Networks in PyTorch, eager: on the processor, or on a CUDA GPU timed by events."""
+"""Networks in PyTorch (eager): on the CPU, or on a CUDA GPU timed by events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STACKS = {"cpu": "pytorch-cpu", "cuda": "pytorch-2"}
 
 
 class NoTorch(ArchsimError):
-    """PyTorch is not installed; it is the user's own, in the build that fits the machine."""
+    """PyTorch is not installed. It is no extra, because users need the build for their hardware."""
 
     exit_code = 69
 
@@ -80,7 +80,7 @@ class TorchSession:
         return [tuple(held[name].shape) for name in self.trace.outputs]
 
     def timed(self, times: int) -> float:
-        """Seconds for so many runs, by CUDA events on a GPU."""
+        """Time of `times` runs [s]; by CUDA events on a GPU."""
         with self._torch.inference_mode():
             if self._device == "cpu":
                 begin = time.perf_counter()
@@ -99,7 +99,7 @@ class TorchSession:
         return self._torch.cuda.Event(enable_timing=True)
 
     def per_op(self, rounds: int) -> tuple[dict[tuple[str, ...], float], float]:
-        """Median seconds of each op, which runs alone in eager mode."""
+        """Median time of each op [s]; in eager mode ops are not fused."""
         spent: dict[tuple[str, ...], list[float]] = {(op.name,): [] for op in self.trace.ops}
         for _ in range(rounds):
             with self._torch.inference_mode():
@@ -128,7 +128,7 @@ class TorchSession:
 
 
 def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
-    """The shapes of an op's learned values, in the order in which its call takes them."""
+    """The shapes of an op's learned values, in the order of its call's arguments."""
     k: Any = op.kind
     channels = op.shape[1] if len(op.shape) > 1 else 0
 

@@ -1,4 +1,4 @@
-"""What a network asks for: ops, shapes, work and dependencies, with a symbolic batch.
+"""Networks as graphs of ops, with shapes, work and dependencies, and a symbolic batch.
 
 `load("alexnet")` gives a `Trace`, `trace.bind(N=16)` a `BoundTrace`, and `task_trace` adds gradients and updates.
 """

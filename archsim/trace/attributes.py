@@ -1,9 +1,9 @@
-"""The attributes of an op: each field of a kind carries the rule by which its JSON value is read.
+"""The attributes of an op kind: each field declares the rule by which its JSON value is read.
 
     stride: tuple[int, int] = pair(least=1, default=(1, 1))
 
-declares a field like any other of a dataclass, and `read` and `written` turn a JSON object into a kind and back.
-A bool is never taken for an integer, and every number has bounds.
+declares a dataclass field; `read` and `written` convert between JSON objects and kinds. A bool is never accepted as an integer,
+and every number has bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from archsim.base.errors import nearest
 from archsim.trace.dims import short
 
-MOST = 2**31 - 1  # above any size, index or count that an op can carry
+MOST = 2**31 - 1  # above any size, index or count of an op
 
 Reader = Callable[[object], Any]
 
@@ -105,7 +105,7 @@ def _kind_of(value: object) -> str:
 
 
 class Rule(NamedTuple):
-    """How one attribute is read, and its default (`MISSING` where the file must give it)."""
+    """How one attribute is read, and its default (`MISSING` where it is required)."""
 
     name: str
     read: Reader
@@ -119,9 +119,9 @@ def rules(kind: Any) -> tuple[Rule, ...]:
 
 
 def read(kind: Any, raw: Mapping[str, object], also: Sequence[str] = ()) -> tuple[Any, list[str]]:
-    """The kind that `raw` describes, and what is wrong with it (then the kind is None).
+    """The kind that `raw` describes, or None, and its problems.
 
-    `also` are keys that a misspelt attribute may have been meant to be.
+    `also` are keys that a misspelt attribute may have meant.
     """
     values, problems, known = {}, [], rules(kind)
     for name, reader, default in known:
@@ -142,7 +142,7 @@ def read(kind: Any, raw: Mapping[str, object], also: Sequence[str] = ()) -> tupl
 
 
 def written(kind: Any) -> dict[str, object]:
-    """The JSON attributes of a kind: what has no default, and what differs from it."""
+    """The JSON attributes of a kind: those without a default, and those that differ from it."""
     found: dict[str, object] = {}
     kind_class: Any = type(kind)
     for name, _, default in rules(kind_class):

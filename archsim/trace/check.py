@@ -1,8 +1,7 @@
-"""From the lines of a trace file to a `Trace`, or to the list of all that is wrong with them.
+"""From the lines of a trace file to a `Trace`, or to the list of all problems.
 
-Each line is read on its own first; then names, order and shapes are checked over the whole network. Recorded shapes are
-compared with the ops' own shape rules, with every symbol bound to two different values in turn: what agrees at both
-is not an accident of one size.
+Each line is read on its own first; then names, order and shapes are checked over the whole network. Recorded shapes are compared
+with the shape rules of the ops at two values of each symbol, so that agreement is not a coincidence of one size.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ OP = {
     "phase": ("phase", values.phase), "parent": ("parent", values.name), "of": ("of", values.shapes),
 }  # fmt: skip
 OP_KEYS = ("op", *OP)
-ENOUGH = 50  # problems; what comes after is not looked at closely
-FEW = 2000  # names among which a nearest one is sought
-FEW_MEMBERS = 10  # of a cycle, that an error names
+ENOUGH = 50  # problems, after which checking stops
+FEW = 2000  # names at most for the search of a nearest one
+FEW_MEMBERS = 10  # of a cycle that an error names
 PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097)
 MOST_SYMBOLS = len(PRIMES) // 2
 
 
 class Placed(NamedTuple):
-    """An op and the line where it stands."""
+    """An op with its line number."""
 
     line: int
     op: Op
 
 
 def trace_of(lines: Sequence[JsonLine]) -> tuple[Trace | None, list[str]]:
-    """The trace that the lines describe, or None and the problems."""
+    """The trace that the lines describe, or None, and the problems."""
     header, problems = _header(lines[0])
     placed: list[Placed] = []
     for line in lines[1:]:
@@ -56,11 +55,11 @@ def trace_of(lines: Sequence[JsonLine]) -> tuple[Trace | None, list[str]]:
             placed.append(Placed(line.number, op))
     if len(lines) == 1:
         problems.append("has a header but no ops")
-    if header is None or len(placed) < len(lines) - 1:  # what follows would only raise false alarms
+    if header is None or len(placed) < len(lines) - 1:  # later checks would report consequences of these problems
         return None, problems
     problems += _names(placed, header, lines[0].number)
     misshapen = _shapes(placed, header["inputs"], lines[0].number) + _sizes(placed, header, lines[0].number)
-    if problems:  # no order without sound names
+    if problems:  # the order needs valid names
         return None, problems + misshapen
     ops, problems = _ordered(placed, header["inputs"])
     problems += misshapen

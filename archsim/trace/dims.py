@@ -1,4 +1,4 @@
-"""Tensor shapes, with dimensions that may stay symbolic: `"N"` images in a batch, `"32*N"` rows of 32 steps each."""
+"""Tensor shapes with dimensions that may be symbolic: `"N"` images in a batch, `"32*N"` rows of 32 steps each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 Shape = tuple[int, ...]
 Dim = int | str  # a size, or a product such as "N", "32*N", "N*T"
 
-LARGEST = 2**53  # above it a count of elements is no longer exact as a float
+LARGEST = 2**53  # up to which a double counts exactly
 MOST_DIMS = 8
 
 _FACTOR = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}|[1-9][0-9]{0,15}", re.ASCII)
@@ -41,7 +41,7 @@ def factors(dim: str) -> tuple[int, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """A symbol that need not be given: its `usual` value, and the largest that the network can take."""
+    """The size of a symbol that need not be given: its `usual` value, and the largest that the network allows."""
 
     usual: int
     most: int
@@ -57,9 +57,7 @@ def symbols_in(dims: Iterable[Dim]) -> set[str]:
 
 
 def bind_dims(dims: Sequence[Dim], symbols: Mapping[str, int]) -> Shape:
-    """The shape that `dims` has once each symbol has its value.
-
-    Raises KeyError for a symbol without value.
+    """The shape with the values of the symbols. Raises KeyError for a symbol without a value.
 
     >>> bind_dims(("32*N", 3), {"N": 4})
     (128, 3)
@@ -86,7 +84,7 @@ def _value(dim: str, symbols: Mapping[str, int]) -> int:
 
 
 def elements(shape: Shape) -> int:
-    """Number of values in a tensor of that shape.
+    """Number of elements of a tensor.
 
     >>> elements((2, 3, 4)), elements(())
     (24, 1)
@@ -95,7 +93,7 @@ def elements(shape: Shape) -> int:
 
 
 def show(shape: Sequence[Dim]) -> str:
-    """A shape as people write it.
+    """A shape as text.
 
     >>> show(("N", 3, 224, 224))
     '[N, 3, 224, 224]'
@@ -104,7 +102,7 @@ def show(shape: Sequence[Dim]) -> str:
 
 
 def short(value: object) -> str:
-    """A value as an error shows it, cut where it is long.
+    """A value for an error message, cut if it is long.
 
     >>> short("N" * 100)
     "'NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN..."

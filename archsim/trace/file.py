@@ -1,9 +1,9 @@
-"""Trace files: JSON Lines, a header and then one op a line; `.gz` is inflated.
+"""Trace files: JSON Lines, a header and then one op per line; `.gz` is inflated.
 
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": ""}
     {"op": "conv2d", "name": "conv1", "in": ["data"], "out": ["N", 16, 30, 30], "kernel": [3, 3]}
 
-A file is a stranger's: it is read within bounds, and all its problems are reported at once, with line numbers.
+Files are not trusted: they are read with limits, and all problems are reported at once, with line numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def load(path_or_name: str | Path | Traversable) -> Trace:
 
 
 def loads(text: str, path: str = "trace") -> Trace:
-    """The trace that `text` holds; `path` is what an error calls it. Raises InputError."""
+    """The trace in `text`; errors call it `path`. Raises InputError."""
     lines, problems = parse(text, MOST_OPS + 1)
     trace = None
     if lines and not problems:
@@ -67,7 +67,7 @@ def names() -> list[str]:
 
 
 def dumps(trace: Trace) -> str:
-    """The trace as the text of a file in canonical form: fixed order of keys, attributes only where not the default."""
+    """The trace as text in canonical form: fixed order of keys, only attributes that differ from their defaults."""
     return "".join(_line(record) for record in [_header(trace), *map(_record, trace.ops)])
 
 

@@ -1,4 +1,4 @@
-"""JSON Lines of a stranger: one object a line, without duplicate keys, non-finite numbers or bombs."""
+"""A strict reader of JSON Lines: one object a line, no duplicate keys, no non-finite numbers, limited sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_PROBLEMS = 50
 
 
 class JsonLine(NamedTuple):
-    """One line of a file: its number, counted from 1, and the object that stands in it."""
+    """One line of a file: its number, from 1, and its object."""
 
     number: int
     record: dict[str, Any]
@@ -47,7 +47,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_fl
 
 
 def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
-    """The objects of `text`, at most `most` of them, and what is wrong with the lines. Blank lines are skipped."""
+    """The objects of `text`, at most `most` of them, and the problems of its lines. Blank lines are skipped."""
     lines: list[JsonLine] = []
     problems: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):

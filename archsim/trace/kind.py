@@ -1,10 +1,10 @@
-"""`Kind`: what an op does, apart from its name and place in a network: attributes, shape rule, work and parameters.
+"""`Kind`: what an op computes, apart from its name and place in a network: attributes, shape rule, work and parameters.
 
 Counting rules, the same for every kind:
 
 - 1 multiply-accumulate = 2 FLOP. An add, multiply, divide, compare, square root, power or transcendental is 1 FLOP.
-- Windows are counted in full, also where they hang over the edge into padding.
-- A kind that has contractions inside (convolution, linear, matmul, lstm, attention) counts them in `macs`.
+- Windows count in full, also where they extend into padding.
+- A kind that contains matrix products (convolution, linear, matmul, lstm, attention) counts them in `macs`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Execution order of ops that may stand in any order in a file."""
+"""Execution order of ops, which may have any order in a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def in_order(needs: Sequence[tuple[str, Sequence[str]]], given: Mapping[str, object]) -> bool:
-    """Whether each op stands after all that it needs; `needs` lists (name, inputs), `given` the network inputs."""
+    """Whether each op comes after all that it needs; `needs` lists (name, inputs), `given` the network inputs."""
     seen = set(given)
     for name, inputs in needs:
         if not seen.issuperset(inputs):
@@ -18,9 +18,9 @@ def in_order(needs: Sequence[tuple[str, Sequence[str]]], given: Mapping[str, obj
 
 
 def execution_order(needs: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
-    """Positions in `needs` such that every op comes after those that it needs, otherwise as they stand.
+    """Positions in `needs` in an order in which every op comes after those that it needs; ties keep the order of the file.
 
-    Among the ops that could run next, the one that stands first does. Raises graphlib.CycleError.
+    Raises graphlib.CycleError.
 
     >>> execution_order([("c", ["a"]), ("a", []), ("b", [])])
     [1, 0, 2]
@@ -41,7 +41,7 @@ def execution_order(needs: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
 
 
 def cycle(needs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """The members of one cycle, each feeding the next and the last the first; empty when there is none."""
+    """The members of one cycle, each feeding the next and the last the first; empty without a cycle."""
     try:
         execution_order(needs)
     except CycleError as error:

@@ -13,7 +13,7 @@ from archsim.trace.unfused import unfused
 
 
 class Work(NamedTuple):
-    """What decides the ops of a network: the arguments of `prepared`."""
+    """The arguments of `prepared`, which decide the ops of a network."""
 
     net: str
     task: str

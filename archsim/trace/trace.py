@@ -1,6 +1,6 @@
-"""A network as a graph of ops: `Trace` with a symbolic batch, `BoundTrace` with every size known.
+"""A network as a graph of ops: `Trace` with a symbolic batch, `BoundTrace` with all sizes known.
 
-A tensor has the name of the op that produces it, or of the input that it is. Ops stand in execution order.
+A tensor has the name of the op that produces it, or of the network input. Ops are in execution order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Op:
     """One op of a trace.
 
-    A gradient (a phase that begins with "backward") keeps the kind and the output shape of its forward op, and in `of`
-    the shapes of that op's inputs; its own `inputs` say only what it waits for. So a lowering sees the sizes of the
-    layer together with the phase.
+    A gradient (a phase that begins with "backward") keeps the kind and the output shape of its forward op, and in `of` the
+    shapes of that op's inputs, so that lowering sees the sizes of the layer together with the phase. Its own `inputs` are only
+    dependencies.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundOp:
-    """One op with every size known; `input_shapes` and `shape` are those of the forward op in every phase."""
+    """One op with all sizes known; `input_shapes` and `shape` are those of the forward op in every phase."""
 
     name: str
     kind: Kind
@@ -83,7 +83,7 @@ class BoundOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundTrace:
-    """A trace whose symbols have values. `inputs` are shapes by name, `ops` stand in execution order."""
+    """A trace with values for its symbols. `inputs` are shapes by name, `ops` are in execution order."""
 
     name: str
     inputs: Mapping[str, Shape]
@@ -110,10 +110,10 @@ class BoundTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A network as it stands in a trace file. `inputs` are shapes by name, `ops` stand in execution order.
+    """A network as described by a trace file. `inputs` are shapes by name, `ops` are in execution order.
 
-    `outputs` are the tensors that the caller wants; without any, all that no op consumes. `sizes` are the symbols that have a
-    value of their own, `symbols` and `notes` explanations, `aliases` further names of the network.
+    `outputs` are the wanted tensors; without any, all that no op reads. `sizes` are the symbols with a default value, `symbols`
+    and `notes` explanations, `aliases` further names of the network.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """From a forward trace to a training step: gradients in reverse order, then the optimiser's updates.
 
-Convolution, linear, matmul and lstm have one op for each product (`conv1.backward_data`, `conv1.backward_filter`),
-every other kind has one (`relu1.backward`). What depends on no learned value, such as the images, gets no gradient. A
-tensor that several ops read gets the sum of what they send back, as explicit adds (`pool1.accumulate_1`).
+Convolution, linear, matmul and lstm have one op for each product (`conv1.backward_data`, `conv1.backward_filter`), every other
+kind has one (`relu1.backward`). Tensors that depend on no learned value, such as the images, get no gradient. The gradients of
+a tensor that several ops read are summed by explicit adds (`pool1.accumulate_1`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ OPTIMISER = "sgd_momentum"
 
 
 def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
-    """The ops that a task runs, in order: forward, gradients in reverse, updates; dead ops are left out.
+    """The ops of a task in execution order: forward, gradients in reverse, updates; dead ops are left out.
 
-    `inference` is the forward pass, `forward` the same as training runs it (batch statistics, dropout, loss), `backward`
-    the gradients alone (the forward tensors that they read are inputs of the trace), `forward_backward` both;
-    `backward_update` and `training_step` are these with the updates. With `input_gradient` the network's inputs get a
-    gradient too, as scripts have it that call a framework's backward pass without telling it to leave the first layer's
-    out. Raises ValueError for another task, for a trace that holds gradients already, and, where gradients are asked for,
-    for one without learned values.
+    `inference` is the forward pass, `forward` the forward pass in training (batch statistics, dropout, loss), `backward` the
+    gradients alone (forward tensors that they read become inputs), `forward_backward` both; `backward_update` and
+    `training_step` add the updates. With `input_gradient` the network's inputs get a gradient too, as in scripts that do not
+    exclude the first layer's.
+
+    Raises ValueError for an unknown task, for a trace that contains gradients already, and, where gradients are wanted, for a
+    network without learned values.
     """
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; one of {', '.join(TASKS)}")

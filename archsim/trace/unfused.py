@@ -1,4 +1,4 @@
-"""Attention as frameworks ran it before there was one kernel for it: two products around a softmax, the scores in memory."""
+"""Attention as frameworks ran it before fused kernels: two products around a softmax, with the scores in memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Dims = tuple[Dim, ...]
 
 
 def unfused(trace: Trace) -> Trace:
-    """The forward trace with every attention as its parts; the last of them keeps its name.
+    """The forward trace with every attention replaced by its parts; the last of them keeps its name.
 
-    The scores of all pairs are computed, scaled in a pass of their own, and masked where attention is causal: the mask is an
-    input. A projection that makes queries, keys and values side by side becomes three. Raises ValueError where something else
-    makes them, and for a name that is taken.
+    The scores of all pairs are computed, scaled in a pass of their own, and masked where attention is causal; the mask is an
+    input. A projection that makes queries, keys and values side by side becomes three. Raises ValueError where another op makes
+    them, and for a name that exists already.
     """
     packed = {op.inputs[0]: op for op in trace.ops if isinstance(op.kind, Attention) and len(op.inputs) == 1}
     _check_projections(trace, packed)
@@ -49,7 +49,7 @@ def _check_projections(trace: Trace, packed: dict[str, Op]) -> None:
 
 
 class _Rewriter:
-    """The ops and inputs of the new trace as they are collected."""
+    """Collects the ops and inputs of the new trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.ops: list[Op] = []

@@ -1,4 +1,4 @@
-"""The values of a trace file outside the ops' attributes: names, shapes, words. Each reader raises ValueError."""
+"""Readers of the values of a trace file outside the ops' attributes: names, shapes, text. Each raises ValueError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations: each output element is a function of the input element at the same place."""
+"""Activations: element-wise functions of one input."""
 
 from __future__ import annotations
 

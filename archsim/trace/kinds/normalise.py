@@ -1,4 +1,4 @@
-"""Normalisation, softmax and the loss: ops that look along an axis before they touch each element."""
+"""Normalisation, softmax and the loss: ops that reduce along an axis before they scale each element."""
 
 from __future__ import annotations
 

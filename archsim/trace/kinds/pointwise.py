@@ -1,4 +1,5 @@
-"""Ops whose output element depends on the input elements at the same place; activations have a module of their own."""
+"""Element-wise ops, whose output element depends on the input elements at the same position; activations have their own module.
+"""
 
 from __future__ import annotations
 

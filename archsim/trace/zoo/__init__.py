@@ -1,1 +1,1 @@
-"""The shipped networks, written by hand; `python -m archsim.trace.zoo` turns them into trace files."""
+"""Builders of the shipped networks; `python -m archsim.trace.zoo` writes the trace files."""

@@ -1,4 +1,4 @@
-"""`python -m archsim.trace.zoo` writes every shipped network to `traces/nets`."""
+"""`python -m archsim.trace.zoo` writes all shipped networks to `traces/nets`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archsim.trace.zoo.networks import NETWORKS
 
 
 def main() -> None:
-    """Write the files anew."""
+    """Write all files."""
     folder = Path(str(data_folder(FOLDER)))
     folder.mkdir(parents=True, exist_ok=True)
     for name, build in NETWORKS.items():

@@ -49,7 +49,7 @@ def inverted_residual(net: Builder, x: str, block: Inverted, name: str) -> str:
 
 
 def shuffled(net: Builder, x: str, groups: int, name: str) -> str:
-    """Channels dealt out anew: the i-th of every group side by side (Zhang et al. 2018, ShuffleNet, figure 1)."""
+    """Channel shuffle: the i-th channels of all groups side by side (Zhang et al. 2018, ShuffleNet, figure 1)."""
     _, channels, height, width = net.shape(x)
     y = net.reshape(x, ("N", groups, channels // groups, height, width), name=f"{name}.grouped")
     y = net.transpose(y, 0, 2, 1, 3, 4, name=f"{name}.shuffle")

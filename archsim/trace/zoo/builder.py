@@ -1,4 +1,4 @@
-"""`Builder` writes a network down op by op; each method adds one op and returns the name of its tensor."""
+"""`Builder` builds a network op by op; each method adds one op and returns the name of its tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archsim.trace.kinds.recurrent import Lstm
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
-BATCH, TOKENS = 1_000_003, 1_000_033  # stand for N and T while shapes are computed: primes that no size is a multiple of
+BATCH, TOKENS = 1_000_003, 1_000_033  # values of N and T while shapes are computed: primes that divide no size
 STANDING = {"N": BATCH, "T": TOKENS}
 
 Size = int | tuple[int, int]
