@@ -107,7 +107,7 @@ def way(level: CpuCache) -> Array:
     return np.asarray(level.size / level.ways)
 
 
-def panels(kernels: CpuKernels, device: Cpu) -> Array:
+def panels_of(kernels: CpuKernels, device: Cpu) -> Array:
     """Panels into which a library of BLAS cuts the inner dimension of a product.
 
     ceil(k / kc), [D, V]; 1 for loops over blocked layouts, which finish one block of results before the next, and for
@@ -117,7 +117,7 @@ def panels(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> panels(kernels(packed=1.0, k=359.0, operand_a=4.0), find("i7_6700k").device).item()  # 358 steps of k fit
+    >>> panels_of(kernels(packed=1.0, k=359.0, operand_a=4.0), find("i7_6700k").device).item()  # 358 steps of k fit
     2.0
     """
     element = np.maximum(kernels.operand_a, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import LANE_BITS, micro_tile, panels
+from archsim.cost.blocking import LANE_BITS, micro_tile
 from archsim.cost.cost import Array, family_efficiency
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
@@ -206,7 +206,7 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
 
 
 def fork_join(
-    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+    kernels: CpuKernels, workers: Array, threads: Array | float, panels: Array, constants: Calibration
 ) -> Array:  # fmt: skip
     """Waking and joining the threads of one parallel loop [s].
 
@@ -216,20 +216,18 @@ def fork_join(
     queue: waking one thread after the other, `cpu.wake_s` each [s]
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
+    panels: into which k is cut, [D, V]
 
     A library with a grain (OpenBLAS) wakes its threads one after the other, all that there are; they wait for each other
     again before each panel, which every core packs a part of.
 
-    >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> of = {"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6}
-    >>> cpu = find("i7_6700k").device
-    >>> fork_join(kernels(grain=0.0, packed=0.0, k=50.0, operand_a=4.0), cpu, 4.0, 8.0, of).item()
+    >>> fork_join(kernels(grain=0.0), 4.0, 8.0, 1.0, {"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6}).item()
     4e-06
     """
     tree = constants["cpu.barrier_s"] * np.log2(np.maximum(workers, 1.0))
     queue = constants["cpu.wake_s"] * (threads - 1.0)
-    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree * (1.0 + panels(kernels, device)) + queue, tree))
+    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), tree * (1.0 + panels) + queue, tree))
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

@@ -9,12 +9,13 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost import cores, cpu_traffic
+from archsim.cost.blocking import panels_of
 from archsim.cost.cost import Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CpuTerms:
     """Some kernels on a CPU, and the quantities on the way to their bounds, each [D, V].
 
@@ -57,14 +58,24 @@ class CpuTerms:
         return cores.busiest_clocks(self.kernels, self.device, self.precision, self.workers, self.threads, self.constants)
 
     @cached_property
+    def panels(self) -> Array:
+        """Panels into which k is cut."""
+        return panels_of(self.kernels, self.device)
+
+    @cached_property
+    def sums(self) -> Array:
+        """Results that further panels read and write again [B]."""
+        return cpu_traffic.sums_of(self.kernels, self.panels)
+
+    @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return cpu_traffic.memory_bytes(self.kernels, self.device, self.workers)
+        return cpu_traffic.memory_bytes(self.kernels, self.device, self.workers, self.sums)
 
     @cached_property
     def llc_bytes(self) -> Array:
         """Traffic of one launch through the last cache level [B]."""
-        return cpu_traffic.last_level_bytes(self.kernels, self.device, self.workers)
+        return cpu_traffic.last_level_bytes(self.kernels, self.device, self.workers, self.sums)
 
     @cached_property
     def bandwidth(self) -> Array:
@@ -151,11 +162,9 @@ def team_overhead(t: CpuTerms) -> Array:
 
     `fork_join`, [D, V]; 0 for one thread
 
-    >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> one = some(kernels=some(grain=0.0, packed=0.0, k=1.0, operand_a=4.0), device=find("i7_6700k").device, workers=4.0,
-    ...            threads=4.0, constants={"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
-    >>> team_overhead(one).item()
+    >>> of = {"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6}
+    >>> team_overhead(some(kernels=some(grain=0.0), workers=4.0, threads=4.0, panels=1.0, constants=of)).item()
     4e-06
     """
-    return cores.fork_join(t.kernels, t.device, t.workers, t.threads, t.constants)
+    return cores.fork_join(t.kernels, t.workers, t.threads, t.panels, t.constants)

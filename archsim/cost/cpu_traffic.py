@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import block_columns, block_rows, micro_tile, panels
+from archsim.cost.blocking import block_columns, block_rows, micro_tile
 from archsim.cost.cores import register_blocks
 from archsim.cost.cost import Array
 from archsim.cost.traffic import RESIDENT_SHARE
@@ -40,20 +40,19 @@ def sockets_used(device: Cpu, workers: Array | float) -> Array:
     return np.asarray(np.maximum(np.ceil(workers * device.core.sockets / device.core.count), 1.0))
 
 
-def sums_bytes(kernels: CpuKernels, device: Cpu) -> Array:
+def sums_of(kernels: CpuKernels, panels: Array) -> Array:
     """Results that further panels of a packed product read and write again [B].
 
-    2 c (panels - 1), 0 for what is not packed, [D, V]
+    2 c (panels - 1), 0 for what is not packed, [D, V]; panels: into which k is cut, [D, V]
 
-    >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> sums_bytes(kernels(packed=1.0, k=359.0, operand_a=4.0, c_bytes=1e6), find("i7_6700k").device).item()  # 358 in a panel
+    >>> sums_of(kernels(packed=1.0, c_bytes=1e6), 2.0).item()
     2000000.0
     """
-    return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels(kernels, device) - 1.0), 0.0)
+    return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels - 1.0), 0.0)
 
 
-def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Memory traffic of one launch [B].
 
     a + (b + 2 c + sums where they do not stay in the cache), [D, V]
@@ -61,23 +60,23 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     cache: capacity of the last level in the sockets at work [B]
     fresh: activations, where the op before has not left them in the cache [B]
     workers: cores at work, [D, V]
+    sums: results of further panels [B], [D, V]
 
     A written line is read first (read for ownership). What fits in half the last level is still there from the op before;
     parameters are not.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> one = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, packed=0.0, k=1.0, operand_a=4.0)
-    >>> memory_bytes(one, find("i7_6700k").device, 4.0).item()
+    >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6), find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
     cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
     kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
-    fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes + sums_bytes(kernels, device))
+    fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes + sums)
     return np.asarray(kernels.a_bytes + fresh)
 
 
-def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Traffic of one launch through the last cache level [B].
 
     a + b + 2 c + sums + again + repeats, [D, V]
@@ -85,6 +84,7 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     again: the operand that is not cut, read whole by every further core [B]
     tensors: all three once, the result read before it is written [B]
     workers: cores at work, [D, V]
+    sums: results of further panels [B], [D, V]
 
     Where a library cuts one side of a product into strips (`grain`), every core reads the whole of the other operand, which the
     cores have packed together.
@@ -93,13 +93,13 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     >>> from types import SimpleNamespace as kernels
     >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, grain=0.0, m=1.0, n=1.0, k=1.0, count=1.0,
     ...               operand_a=4.0)
-    >>> last_level_bytes(one, find("i7_6700k").device, 4.0).item()
+    >>> last_level_bytes(one, find("i7_6700k").device, 4.0, 0.0).item()
     9000000.0
     """
     again = np.where((kernels.matrix > 0) & (kernels.grain > 0),
                      (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
     tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
-    return np.asarray(tensors + sums_bytes(kernels, device) + again + repeat_bytes(kernels, device))
+    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device))
 
 
 def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:

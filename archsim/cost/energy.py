@@ -238,7 +238,7 @@ def idle_saving(device: Device, clock: Array | float, volt: Array, constants: Ca
     return np.asarray(device.power.idle * constants["energy.idle_clock"] * np.maximum(0.0, 1.0 - share))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EnergyTerms:
     """One launch of some kernels, and where its energy goes, each [D, V]; computed when it is asked for.
 

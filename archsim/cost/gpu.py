@@ -17,7 +17,7 @@ from archsim.lower.kernel import GpuKernels
 WORD = 4.0  # bytes of a single-precision value
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GpuTerms:
     """Some kernels on a GPU, and the quantities on the way to their bounds, each [D, V] or [V].
 

@@ -14,7 +14,7 @@ from archsim.cost.cost import LAUNCH, Array, Choice, Cost, choose, first_of_each
 from archsim.lower.kernel import Index, Kernels
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PlanCost:
     """Costs per plan, [D, O], and of the kernels that run, [D, K] (0 where the kernel's option was not chosen).
 
@@ -76,7 +76,7 @@ def plan_cost(cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str,
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Sums:
     """Sums over the kernels that run."""
 

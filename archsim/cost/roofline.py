@@ -14,7 +14,7 @@ from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RooflineTerms:
     """Some plans on a device, and the quantities on the way to the two bounds that any implementation has, each [D, O].
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
-from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels
+from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels_of
 from archsim.cost.cores import (
     active_clock,
     active_cores,
@@ -367,7 +367,7 @@ def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() 
     """On Skylake a panel takes 358 steps of k and a core 91 rows."""
     kernels = on_cpu(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
                       product(91, 64, 359))  # fmt: skip
-    assert panels(kernels, cpu()).tolist() == [1, 2, 1, 1]
+    assert panels_of(kernels, cpu()).tolist() == [1, 2, 1, 1]
     assert repeat_bytes(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
 
 
@@ -437,13 +437,14 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
 def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
     constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
     kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1))
-    assert fork_join(kernels, cpu(), np.array([4.0, 4.0]), 8, constants).tolist() == pytest.approx([4e-6, 4e-6 * (1 + 3) + 7e-6])
-    assert fork_join(kernels, cpu(), np.array([1.0, 1.0]), 8, constants).tolist() == [0, 0]
+    four, one = (fork_join(kernels, np.full(2, cores), 8, panels_of(kernels, cpu()), constants).tolist() for cores in (4.0, 1.0))
+    assert four == pytest.approx([4e-6, 4e-6 * (1 + 3) + 7e-6])
+    assert one == [0, 0]
 
 
 def test_strips_read_the_other_operand_whole() -> None:
     kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, grain=1))
-    cached = last_level_bytes(kernels, cpu(), np.array([4.0, 4.0]))
+    cached = last_level_bytes(kernels, cpu(), np.array([4.0, 4.0]), np.zeros(2))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
 

@@ -173,14 +173,15 @@ def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:
 def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -> None:
     large, small = 64e6, 1e6  # the first beyond half of the last level
     kernels = pack_cpu(plans(*[stream(a_bytes=1e3, b_bytes=size, c_bytes=size, items=size / 4) for size in (large, small)]))
-    assert np.ravel(cpu_traffic.memory_bytes(kernels, processor(), np.full(2, 4.0))).tolist() == [1e3 + 3 * large, 1e3]
+    moved = cpu_traffic.memory_bytes(kernels, processor(), np.full(2, 4.0), np.zeros(2))
+    assert np.ravel(moved).tolist() == [1e3 + 3 * large, 1e3]
 
 
 def test_waking_a_team_takes_a_step_for_each_doubling() -> None:
     constants = CONSTANTS.with_values({"cpu.barrier_s": 1e-6})
     kernels = pack_cpu(plans(stream(items=1e6)))
     for workers, steps in ((1.0, 0), (2.0, 1), (8.0, 3)):
-        assert only(cores.fork_join(kernels, processor(), np.array([workers]), workers, constants)) == pytest.approx(steps * 1e-6)
+        assert only(cores.fork_join(kernels, np.array([workers]), workers, np.ones(1), constants)) == pytest.approx(steps * 1e-6)
 
 
 # -------------------------------------------------------------------------------------------------------- the roofline
