@@ -25,7 +25,7 @@ PHASES = ("forward", "backward_data", "backward_filter", "backward", "update")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class ValueOrigin:
     """A number of the equations that is no result of them: a spec value or a constant. `kind` says how well it is known."""
 
     name: str
@@ -67,8 +67,8 @@ class Explanation:
     algorithms: tuple[Candidate, ...]
     kernels: tuple[KernelStory, ...]
     host: tuple[Step, ...]
-    spec: tuple[Origin, ...]
-    constants: tuple[Origin, ...]
+    spec: tuple[ValueOrigin, ...]
+    constants: tuple[ValueOrigin, ...]
     notes: tuple[str, ...]
 
 
@@ -195,20 +195,20 @@ def _behind(stories: Iterable[KernelStory], kind: str) -> dict[str, Leaf]:
     return {name: leaf for story in stories for name, leaf in story.stands_for.items() if leaf.kind == kind}
 
 
-def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[Origin, ...]:
+def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[ValueOrigin, ...]:
     entries = query.spec.entries
     return tuple([
-        Origin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
+        ValueOrigin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
                source="; ".join(filter(None, (entries[name].source, entries[name].note))))
         for name, leaf in _behind(stories, SPEC).items()
     ])  # fmt: skip
 
 
-def _constants(query: Request, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[Origin, ...]:
+def _constants(query: Request, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[ValueOrigin, ...]:
     constants, of_host = query.calibration.constants, host_constants(query.stack)
     named = [*_behind(stories, CONSTANT), *[of_host.get(name, name) for step in host for name in step.names]]
     return tuple([
-        Origin(name=name, value=constants[name].value, unit=constant_unit(name),
+        ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),
                kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
         for name in dict.fromkeys(named) if name in constants
     ])  # fmt: skip

@@ -13,7 +13,7 @@ from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelStory, Variant
-from archsim.explain.layer import SCHEMA, Explanation, Origin, Slow
+from archsim.explain.layer import SCHEMA, Explanation, Slow, ValueOrigin
 from archsim.report.text import clean, table
 
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
@@ -194,12 +194,12 @@ def _sum(e: Explanation) -> str:
     return "\n".join([*[line for step in e.host for line in _step(step, len("together    "))], text, energy])
 
 
-def _origins(title: str, rows: tuple[Origin, ...]) -> str:
+def _origins(title: str, rows: tuple[ValueOrigin, ...]) -> str:
     if not rows:
         return ""
     cells = [(r.name, _shown(r), r.kind, r.source) for r in rows]
     return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
 
 
-def _shown(row: Origin) -> str:
+def _shown(row: ValueOrigin) -> str:
     return show(row.value, row.unit if row.unit in UNITS else "1")

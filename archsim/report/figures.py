@@ -10,7 +10,7 @@ from archsim.base.units import show
 from archsim.report.layers import LayerRow
 from archsim.report.markup import label
 from archsim.report.palette import look, order
-from archsim.report.placement import Frame, decades, diameter, labels, memory_line, peak_line
+from archsim.report.placement import PlotFrame, decades, diameter, labels, memory_line, peak_line
 from archsim.report.roofline import RooflineChart, RooflinePoint
 
 WIDTH = 1120  # of every chart [px]
@@ -105,7 +105,7 @@ def roofline(shown: RooflineChart) -> Any:
 
     margin, height = {"l": 116, "r": 44, "t": 44, "b": 56}, 580
     inner = {"width": WIDTH - margin["l"] - margin["r"], "height": height - margin["t"] - margin["b"]}
-    frame = Frame(**inner, x=shown.x, y=shown.y)
+    frame = PlotFrame(**inner, x=shown.x, y=shown.y)
     figure = go.Figure(layout={
         **common(height), "margin": margin, "showlegend": True, "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom", "itemsizing": "constant"},

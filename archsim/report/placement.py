@@ -18,7 +18,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PlotFrame:
     """The plot area with logarithmic axes; the origin is its upper left corner."""
 
     width: float
@@ -29,7 +29,7 @@ class Frame:
     def place(self, x: float, y: float) -> tuple[float, float]:
         """Pixel position of a data point.
 
-        >>> Frame(width=300, height=200, x=(0.1, 100), y=(1e9, 1e11)).place(1.0, 1e10)
+        >>> PlotFrame(width=300, height=200, x=(0.1, 100), y=(1e9, 1e11)).place(1.0, 1e10)
         (100.0, 100.0)
         """
         across = math.log10(x / self.x[0]) / math.log10(self.x[1] / self.x[0])
@@ -80,7 +80,7 @@ def peak_line(shown: RooflineChart, rate: float) -> tuple[tuple[float, float], t
     return (rate / shown.bandwidth, rate), (shown.x[1], rate)
 
 
-def labels(shown: RooflineChart, frame: Frame) -> list[Label]:
+def labels(shown: RooflineChart, frame: PlotFrame) -> list[Label]:
     """The label of the memory ceiling, then those of the longest ops where there is free space; an op may have none."""
     longest = shown.points[0].time_s if shown.points else 1.0
     marks = [_around(frame, point, diameter(point, longest)) for point in shown.points]
@@ -102,7 +102,7 @@ def _name(point: RooflinePoint) -> str:
     return name if point.count == 1 else f"{name} and {point.count - 1} alike"
 
 
-def _around(frame: Frame, point: RooflinePoint, size: float) -> Box:
+def _around(frame: PlotFrame, point: RooflinePoint, size: float) -> Box:
     x, y = frame.place(point.intensity, point.rate)
     return (x - size / 2, y - size / 2, x + size / 2, y + size / 2)
 
@@ -120,13 +120,13 @@ def _beside(mark: Box, width: float) -> Iterator[Box]:
         yield from ((a, b, a + width, b + LINE) for a, b in starts)
 
 
-def _peak_names(shown: RooflineChart, frame: Frame) -> list[Box]:
+def _peak_names(shown: RooflineChart, frame: PlotFrame) -> list[Box]:
     """The labels at the right ends of the flat ceilings."""
     heights = [(frame.place(shown.x[1], ceiling.rate)[1], len(ceiling.name)) for ceiling in shown.ceilings]
     return [(frame.width - LETTER * letters, y - LINE - 2, frame.width, y + 2) for y, letters in heights]
 
 
-def _memory_name(shown: RooflineChart, frame: Frame, taken: list[Box]) -> Label:
+def _memory_name(shown: RooflineChart, frame: PlotFrame, taken: list[Box]) -> Label:
     """The label along the slanted ceiling, just above it, where it covers the fewest marks."""
     name = f"memory {show(shown.bandwidth, 'B/s')}, reachable {show(shown.reachable, 'B/s', 3)}"
     start, end = (frame.place(*point) for point in memory_line(shown, shown.bandwidth))
@@ -149,7 +149,7 @@ def _turned(label: Label) -> list[Box]:
     return [_square(label.x + m * math.cos(tilt), label.y + m * math.sin(tilt), LINE) for m in middles]
 
 
-def _along_lines(shown: RooflineChart, frame: Frame) -> list[Box]:
+def _along_lines(shown: RooflineChart, frame: PlotFrame) -> list[Box]:
     """Small boxes along every ceiling, so that no label crosses a line."""
     lines = [memory_line(shown, bandwidth) for bandwidth in (shown.bandwidth, shown.reachable)]
     lines += [peak_line(shown, ceiling.rate) for ceiling in shown.ceilings]
@@ -165,7 +165,7 @@ def _square(x: float, y: float, side: float) -> Box:
     return (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
 
 
-def _inside(box: Box, frame: Frame) -> bool:
+def _inside(box: Box, frame: PlotFrame) -> bool:
     return box[0] > 0 and box[1] > 0 and box[2] < frame.width and box[3] < frame.height
 
 

@@ -9,7 +9,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate
 from archsim.report.markup import label
 from archsim.report.palette import look, order
-from archsim.report.placement import Frame, Label, decades, diameter, labels, memory_line, peak_line
+from archsim.report.placement import Label, PlotFrame, decades, diameter, labels, memory_line, peak_line
 from archsim.report.roofline import RooflineChart, RooflinePoint, roof
 
 WIDTH, HEIGHT = 900, 500
@@ -21,7 +21,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 def svg(estimate: Estimate, spec: Spec) -> str:
     """The picture: ops as discs with areas proportional to their time, under the ceilings of the device."""
     shown = roof(estimate, spec)
-    frame = Frame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
+    frame = PlotFrame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
     title = f"{estimate.network} on {spec.identity.name}"
     asked = (
         f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
@@ -63,7 +63,7 @@ def _legend(shown: RooflineChart) -> str:
     return "".join(parts)
 
 
-def _grid(shown: RooflineChart, frame: Frame) -> list[str]:
+def _grid(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     parts = []
     for value in decades(*shown.x):
         x, _ = frame.place(value, shown.y[0])
@@ -77,7 +77,7 @@ def _grid(shown: RooflineChart, frame: Frame) -> list[str]:
     return [*parts, _text(frame.width / 2, frame.height + 40, about, anchor="middle", size=13)]
 
 
-def _ceilings(shown: RooflineChart, frame: Frame) -> list[str]:
+def _ceilings(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     parts = []
     for bandwidth, dash in ((shown.bandwidth, ""), (shown.reachable, "2 3")):
         (x0, y0), (x1, y1) = (frame.place(*end) for end in memory_line(shown, bandwidth))
@@ -88,7 +88,7 @@ def _ceilings(shown: RooflineChart, frame: Frame) -> list[str]:
     return parts
 
 
-def _peak_names(shown: RooflineChart, frame: Frame) -> list[str]:
+def _peak_names(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     """With a white rim, which keeps them readable where a disc lies below."""
     names = []
     for ceiling in shown.ceilings:
@@ -104,13 +104,13 @@ def _line(x0: float, y0: float, x1: float, y1: float, ink: str, dash: str = "") 
     return f'<line {ends} stroke="{ink}" stroke-width="{width}"{dashes}/>'
 
 
-def _discs(shown: RooflineChart, frame: Frame) -> list[str]:
+def _discs(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     """The largest first, so that it covers no smaller one."""
     longest = shown.points[0].time_s if shown.points else math.inf
     return [_disc(point, frame, diameter(point, longest) / 2) for point in shown.points]
 
 
-def _disc(point: RooflinePoint, frame: Frame, radius: float) -> str:
+def _disc(point: RooflinePoint, frame: PlotFrame, radius: float) -> str:
     x, y = frame.place(point.intensity, point.rate)
     note = f"{label(point.name, 80)}: {show(point.time_s, 's', 3)}, {100 * point.share:.1f} % of the time"
     look_of = f'fill="{look(point.bound).colour}" fill-opacity="0.8" stroke="#ffffff"'

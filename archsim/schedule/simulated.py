@@ -71,7 +71,7 @@ def issued_ops(
 
 
 def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
-    """For each op the positions of the ops whose outputs it reads."""
+    """For each of N ops the positions of the ops whose outputs it reads, [N]."""
     position: dict[str, int] = {}
     found = []
     for i, op in enumerate(ops):

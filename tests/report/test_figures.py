@@ -20,7 +20,7 @@ from archsim.estimation.result import Estimate
 from archsim.report import figures
 from archsim.report.layers import MOST, by_kind, by_op, is_large
 from archsim.report.palette import look
-from archsim.report.placement import LETTER, LINE, Frame, labels
+from archsim.report.placement import LETTER, LINE, PlotFrame, labels
 from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import svg
 
@@ -34,8 +34,8 @@ def strings(node: Any) -> Iterator[str]:
         yield from strings(child)
 
 
-def frame_of(shown: RooflineChart) -> Frame:
-    return Frame(width=960, height=480, x=shown.x, y=shown.y)
+def frame_of(shown: RooflineChart) -> PlotFrame:
+    return PlotFrame(width=960, height=480, x=shown.x, y=shown.y)
 
 
 def test_every_bound_has_its_own_colour_and_symbol() -> None:
@@ -178,6 +178,6 @@ def test_the_picture_shows_each_point_once(alexnet: Estimate, tegra: Spec) -> No
 
 
 def test_the_memory_ceiling_slants_as_the_axes_have_it() -> None:
-    frame = Frame(width=400, height=400, x=(1.0, 1e4), y=(GIGA, 1e4 * GIGA))
+    frame = PlotFrame(width=400, height=400, x=(1.0, 1e4), y=(GIGA, 1e4 * GIGA))
     assert math.isclose(frame.slope, -45)
     assert frame.place(1.0, GIGA) == (0.0, 400.0)
