@@ -16,8 +16,10 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     """An op that the stack computes in element-wise kernels, by the row of `passes` for its kind and phase.
 
     moved = inputs x size of the inputs + outputs x size of the output [B]
+    writes = min(size of the result, moved)
+    reads = max(moved - writes, min(size of what it is made from, moved))
 
-    inputs, outputs: of the row. What is written is the result, at most `moved`; the rest is read. The launches are those of the
+    inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
     `short_row`, the row `short_OP` comes first, if there is one. The gradient of an add is its incoming gradient; where two of
     them meet, they are added, as the row `accumulate` says.

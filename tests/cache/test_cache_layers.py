@@ -79,6 +79,14 @@ def test_what_fits_the_cache_is_moved_once() -> None:
     assert warm.dram_read == 128 * 128 * 4
 
 
+@pytest.mark.parametrize(("work", "tiles"), [(16, 16 * 16), (36, 8 * 8)])
+def test_winograd_reads_a_filter_for_each_of_its_points(work: int, tiles: int) -> None:
+    op = next(op for op in make_request("resnet_56", "gtx_1080").trace.ops if op.name == "layer1.0.conv1")
+    kernel = Kernel(name="k", role=Role.WINOGRAD, efficiency="one", m=16, n=tiles, k=16, work=work)
+    values, _ = touched(product_of(op, kernel, (32, 32), 4), A)
+    assert len(values) == work * 16 * 16
+
+
 def test_gradients_are_not_modelled() -> None:
     request = make_request("alexnet", "gtx_1080", task="forward_backward")
     op = next(op for op in request.trace.ops if op.phase == "backward_data")

@@ -696,3 +696,58 @@ def test_an_element_wise_kernel_has_an_item_for_each_value_of_its_larger_side() 
     sizes = ({"reads": 8, "writes": 4096}, {"reads": 4096, "writes": 8}, {"reads": 8, "writes": 8, "weights": 4088})
     assert [element_wise("x", Role.PASS, **words).items for words in sizes] == [1024, 1024, 1024]
     assert element_wise("x", Role.PASS, 0.0, 0.0).items == 1
+
+
+def test_the_gradient_of_a_window_looks_up_a_value_and_its_gradient() -> None:
+    pool = {"op": "max_pool", "name": "pool", "in": ["first"], "out": ["N", 6, 4, 4], "kernel": [3, 3], "stride": [2, 2]}
+    trace = network(FIRST, pool, task="forward_backward", data=["N", 3, 9, 9])
+    result = lowered(trace, stack("implicit_gemm"))
+    found = {op.phase: options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.kind.op == "max_pool"}
+    values = 2 * 6 * 4 * 4 * 9
+    assert {phase: (kernel.gpu.cache_bytes, kernel.values) for phase, kernel in found.items()} == {
+        "forward": (4 * values, values), "backward": (8 * values, 2 * values),
+    }  # fmt: skip
+
+
+def test_a_concatenation_copies_each_input_in_a_launch_of_its_own() -> None:
+    op = {"op": "concat", "name": "c", "in": ["x", "y", "z"], "out": ["N", 12, 5, 5], "axis": 1}
+    (option,) = options(lowered(network(op, x=["N", 3, 5, 5], y=["N", 4, 5, 5], z=["N", 5, 5, 5]), stack()))
+    (kernel,) = option.kernels
+    assert (kernel.repeat, kernel.repeat * kernel.b_bytes, kernel.repeat * kernel.c_bytes) == (3, 2400, 2400)
+
+
+def test_a_transform_adds_five_times_for_each_value_that_it_writes() -> None:
+    trace = network(conv(["N", 8, 30, 30], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 30, 30])
+    of_filter, of_input, gemm, back = options(lowered(trace, stack("fft_tiling")))[0].kernels
+    complex_values = [size / 8 for size in (gemm.a_bytes, gemm.b_bytes, gemm.c_bytes)]
+    assert [of_filter.flop, of_input.flop, back.flop] == [5 * values for values in complex_values]
+
+
+def test_an_algorithm_in_the_layout_of_the_framework_needs_no_copies() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    found = options(lowered(trace, stack("implicit_gemm", "plain_gemm", layout_copies="all"), precision="fp16"))
+    roles = {option.algorithm: [kernel.role for kernel in option.kernels] for option in found}
+    assert roles == {"implicit_gemm": [Role.LAYOUT, Role.LAYOUT, Role.CONVOLUTION], "plain_gemm": [Role.CONVOLUTION]}
+    assert [kernel.gpu.plain for option in found for kernel in matrix_kernels(option)] == [0, 1]
+
+
+def test_keys_and_values_are_stored_as_results_are_written() -> None:
+    stores = [next(k for k in attended(256, 256, precision=p) if k.role is Role.STORE) for p in ("bf16", "fp8")]
+    assert [store.repeat * store.c_bytes for store in stores] == [2 * 2 * 3 * 256 * 128] * 2
+
+
+def test_the_rows_of_a_transposed_product_are_as_long_as_its_depth() -> None:
+    linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
+    (option,) = options(lowered(network(linear, batch=8, data=["N", 32]), stack()))
+    assert option.kernels[0].gpu.row_bytes == 32 * 4
+
+
+def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less() -> None:
+    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 64]}, data=["N", 64])
+    for passes, least in ((1.0, (512, 512)), (0.25, (256, 256))):
+        rows = {"relu": {"forward": Passes(inputs=passes, outputs=passes)}}
+        kernels = lowered(relu, replace(stack(), passes=stack().passes | rows, digest=f"least {passes}")).kernels
+        assert (kernels.read_bytes.item(), kernels.write_bytes.item()) == least
+    product = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    kernels = lowered(product, stack("im2col")).kernels
+    assert (kernels.read_bytes.item(), kernels.write_bytes.item()) == (4 * (2 * 6 * 81 + 8 * 6 * 9), 4 * 2 * 8 * 49)

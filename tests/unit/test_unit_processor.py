@@ -13,7 +13,7 @@ from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Stack
+from archsim.stack.stack import Passes, Stack
 from archsim.trace import BoundTrace, load, task_trace
 
 BATCH = 16
@@ -146,3 +146,12 @@ def test_pages_and_waiting_are_those_of_the_stack() -> None:
 def test_threads_that_nobody_sets() -> None:
     assert stack("caffe-openblas").usual_threads(4, 8) == 8
     assert stack("pytorch-cpu").usual_threads(4, 8) == 4
+
+
+def test_an_update_writes_where_it_has_read() -> None:
+    rows, count = Passes(inputs=3, outputs=2, launches=4), 32 * 32 * 25 + 32
+    caffe = stack("caffe-openblas", optimiser_passes={"default": rows})
+    (kernel,) = kernels(caffe, "conv2", "update")
+    assert kernel.values == count / rows.launches
+    assert kernel.c_bytes == rows.outputs * 4 * count / rows.launches
+    assert kernel.b_bytes == pytest.approx((rows.inputs - rows.outputs) * 4 * count / rows.launches)
