@@ -81,7 +81,7 @@ def _space(
     specs = {name: find_device(name, None) for name in called}
     first: dict[tuple[str, str], str] = {}
     for name, spec in specs.items():
-        first.setdefault((spec.identity.id, spec.digest), name)  # an alias adds no machine
+        first.setdefault((spec.identity.id, spec.digest), name)  # an alias of a device adds none
     hws = list(first.values())
     kinds = {name: specs[name].kind for name in hws}
     asked = choices(**given)

@@ -136,8 +136,8 @@ class Priced:
         """The plans as phases of the event simulation, for each of the D variants."""
         from archsim.schedule.waves import phases_of
 
-        machines = max(len(self.cost.time_s), len(self.host.issue_s), len(self.host.stall_s))
-        return [phases_of(self.kernels, self.cost, self.device, machine=machine) for machine in range(machines)]
+        devices = max(len(self.cost.time_s), len(self.host.issue_s), len(self.host.stall_s))
+        return [phases_of(self.kernels, self.cost, self.device, device_index=index) for index in range(devices)]
 
 
 def run(request: Request, observers: Sequence[Observer] = ()) -> Run:

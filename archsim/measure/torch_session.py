@@ -28,7 +28,7 @@ def runtime() -> Any:
     try:
         import torch
     except (ImportError, OSError):
-        raise NoTorch("`--backend torch` needs PyTorch: install the build for this machine (https://pytorch.org)") from None
+        raise NoTorch("`--backend torch` needs PyTorch: install the build for this computer (https://pytorch.org)") from None
     return torch
 
 

@@ -34,16 +34,16 @@ def simulated(
     if waits and isinstance(device, Gpu):
         issue_s = issue_s + stall_s
     waits = waits or not isinstance(device, Gpu)
-    machines = max(len(cost.time_s), len(issue_s), len(stall_s))
-    start, end = np.zeros((machines, len(lowered.ops))), np.zeros((machines, len(lowered.ops)))
-    for machine in range(machines):
-        watched = observers if machine == 0 else ()
+    devices = max(len(cost.time_s), len(issue_s), len(stall_s))
+    start, end = np.zeros((devices, len(lowered.ops))), np.zeros((devices, len(lowered.ops)))
+    for device_index in range(devices):
+        watched = observers if device_index == 0 else ()
         launches = issued_ops(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
-                               power=bool(watched), machine=machine,
-                               plans=None if plans is None or watched else plans[machine])  # fmt: skip
+                               power=bool(watched), device_index=device_index,
+                               plans=None if plans is None or watched else plans[device_index])  # fmt: skip
         counters = _counters(device) if watched else None
         ran = run_streams(launches, capacity(), waits=waits, observers=watched, counters=counters)
-        start[machine], end[machine] = ran.start_s, ran.end_s
+        start[device_index], end[device_index] = ran.start_s, ran.end_s
     timeline = Timeline(start_s=start, end_s=end, wait_s=np.zeros_like(end))
     wait = np.maximum(0.0, timeline.op_time_s - (end - start))
     return Timeline(start_s=start, end_s=end, wait_s=wait)
@@ -51,15 +51,15 @@ def simulated(
 
 def issued_ops(
     lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
-    power: bool = False, machine: int = 0, plans: Plans | None = None,
+    power: bool = False, device_index: int = 0, plans: Plans | None = None,
 ) -> list[IssuedOp]:  # fmt: skip
     """The ops in order of issue, each on one of `streams` streams; with `power` their phases carry power beyond idle [W]."""
-    plans = plans or phases_of(lowered.kernels, cost, device, power, machine)
+    plans = plans or phases_of(lowered.kernels, cost, device, power, device_index)
     index = lowered.plan_of.tolist()
     phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
     after = dependencies(lowered.ops)
     chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
-    launched, issue, stall = (device_row(values, machine).tolist() for values in (cost.launches, issue_s, stall_s))
+    launched, issue, stall = (device_row(values, device_index).tolist() for values in (cost.launches, issue_s, stall_s))
     return [
         IssuedOp(
             name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],

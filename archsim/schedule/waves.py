@@ -32,7 +32,7 @@ def capacity() -> dict[str, float]:
 
 
 def phases_of(
-    kernels: Kernels, cost: PlanCost, device: Device, power: bool = False, machine: int = 0
+    kernels: Kernels, cost: PlanCost, device: Device, power: bool = False, device_index: int = 0
 ) -> list[tuple[Phase, ...]]:
     """The phases of each plan on one of the D devices; with `power` they carry power beyond idle [W].
 
@@ -40,12 +40,12 @@ def phases_of(
     one phase without demands.
     """
     if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
-        return [(Phase(float(time)),) if time > 0 else () for time in device_row(cost.time_s, machine)]
-    variant = device_row(cost.choice.variant, machine)
-    columns = _columns(kernels, cost.variants, variant, device, machine)
-    drawn = _drawn(kernels, cost, variant, machine) if power else None
+        return [(Phase(float(time)),) if time > 0 else () for time in device_row(cost.time_s, device_index)]
+    variant = device_row(cost.choice.variant, device_index)
+    columns = _columns(kernels, cost.variants, variant, device, device_index)
+    drawn = _drawn(kernels, cost, variant, device_index) if power else None
     found = []
-    for option in device_row(cost.option, machine).tolist():
+    for option in device_row(cost.option, device_index).tolist():
         first = int(kernels.option_start[option])
         phases: list[Phase] = []
         for kernel in range(first, first + len(kernels.options[option].kernels)):
@@ -54,30 +54,30 @@ def phases_of(
     return found
 
 
-def device_row(values: NDArray[Any] | float, machine: int) -> NDArray[Any]:
+def device_row(values: NDArray[Any] | float, device_index: int) -> NDArray[Any]:
     """The row of one of D devices, [V] from [D, V]; values that all devices share have one row or none.
 
     >>> device_row(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
     [3.0, 4.0]
     """
     rows = np.atleast_2d(values)
-    return np.asarray(rows[machine if len(rows) > 1 else 0])
+    return np.asarray(rows[device_index if len(rows) > 1 else 0])
 
 
-def _at(values: Array | float, variant: Index, machine: int, width: int) -> Array:
+def _at(values: Array | float, variant: Index, device_index: int, width: int) -> Array:
     """Values of the chosen variant of each of `width` kernels on one device."""
-    return np.asarray(np.broadcast_to(device_row(values, machine), (width,))[variant])
+    return np.asarray(np.broadcast_to(device_row(values, device_index), (width,))[variant])
 
 
-def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, machine: int) -> list[list[float]]:
+def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, device_index: int) -> list[list[float]]:
     """For each kernel: launch gap, time of full waves and tail [s], slots of both, SM pipes of both, shares of the rest."""
 
     def chosen(values: Array | float) -> Array:
-        return _at(values, variant, machine, kernels.repeat.size)
+        return _at(values, variant, device_index, kernels.repeat.size)
 
     launches = kernels.launches
     ctas, resident, fill = (chosen(values) for values in (cost.terms.ctas, cost.terms.resident, cost.terms.fill))
-    busy, count = chosen(cost.busy_s), float(device_row(device.sm.count, machine)[0])
+    busy, count = chosen(cost.busy_s), float(device_row(device.sm.count, device_index)[0])
     full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
     full = issue_slots(full_ctas, resident, count, fill)
     units = issue_slots(ctas, resident, count, fill)
@@ -112,10 +112,10 @@ def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
     return phases
 
 
-def _drawn(kernels: Kernels, cost: PlanCost, variant: Index, machine: int) -> list[float]:
+def _drawn(kernels: Kernels, cost: PlanCost, variant: Index, device_index: int) -> list[float]:
     """Power of each kernel beyond the idle power of the device [W]."""
     assert cost.variants is not None
     width = kernels.repeat.size
-    time = _at(cost.variants.busy_s + cost.variants.overhead_s, variant, machine, width)
-    energy = [_at(part, variant, machine, width) for name, part in cost.variant_energy_j.items() if name != "base"]
+    time = _at(cost.variants.busy_s + cost.variants.overhead_s, variant, device_index, width)
+    energy = [_at(part, variant, device_index, width) for name, part in cost.variant_energy_j.items() if name != "base"]
     return (np.sum(energy, axis=0) / time).tolist()  # type: ignore[no-any-return]

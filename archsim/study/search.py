@@ -270,7 +270,7 @@ def with_default_front(wish: SearchGoal, knobs: Sequence[str], silicon: bool) ->
     if len(wish.objectives) > 1:
         return replace(wish, front=wish.objectives)
     first = wish.objectives[0]
-    machine = silicon and any("." in knob for knob in knobs) and first.output not in SILICON
+    varies_hardware = silicon and any("." in knob for knob in knobs) and first.output not in SILICON
     timed = first.output in ("latency_s", "throughput_per_s")
-    other = "area_mm2" if machine else "energy_j" if timed else "latency_s"
+    other = "area_mm2" if varies_hardware else "energy_j" if timed else "latency_s"
     return replace(wish, front=(first, Objective(output=other, maximise=False)))

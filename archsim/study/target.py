@@ -58,11 +58,11 @@ def changes_for_target(request: Request, target: Condition, knobs: Sequence[str]
             meaning(request.spec.kind, knob)
     evaluator = Evaluator(request)
     found = [_least_change(evaluator, request, target, group) for group in groups]
-    machine = tuple(knob for group in groups for knob in group if knob != "batch")
-    if len(groups) > 1 and machine:
-        found.append(_least_change(evaluator, request, target, machine))
-    if ("batch",) in groups and machine and target.sign == ">=" and all(way.factor is None for way in found):
-        found.append(_least_change(evaluator, request, target, (*machine, "batch")))
+    hardware = tuple(knob for group in groups for knob in group if knob != "batch")
+    if len(groups) > 1 and hardware:
+        found.append(_least_change(evaluator, request, target, hardware))
+    if ("batch",) in groups and hardware and target.sign == ">=" and all(way.factor is None for way in found):
+        found.append(_least_change(evaluator, request, target, (*hardware, "batch")))
     return found
 
 
