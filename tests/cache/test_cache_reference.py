@@ -20,6 +20,7 @@ TRACES = {trace["name"]: trace for trace in REFERENCE["traces"]}
 PLAIN = [name for name in TRACES if TRACES[name]["accesses"] < 50_000]
 WHOLE = ["random_128KiB_n500000_st30", "chase_2048KiB_n500000", "triad_n500000"]
 BEGUN = 100_000
+LONG = 2_000_000  # accesses; with numba the longer streams belong to the slow tier
 
 
 def hierarchy(touching: bool) -> Hierarchy:
@@ -51,7 +52,9 @@ def check(trace: dict[str, Any], stream: Any, fast: bool) -> None:
 
 
 @pytest.mark.skipif(not available(), reason="numba (extra fast) is not installed")
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (trace["accesses"] > LONG)) for name, trace in TRACES.items()]
+)
 def test_every_counter_compiled(name: str, stream: Any) -> None:
     check(TRACES[name], stream, fast=True)
 

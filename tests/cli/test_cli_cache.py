@@ -63,7 +63,7 @@ def test_a_page(cli: Any, tmp_path: Path) -> None:
     result = cli(*TRACE, "--html", str(tmp_path / "a.html"))
     assert result.code == 0
     page = (tmp_path / "a.html").read_text("utf-8")
-    assert "Of what L1 is asked: of a fully associative LRU cache" in page
+    assert "Requests to L1: misses of a fully associative LRU cache" in page
     assert "L3" in page
 
 
