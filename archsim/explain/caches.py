@@ -108,7 +108,7 @@ def of_layer(
     plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, query.spec.device
     chosen = _products(result, plan)
     if not chosen:
-        raise Unsupported(f"{layer} has no matrix product in stack {query.stack.id}; a stream passes the caches once")
+        raise Unsupported(f"{layer} has no matrix product in stack {query.stack.id}; element-wise kernels read each value once")
     position, variant = max(chosen, key=lambda pair: float(result.cost.kernel_time_s[0, pair[0]]))
     kernel, element = kernels.kernels[position], PRECISION_BYTES[query.precision]
     time_s = float(result.cost.kernel_time_s[0, position]) / max(kernel.repeat, 1.0)
