@@ -14,7 +14,7 @@ from archsim.device.device import Cpu
 from archsim.device.part import CpuCache
 from archsim.lower.kernel import CpuKernels
 
-LANE_BITS = 32
+LANE_BITS = 32  # bit of an fp32 lane of a SIMD register
 
 
 def micro_tile(device: Cpu) -> tuple[Array, Array]:

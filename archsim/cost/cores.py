@@ -144,12 +144,12 @@ def busiest_clocks(
 def core_clocks(kernels: CpuKernels, device: Cpu, precision: str, constants: Calibration) -> Array:
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    macs / (rate family) + clocks of a product; max(clocks, flop / per_clock) of an element-wise kernel, [D, V]
+    block_macs / (rate family) + clocks of a product; max(clocks, flop / per_clock) of an element-wise kernel, [D, V]
 
     family: efficiency of the kernel's family
     peak: multiply-accumulates per clock of a core's SIMD units [FMA/clk]
     rate: multiply-accumulates per clock that the library's instructions start [FMA/clk]
-    macs: multiply-accumulates in whole register blocks, with the ramp of each
+    block_macs: multiply-accumulates in whole register blocks, with the ramp of each
     per_clock: arithmetic of an element-wise loop in each clock: vectorised, barely so, or at the rate of a product
 
     A product issues whole register blocks, and k grows by the ramp of one block, `cpu.ramp`. An element-wise kernel runs the
@@ -169,10 +169,10 @@ def core_clocks(kernels: CpuKernels, device: Cpu, precision: str, constants: Cal
     family = family_efficiency(kernels, constants)
     peak = device.pipe(precision)
     rate = np.minimum(peak, kernels.pipe)
-    macs = register_blocks(kernels, device) * block_m * block_n * (kernels.k + constants["cpu.ramp"]) * kernels.work
+    block_macs = register_blocks(kernels, device) * block_m * block_n * (kernels.k + constants["cpu.ramp"]) * kernels.work
     loop = np.where(kernels.vector > 0, constants["cpu.vector_flop"], constants["cpu.pointwise_flop"])
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, loop)
-    return np.asarray(np.where(kernels.matrix > 0, macs / (rate * family) + kernels.clocks,
+    return np.asarray(np.where(kernels.matrix > 0, block_macs / (rate * family) + kernels.clocks,
                                np.maximum(kernels.clocks, kernels.flop / per_clock)))  # fmt: skip
 
 

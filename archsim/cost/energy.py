@@ -245,22 +245,22 @@ class EnergyTerms:
     busy_s: time of the kernel itself [s]
     overhead_s: what comes on top of it [s]
     dram_bytes: memory traffic [B]
-    cache_bytes: traffic through the shared cache [B]
+    llc_bytes: traffic through the last cache level, which all units share [B]
     macs: multiply-accumulates of products
     issues: other instructions
     units: SMs or cores at work, on average
-    clock: their clock [Hz]
+    core_clock: their clock [Hz]
     limit: power limit [W]
     """
 
     busy_s: Array
     overhead_s: Array
     dram_bytes: Array
-    cache_bytes: Array
+    llc_bytes: Array
     macs: Array
     issues: Array
     units: Array
-    clock: Array | float
+    core_clock: Array | float
     limit: Array | float
     device: Device
     precision: str
@@ -269,7 +269,7 @@ class EnergyTerms:
     @cached_property
     def volt(self) -> Array:
         """Voltage, as a share of that at the chip's highest clock."""
-        return voltage(self.clock, self.device, self.constants)
+        return voltage(self.core_clock, self.device, self.constants)
 
     @cached_property
     def node(self) -> Array:
@@ -289,7 +289,7 @@ class EnergyTerms:
     @cached_property
     def clock_j(self) -> Array:
         """Clock trees and front ends of the units at work [J]."""
-        return clock_energy(self.device, self.volt, self.node, self.constants) * self.units * self.clock * self.busy_s
+        return clock_energy(self.device, self.volt, self.node, self.constants) * self.units * self.core_clock * self.busy_s
 
     @cached_property
     def compute_j(self) -> Array:
@@ -305,7 +305,7 @@ class EnergyTerms:
     @cached_property
     def cache_j(self) -> Array:
         """Bytes between the shared cache and the units [J]."""
-        return self.cache_bytes * cache_energy(self.volt, self.node, self.constants)
+        return self.llc_bytes * cache_energy(self.volt, self.node, self.constants)
 
     @cached_property
     def dram_j(self) -> Array:
@@ -323,7 +323,7 @@ class EnergyTerms:
 
         saved: what a lower clock than the highest takes off it [W]
         """
-        saved = idle_saving(self.device, self.clock, self.volt, self.constants)
+        saved = idle_saving(self.device, self.core_clock, self.volt, self.constants)
         return self.device.power.idle * self.took - np.minimum(saved * self.took, self.dynamic_j)
 
     @cached_property
@@ -360,9 +360,9 @@ def energy_terms(
     True
     """
     return EnergyTerms(
-        busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, cache_bytes=cost.cache_bytes,
-        macs=cost.work["macs"], issues=cost.work["issues"], units=cost.work["units"], clock=clock, limit=limit, device=device,
-        precision=precision, constants=constants,
+        busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, llc_bytes=cost.cache_bytes,
+        macs=cost.work["macs"], issues=cost.work["issues"], units=cost.work["units"], core_clock=clock, limit=limit,
+        device=device, precision=precision, constants=constants,
     )  # fmt: skip
 
 

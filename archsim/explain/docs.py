@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,7 @@ def meaning_in(text: str) -> str:
     'time of the busiest SM: its CTAs'
     """
     plain = _BRACKET.sub("", text).replace(",:", ":").partition(". ")[0].rstrip(" .,")
-    return plain[:1].lower() + plain[1:] if plain[1:2].islower() else plain
+    return plain[:1].lower() + plain[1:] if plain[1:2].islower() and "'s " not in plain.partition(" ")[0] + " " else plain
 
 
 @cache
@@ -38,6 +39,23 @@ def of(thing: Any) -> tuple[str, str]:
     """Unit and meaning of what a function or property gives, from the first line of its docstring."""
     first = (inspect.getdoc(thing) or "").partition("\n")[0]
     return unit_in(first), meaning_in(first)
+
+
+@cache
+def comment(module: str, name: str) -> str:
+    """What the comment beside a fixed number says of it, in this module or in the one of its folder that has the number.
+
+    >>> import archsim.cost.occupancy
+    >>> comment("archsim.cost.occupancy", "WARP")
+    'threads; the unit in which every NVIDIA GPU schedules'
+    """
+    folder = module.rpartition(".")[0] + "."
+    for place in (module, *[other for other in sorted(sys.modules) if other.startswith(folder)]):
+        if hasattr(sys.modules[place], name):
+            found = re.search(rf"^{name} = [^#\n]*# (.*)$", inspect.getsource(sys.modules[place]), flags=re.MULTILINE)
+            if found:
+                return found[1]
+    return ""
 
 
 @cache

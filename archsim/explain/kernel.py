@@ -88,13 +88,15 @@ def story(teller: Teller, position: int) -> KernelStory:
     kernel = kernels.kernels[position]
     steps, leaves = steps_of(teller, chosen)
     spent, energy_leaves = energy_steps(teller, chosen)
+    named = {step.name for step in steps}
     parts = {step.name: step.value for step in steps if step.name in BOUNDS}
     return KernelStory(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
         time_s=float(cost.kernel_time_s[0, position]), bound=max(parts, key=lambda name: parts[name]),
         work={name: getattr(kernel, name) for name in ("m", "n", "k", "count", "a_bytes", "b_bytes", "c_bytes", "flop", "items")},
         variants=_variants(teller, position, chosen), steps=tuple(steps), energy=tuple(spent),
-        stands_for={**energy_leaves, **leaves}, energy_j=spent[-1].value,
+        stands_for={**{name: leaf for name, leaf in energy_leaves.items() if name not in named}, **leaves},
+        energy_j=spent[-1].value,
     )  # fmt: skip
 
 

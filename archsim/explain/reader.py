@@ -53,7 +53,8 @@ FUNCTIONS: Mapping[Any, str] = {
 }  # fmt: skip
 SAME = (np.asarray, np.array, np.atleast_2d, np.ravel, np.broadcast_to, np.min, np.max, float)  # of one value, that value
 FILLED = {np.zeros_like: 0.0, np.ones_like: 1.0}
-SPEC, CONSTANT, COLUMN, SETTING, FIXED, COMPUTED = "spec", "constant", "column", "setting", "fixed", "computed"  # kinds
+SPEC, CONSTANT, COLUMN, SETTING, RESULT, FIXED, COMPUTED = "spec", "constant", "column", "setting", "result", "fixed", "computed"
+SETTINGS = ("clock", "threads", "limit")  # fields of records that the user or the device sets; the others are results
 EVERY = slice(None)  # the columns of a function that looks at some of them only: here the one that there is
 
 
@@ -61,8 +62,8 @@ EVERY = slice(None)  # the columns of a function that looks at some of them only
 class Leaf:
     """A number that no equation gives.
 
-    `kind`: a key of the spec, a constant of the calibration, a column of the kernel, a setting of the run, a fixed number of the
-    model, or computed by a function that is more than an equation.
+    `kind`: a key of the spec, a constant of the calibration, a column of the kernel, a setting of the run, a result of equations
+    that stand elsewhere, a fixed number of the model, or computed by a function that is more than an equation.
     """
 
     value: float
@@ -256,7 +257,9 @@ class Reader:
         scope = frame.function.__globals__
         if name in scope:
             found = scope[name]
-            return self.leaf(name, found, COUNT, FIXED, free=False) if numeric(found) else Value(value=found)
+            if not numeric(found):
+                return Value(value=found)
+            return self.leaf(name, found, COUNT, FIXED, docs.comment(frame.function.__module__, name), free=False)
         builtins = scope["__builtins__"]
         return Value(value=builtins[name] if isinstance(builtins, dict) else getattr(builtins, name))
 
@@ -276,7 +279,8 @@ class Reader:
         if is_dataclass(owner) and numeric(inner):
             cls: Any = type(owner)
             unit, meaning = docs.symbols(cls).get(name, (COUNT, ""))
-            return replace(self.leaf(name, inner, unit, SETTING, meaning), absent=not np.any(inner))
+            kind = SETTING if name in SETTINGS else RESULT
+            return replace(self.leaf(name, inner, unit, kind, meaning), absent=not np.any(inner))
         return Value(value=inner, free=base.free, reasons=base.reasons)
 
     def _column(self, kernels: Kernels, name: str) -> Value:

@@ -166,7 +166,8 @@ def applied(name: str, function: Callable[..., Any], arguments: list[Value]) -> 
     reasons = tuple([reason for argument in arguments for reason in argument.reasons])
     kept = arguments
     if name == "max":
-        kept = [a for a in arguments if not a.absent or isinstance(a.text, ast.Constant)] or arguments[:1]
+        kept = [a for a in arguments if not a.absent or isinstance(a.text, ast.Constant)]
+        kept = arguments if all(isinstance(a.text, ast.Constant) for a in kept) else kept
     elif name == "min":
         kept = [a for a in arguments if a.free or np.isfinite(np.ravel(a.value)[0])] or arguments[:1]
     if len(kept) == 1 and len(arguments) > 1:

@@ -14,6 +14,7 @@ from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelStory, Variant
 from archsim.explain.layer import SCHEMA, Explanation, Slow, ValueOrigin
+from archsim.explain.reader import CONSTANT, SPEC
 from archsim.report.text import clean, table
 
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
@@ -46,8 +47,10 @@ def explanation_text(e: Explanation, every: bool = False) -> str:
     parts.append(_algorithms(e.algorithms))
     longest = max(e.kernels, key=lambda story: story.time_s)
     parts.append(_kernels(e))
-    parts += [_kernel(story, e) for story in (e.kernels if every else (longest,))]
+    shown = e.kernels if every else (longest,)
+    parts += [_kernel(story, e) for story in shown]
     parts += [_sum(e), _origins("Spec values", e.spec), _origins("Constants", e.constants)]
+    parts += [_other_names(story) for story in shown]
     parts.append("\n".join(f"assumed  {clean(note)}" for note in e.notes))
     return "\n\n".join(part for part in parts if part)
 
@@ -112,7 +115,7 @@ def _kernel(story: KernelStory, e: Explanation) -> str:
         m, n, k = (f"{w[name]:g}" for name in ("m", "n", "k"))
         what = f"{count}C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]; {sizes}; {show(w['flop'], 'FLOP')}"
     else:
-        what = f"a stream over {w['items']:,.0f} values; {sizes} (A parameters, B read, C written); {show(w['flop'], 'FLOP')}"
+        what = f"element-wise over {w['items']:,.0f} values; {sizes} (A parameters, B read, C written); {show(w['flop'], 'FLOP')}"
     parts = [f"{_kernel_head(story, e)}\n{what}"]
     if story.variants:
         parts.append(_tiles(story.variants))
@@ -199,6 +202,13 @@ def _origins(title: str, rows: tuple[ValueOrigin, ...]) -> str:
         return ""
     cells = [(r.name, _shown(r), r.kind, r.source) for r in rows]
     return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
+
+
+def _other_names(story: KernelStory) -> str:
+    """What the equations of a kernel name besides keys of the spec and constants."""
+    rows = [(name, _amount(leaf.value, leaf.unit), leaf.kind, leaf.meaning) for name, leaf in story.stands_for.items()
+            if leaf.kind not in (SPEC, CONSTANT)]  # fmt: skip
+    return f"Other names in the equations of {story.name}\n" + table(("name", "value", "kind", "meaning"), rows, left=4)
 
 
 def _shown(row: ValueOrigin) -> str:

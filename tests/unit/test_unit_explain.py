@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.base.errors import ArgumentError
+from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import UNITS
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
 from archsim.explain.equation import Equation, evaluate, names_in, solve
-from archsim.explain.kernel import Teller, steps_of
+from archsim.explain.kernel import Teller, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
-from archsim.explain.reader import COLUMN, CONSTANT, FIXED, SETTING, SPEC
+from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader, tree_of
+from archsim.explain.value import Value
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
@@ -151,6 +152,9 @@ def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
     teller = Teller(query=query, result=run(query))
     for kind, v in shapes(teller).items():
         steps, leaves = steps_of(teller, v)
+        for name, leaf in energy_steps(teller, v)[1].items():  # a name means the same in the equations of time and of energy
+            same = [step.value for step in steps if step.name == name] + [other.value for other in (leaves.get(name),) if other]
+            assert all(value == pytest.approx(leaf.value, rel=1e-9) for value in same), name
         assert len({step.name for step in steps}) == len(steps)
         assert not {step.name for step in steps} & set(leaves)
         for step in steps:
@@ -159,6 +163,7 @@ def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
             assert step.meaning, f"{step.name} = {step.text}"
             for name, (_, unit) in step.names.items():
                 assert unit in UNITS or unit == "1", name
+        assert all(leaf.meaning or leaf.kind == CONSTANT for leaf in leaves.values())
         assert {leaf.kind for leaf in leaves.values()} <= {SPEC, CONSTANT, COLUMN, SETTING, FIXED}  # every equation could be read
 
 
@@ -303,3 +308,31 @@ def test_texts_are_read_as_arithmetic():
     assert names_in("max(ceil(a.b / 2), 1) ** 2 - c") == ["a.b", "c"]
     with pytest.raises(KeyError):
         evaluate("nothing.such", {})
+
+
+def test_without_the_source_of_the_program_there_is_one_clear_error(monkeypatch):
+    def gone(_):
+        raise OSError("could not get source code")
+
+    monkeypatch.setattr("archsim.explain.reader.inspect.getsource", gone)
+    tree_of.cache_clear()
+    with pytest.raises(Unsupported, match=r"explain reads equations from the source of the program, and that of archsim\.cost"):
+        explain(make_request("alexnet", "gtx_1080"), "conv2")
+
+
+def halved(t: Any) -> Any:
+    """Half of a time [s]."""
+    total = 0.0
+    for part in (t.dram_bytes,):
+        total = total + part
+    return total / 2.0
+
+
+def test_a_function_that_loops_is_one_number_with_a_name():
+    query = make_request("alexnet", "gtx_1080")
+    terms = Value(value=Teller(query=query, result=run(query)).cost.terms)
+    reader = Reader(model=lambda name: None)
+    found = reader.read(halved, terms)
+    assert reader.steps == {}
+    assert reader.leaves["halved"].kind == COMPUTED
+    assert found.text is not None
