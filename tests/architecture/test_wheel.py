@@ -50,7 +50,8 @@ def test_the_wheel_holds_every_module_and_page_and_no_tests(wheel: Path) -> None
 def test_the_wheel_works_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     (tmp_path / "elsewhere").mkdir()
-    for words, expected in ((["list", "hw"], "tegra_x1"), (["estimate", "--net", "alexnet", "--hw", "tegra_x1"], "measured")):
+    for words, expected in ((["list", "hw"], "tegra_x1"), (["estimate", "--net", "alexnet", "--hw", "tegra_x1"], "measured"),
+                            (["manual", "model"], "# How the model works")):  # fmt: skip
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import archsim; from archsim.cli.main import main; main()"
         done = subprocess.run(
             [sys.executable, "-I", "-c", code, str(tmp_path / "site"), *words],

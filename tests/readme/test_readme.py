@@ -12,6 +12,7 @@ import pytest
 
 from archsim.cli.main import COMMANDS, group
 from archsim.cli.manual import PAGES, text
+from archsim.cost.bounds import BOUNDS
 from archsim.detect.catalog import find
 from archsim.trace.file import load
 
@@ -69,6 +70,10 @@ def test_every_link_in_the_readme_leads_somewhere():
 def test_the_manual_lists_every_page():
     assert {f"{page}.md" for page in PAGES} == {path.name for path in REGENERATE.MANUAL.glob("*.md")}
     assert all(text(page).startswith("# ") for page in PAGES)
+
+
+def test_the_manual_names_every_bound():
+    assert [name for name in BOUNDS if name != "none" and name not in SOURCES["model.md"]] == []
 
 
 def manual_commands(page: str) -> list[list[str]]:
