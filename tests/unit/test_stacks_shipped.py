@@ -12,11 +12,13 @@ from archsim.calibration.constants import default
 from archsim.device import catalog as devices
 from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
+from archsim.lower.role import Role
 from archsim.stack import catalog
 from archsim.stack.compose import AXES, Component, components, part_names, part_versions
 from archsim.stack.listing import markdown
 from archsim.stack.read import leaves
 from archsim.stack.stack import Stack
+from archsim.trace.op import KINDS
 
 from ..each import each
 
@@ -72,6 +74,14 @@ def test_a_constant_that_does_not_exist_is_noticed() -> None:
 
     wrong = replace(catalog.find("caffe-cudnn4"), host="host.nobody")
     assert constants_of(wrong) - set(default().constants) == {"host.nobody"}
+
+
+@each("name", catalog.names())
+def test_every_loop_is_that_of_an_op_kind_or_of_a_role(name: str) -> None:
+    stack = catalog.find(name)
+    known = {*KINDS, *(role.value for role in Role)}
+    assert {key.partition(".")[0] for key in stack.loops} | {*stack.threaded_ops} <= known
+    assert {*stack.in_place} <= {*KINDS}
 
 
 @each("name", catalog.names())
