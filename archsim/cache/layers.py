@@ -101,9 +101,12 @@ def launch_traffic(
 ) -> LaunchTraffic:  # fmt: skip
     """Simulate the CTAs of one launch in the caches of a GPU, which hold the end of B at the start.
 
-    slots: CTAs that are resident at the same time (one wave); b_bytes: size of operand B [B]
-    A launch of more than `most_waves` waves is extrapolated from those, the first one counted apart. Dirty data at the end counts
-    as written. `tell` receives the finished share.
+    slots: CTAs that are resident at the same time, one wave
+    b_bytes: size of operand B [B]
+    most_waves: simulated waves; tell: receives the finished share
+
+    A longer launch is extrapolated: bytes = first wave + other waves x (CTAs - slots) / (simulated CTAs - slots), because the
+    first wave finds other data in the caches. Dirty data at the end count as written.
     """
     state = Simulation(hierarchy, fast)
     for part in chunks([warm_up_reads(b_bytes, hierarchy.levels[-1].size, hierarchy.cores)]):

@@ -47,7 +47,14 @@ class Product:
 
 
 def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operand:
-    """A matrix [products, rows, depth] whose rows run along k; a tile has `tile` rows. `base` and `element` in bytes [B]."""
+    """A matrix [products, rows, depth] whose rows run along k; a tile has `tile` rows.
+
+    address of (z, row, k) = base + ((z rows + row) depth + k) element; base and element in bytes [B]
+
+    >>> begins, sizes = by_rows(base=0, rows=4, depth=8, tile=2, element=4)(1, 0, 0, 8)  # tile 1: rows 2 and 3
+    >>> begins.tolist(), sizes.tolist()
+    ([64, 96], [32, 32])
+    """
 
     def runs(i: int, z: int, first: int, end: int) -> Runs:
         row = np.arange(i * tile, min((i + 1) * tile, rows))
@@ -57,7 +64,14 @@ def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operan
 
 
 def by_columns(base: int, columns: int, depth: int, tile: int, element: int, points: int = 1) -> Operand:
-    """A matrix [products, depth x points, columns] whose rows run across k; a tile has `tile` columns and all points of its k."""
+    """A matrix [products, depth x points, columns] whose rows run across k; a tile has `tile` columns and all points of its k.
+
+    address of (z, row, column) = base + ((z depth points + row) columns + column) element; base and element in bytes [B]
+
+    >>> begins, sizes = by_columns(base=0, columns=4, depth=8, tile=2, element=4)(1, 0, 0, 2)  # tile 1: columns 2 and 3
+    >>> begins.tolist(), sizes.tolist()
+    ([8, 24], [8, 8])
+    """
 
     def runs(j: int, z: int, first: int, end: int) -> Runs:
         row = np.arange(first * points, end * points)
@@ -148,7 +162,12 @@ def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, tiles: int =
 
 
 def matrix_result(base: int, m: int, n: int, tile_m: int, tile_n: int, element: int) -> Callable[[int, int, int], Runs]:
-    """The tile of a matrix [products, m, n] that a CTA writes."""
+    """The tile of a matrix [products, m, n] that a CTA writes; base and element in bytes [B].
+
+    >>> begins, sizes = matrix_result(base=0, m=4, n=4, tile_m=2, tile_n=2, element=4)(1, 1, 0)
+    >>> begins.tolist(), sizes.tolist()
+    ([40, 56], [8, 8])
+    """
 
     def runs(i: int, j: int, z: int) -> Runs:
         row = np.arange(i * tile_m, min((i + 1) * tile_m, m))

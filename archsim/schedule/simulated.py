@@ -71,7 +71,12 @@ def issued_ops(
 
 
 def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
-    """For each of N ops the positions of the ops whose outputs it reads, [N]."""
+    """For each of N ops the positions of the ops whose outputs it reads, [N].
+
+    >>> from archsim.trace.file import load
+    >>> dependencies(load("alexnet").bind(N=1).ops)[:3]
+    [(), (0,), (1,)]
+    """
     position: dict[str, int] = {}
     found = []
     for i, op in enumerate(ops):

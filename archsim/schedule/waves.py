@@ -36,8 +36,10 @@ def phases_of(
 ) -> list[tuple[Phase, ...]]:
     """The phases of each plan on one of the D devices; with `power` they carry power beyond idle [W].
 
-    A kernel has up to three phases: its launch gap, its full waves, its tail. A plan on a CPU, or of a fidelity without waves, is
-    one phase without demands.
+    A kernel has up to three phases: its launch gap, its full waves, its tail. With u issue slots in all waves (`issue_slots`),
+    of which u_full in the full ones, and a busy time t of one launch: t_full = t u_full / u and t_tail = t - t_full [s]. The
+    demand of a phase on a resource is the resource's bound / t; for the SM pipes, that of the CTAs of the phase. A plan on a
+    CPU, or of a fidelity without waves, is one phase without demands.
     """
     if cost.variants is None or cost.choice is None or not isinstance(device, Gpu):
         return [(Phase(float(time)),) if time > 0 else () for time in device_row(cost.time_s, device_index)]

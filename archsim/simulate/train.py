@@ -41,7 +41,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """One number of devices. Times are those of a step of the first device [s] and add up to `step_s`.
+    """One number n of devices. Times are those of a step of the first device [s] and add up to `step_s`.
+
+    speedup = n t_1 / t_n, efficiency = t_1 / t_n, with t_n the step on n devices, each with the same batch (weak scaling)
 
     `exchange_s` is the part of the gradient exchange that no computation hides. `busy` is the utilisation of each resource,
     `busiest_link` the link with the highest.

@@ -97,7 +97,10 @@ def _whole(word: str, text: str) -> int:
 
 
 def batch_curve(points: Sequence[Contender]) -> BatchCurve:
-    """The curve of one device from its estimates, in increasing order of batch; at least one."""
+    """The curve of one device from its estimates, in increasing order of batch; at least one.
+
+    marginal_s[i] = (t_{i+1} - t_i) / (b_{i+1} - b_i), t: time of a batch [s], b: its samples
+    """
     batches = [p.estimate.batch for p in points]
     times = [p.latency_s for p in points]
     marginal = [(t1 - t0) / (b1 - b0) for t0, t1, b0, b1 in zip(times, times[1:], batches, batches[1:], strict=False)]

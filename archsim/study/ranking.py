@@ -181,7 +181,7 @@ def _log_cost(c: Contender, criterion: Criterion) -> tuple[float, float]:
 
 
 def time_spread(c: Contender) -> tuple[float, float]:
-    """Mean and standard deviation of the log of the true time; the copy of results adds no uncertainty."""
+    """Mean and standard deviation of the log of the true time [ln s]; the copy of results adds no uncertainty."""
     e = c.estimate
     mean, deviation = log_normal(*e.latency_interval_s, e.interval_level)
     return mean + log(c.latency_s / e.latency_s), deviation

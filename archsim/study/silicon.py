@@ -50,7 +50,11 @@ class DieCheck:
 
 
 def area_scale(base: Spec) -> float:
-    """Published area / modelled area of the base device; 1 where no area is published. Raises Unsupported for a CPU."""
+    """Published area / modelled area of the base device; 1 where no area is published. Raises Unsupported for a CPU.
+
+    >>> 0.7 < area_scale(find("gtx_1080")) < 1.4
+    True
+    """
     device = _gpu(base)
     return 1.0 if device.chip.area is None else float(device.chip.area) / float(die_area(device, silicon()))
 
