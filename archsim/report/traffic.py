@@ -11,7 +11,7 @@ from archsim.base.units import show
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document
-from archsim.validate.traffic import BATCH, Row, median_error
+from archsim.validate.traffic import BATCH, TrafficRow, median_error
 
 SCHEMA = "archsim-traffic/1"
 BAND = 0.15
@@ -50,7 +50,7 @@ WHY = (
 )  # fmt: skip
 
 
-def traffic_json(rows: Sequence[Row]) -> str:
+def traffic_json(rows: Sequence[TrafficRow]) -> str:
     """One JSON object."""
     body = {
         "schema": SCHEMA, "batch": BATCH, "dram_median_error": _rounded(median_error([row.dram_error for row in rows])),
@@ -64,7 +64,7 @@ def _rounded(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def traffic_text(rows: Sequence[Row]) -> str:
+def traffic_text(rows: Sequence[TrafficRow]) -> str:
     """A table, and the medians."""
     cells = [
         (row.hardware, row.network, row.layer, row.kernel, row.tile, f"{row.waves:.1f}", f"{100 * row.share:.0f} %",
@@ -77,7 +77,7 @@ def traffic_text(rows: Sequence[Row]) -> str:
     return f"{text_table(head, cells, left=5)}\n\n{_medians(rows)}"
 
 
-def _medians(rows: Sequence[Row]) -> str:
+def _medians(rows: Sequence[TrafficRow]) -> str:
     dram, l2 = ([getattr(row, name) for row in rows] for name in ("dram_error", "l2_error"))
     close = sum(abs(error) <= BAND for error in dram)
     return (
@@ -86,7 +86,7 @@ def _medians(rows: Sequence[Row]) -> str:
     )
 
 
-def traffic_page(rows: Sequence[Row]) -> str:
+def traffic_page(rows: Sequence[TrafficRow]) -> str:
     """A page of tables with two scatter plots as SVG."""
     head = ("layer", "kernel and tile", "waves", "run", "DRAM model", "simulated", "error", "L2 model", "simulated", "error")
     devices = dict.fromkeys(row.hardware for row in rows)
@@ -99,7 +99,7 @@ def traffic_page(rows: Sequence[Row]) -> str:
     return document("Closed-form traffic beside simulated caches", sections)
 
 
-def _cells(row: Row) -> tuple[TableCell, ...]:
+def _cells(row: TrafficRow) -> tuple[TableCell, ...]:
     return (
         words(f"{row.network} {row.layer}"), words(f"{row.kernel.replace('_', ' ')}, {row.tile.replace('x', ' x ')}"),
         number(row.waves, "1"), percent(row.share, ".0f"), number(row.dram_model, "B"), number(row.dram_simulated, "B"),
@@ -111,7 +111,7 @@ SIDE, MARGIN = 420, 70  # of one square plot [px]
 COLOURS = {"gtx_1080": "#0072b2", "titan_x_maxwell": "#d55e00"}
 
 
-def svg(rows: Sequence[Row]) -> str:
+def svg(rows: Sequence[TrafficRow]) -> str:
     """Model over simulation, for DRAM and for L2, on logarithmic axes; dashed: 15 % more and less."""
     plots = [_plot(rows, name, title, i) for i, (name, title) in enumerate((("dram", "DRAM"), ("l2", "L2")))]
     width, height = 2 * (SIDE + MARGIN) + 30, SIDE + MARGIN + 24
@@ -126,7 +126,7 @@ def svg(rows: Sequence[Row]) -> str:
     )
 
 
-def _plot(rows: Sequence[Row], name: str, title: str, i: int) -> str:
+def _plot(rows: Sequence[TrafficRow], name: str, title: str, i: int) -> str:
     pairs = [(getattr(row, f"{name}_simulated"), getattr(row, f"{name}_model"), row) for row in rows]
     low = math.floor(math.log10(min(min(x, y) for x, y, _ in pairs)))
     high = math.ceil(math.log10(max(max(x, y) for x, y, _ in pairs)))

@@ -145,7 +145,7 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
+class AttentionChoice:
     """How the stack attends: in one kernel, or by two products around a softmax that keep the scores in memory."""
 
     fused: bool = key("one kernel for attention; else two products around a softmax, with the scores in memory", default=False)
@@ -211,7 +211,7 @@ class Stack:
         default="fused",
     )  # fmt: skip
     recurrent_launches: int = key("kernels and calls for each step and layer where they run op by op", low=1, default=2)
-    attention: Attention = key("how attention runs", default=Attention())
+    attention: AttentionChoice = key("how attention runs", default=AttentionChoice())
     conv: Conv = key("how convolutions run")
     passes: Mapping[str, Mapping[str, Passes]] = key(
         "op kind = its traffic in each phase; default for all others; accumulate: the sum of gradients that meet, if not add",

@@ -20,7 +20,7 @@ BATCH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TrafficRow:
     """One product of one layer: bytes of one launch by the model and by simulation. `share` of its CTAs were simulated."""
 
     hardware: str
@@ -54,7 +54,7 @@ class Row:
 def compare(
     fast: bool | None = None, tell: Callable[[str], None] | None = None, devices: Sequence[str] = DEVICES,
     networks: Sequence[str] = NETWORKS, layers: Sequence[str] = (), batch: int = BATCH,
-) -> list[Row]:  # fmt: skip
+) -> list[TrafficRow]:  # fmt: skip
     """The products of every convolution of these networks on these GPUs, or of some `layers`, forward, in fp32."""
     rows = []
     for hardware in devices:
@@ -65,7 +65,7 @@ def compare(
 
 def _network(
     hardware: str, network: str, layers: Sequence[str], batch: int, fast: bool | None, tell: Callable[[str], None] | None
-) -> list[Row]:
+) -> list[TrafficRow]:
     request = make_request(network, hardware, batch=batch)
     result, device = run(request), request.spec.device
     assert isinstance(device, Gpu)
@@ -91,7 +91,7 @@ def _network(
             tile = int(kernels.tile_m[v]), int(kernels.tile_n[v])
             product, slots = product_of(op, kernel, tile, element), int(model["resident"][v] * device.sm.count)
             seen = launch_traffic(product, slots, hierarchy, kernel.b_bytes, fast)
-            rows.append(Row(
+            rows.append(TrafficRow(
                 hardware=hardware, network=network, layer=op.name, kernel=kernel.name, tile=f"{tile[0]}x{tile[1]}",
                 ctas=product.ctas, waves=product.ctas / slots, share=seen.share, accesses=seen.accesses, a_bytes=kernel.a_bytes,
                 b_bytes=kernel.b_bytes, c_bytes=kernel.c_bytes, dram_model=float(model["dram"][v]),

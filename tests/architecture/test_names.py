@@ -12,8 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "archsim"
 
-NOT_YET_RENAMED = {"Attention", "Row"}
-
 
 def classes_of_one_name(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Names that more than one class bears, with the modules where they stand, of (module, source) pairs."""
@@ -27,8 +25,7 @@ def classes_of_one_name(sources: Iterable[tuple[str, str]]) -> dict[str, list[st
 
 def test_class_names_are_unique() -> None:
     sources = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))]
-    found = classes_of_one_name(sources)
-    assert {name: found[name] for name in found.keys() - NOT_YET_RENAMED} == {}
+    assert classes_of_one_name(sources) == {}
 
 
 def test_two_classes_of_one_name_are_noticed() -> None:

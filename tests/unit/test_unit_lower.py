@@ -14,7 +14,7 @@ from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Attention, Menu, Passes, Stack, Tile
+from archsim.stack.stack import AttentionChoice, Menu, Passes, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 from ..each import each
@@ -586,7 +586,7 @@ def attended(queries: int, keys: int, packed: str = "always", precision: str = "
     rows = {"forward": Passes(inputs=1, outputs=1)}
     made = replace(
         stack(), menus=menus,
-        attention=Attention(cache_kernels_prefill=2, cache_kernels_decode=0, packed_heads=packed, max_packed_heads=3),
+        attention=AttentionChoice(cache_kernels_prefill=2, cache_kernels_decode=0, packed_heads=packed, max_packed_heads=3),
         passes=stack().passes | {"quantise_attention": rows}, digest=f"attention {packed}",
     )  # fmt: skip
     (option,) = options(lowered(trace, made, precision=precision))
