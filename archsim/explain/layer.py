@@ -14,10 +14,10 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import SEQUENCE, Request
 from archsim.explain.algorithms import Candidate, candidates
-from archsim.explain.equation import Equation, Step, constant_unit, solve
+from archsim.explain.dispatch import host_steps
+from archsim.explain.equation import Step, constant_unit
 from archsim.explain.kernel import KernelStory, Teller, story
 from archsim.explain.reader import CONSTANT, SPEC, Leaf
-from archsim.stack.stack import Stack
 from archsim.trace.attributes import written
 
 SCHEMA = "archsim-explanation/1"
@@ -113,7 +113,7 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
     least = find_fidelity("roofline").cost(kernels, query.spec.device, query.precision, query.clock, query.threads or 1,
                                            query.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
     wait, total = float(timeline.wait_s[0, index]), float(timeline.op_time_s[0, index])
-    host = _host(teller, index, plan)
+    host, of_host = host_steps(query, result, index, plan)
     return Explanation(
         network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
         seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.thread_count,
@@ -126,7 +126,7 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
         latency_s=float(result.latency_s[0]), energy_j=float(result.energy_j[0, index]),
         energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
         algorithms=candidates(query, result, index), kernels=stories, host=host,
-        spec=_spec(query, stories), constants=_constants(query, stories, host), notes=query.notes,
+        spec=_spec(query, stories), constants=_constants(query, stories, of_host), notes=query.notes,
     )  # fmt: skip
 
 
@@ -162,34 +162,6 @@ def _chosen(result: Run, plan: int) -> range:
     return range(first, first + len(result.lowered.kernels.options[option].kernels))
 
 
-def _host(teller: Teller, index: int, plan: int) -> tuple[Step, ...]:
-    """What the host spends on the op, and what of it the device waits for."""
-    query, result = teller.query, teller.result
-    if plan < 0 or not query.stack.host or query.graph:
-        return ()
-    on_gpu, kernels = query.spec.kind == "gpu", result.lowered.kernels
-    calls = "launched" if on_gpu and query.stack.host_unit == "kernel" else "calls"
-    parts = [f"{calls} * framework", "launched * host.launch" if on_gpu else ""]
-    stalls = float(kernels.stalls[plan]) if query.stack.stall else 0.0
-    parts.append("stalls * stall" if stalls else "")
-    known = {
-        "host.launch": (query.calibration["host.launch"], "s"),
-        "calls": (float(kernels.host_ops[plan]), "1"), "launched": (float(result.cost.launches[0, plan]), "1"),
-        "stalls": (stalls, "1"),
-        **{name: (query.calibration[constant], "s") for name, constant in host_constants(query.stack).items()},
-    }  # fmt: skip
-    equation = Equation(name="host", unit="s", text=" + ".join(filter(None, parts)),
-                        meaning="what the host spends on the op" + ("; the device waits for the stalls" if stalls else
-                                                                    ", ahead of the device"))  # fmt: skip
-    return tuple(solve([equation], known, {"host": float(result.host_s[0, index])}))
-
-
-def host_constants(stack: Stack) -> dict[str, str]:
-    """Which constants stand behind the host's equation."""
-    named = {"framework": stack.host, "stall": stack.stall}
-    return {name: constant for name, constant in named.items() if constant}
-
-
 def _behind(stories: Iterable[KernelStory], kind: str) -> dict[str, Leaf]:
     """The numbers of one kind that the equations name, each once, in order."""
     return {name: leaf for story in stories for name, leaf in story.stands_for.items() if leaf.kind == kind}
@@ -199,17 +171,17 @@ def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[ValueOrigin
     entries = query.spec.entries
     return tuple([
         ValueOrigin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
-               source="; ".join(filter(None, (entries[name].source, entries[name].note))))
+                    source="; ".join(filter(None, (entries[name].source, entries[name].note))))
         for name, leaf in _behind(stories, SPEC).items()
     ])  # fmt: skip
 
 
-def _constants(query: Request, stories: tuple[KernelStory, ...], host: tuple[Step, ...]) -> tuple[ValueOrigin, ...]:
-    constants, of_host = query.calibration.constants, host_constants(query.stack)
-    named = [*_behind(stories, CONSTANT), *[of_host.get(name, name) for step in host for name in step.names]]
+def _constants(query: Request, stories: tuple[KernelStory, ...], host: Mapping[str, Leaf]) -> tuple[ValueOrigin, ...]:
+    constants = query.calibration.constants
+    named = [*_behind(stories, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),
-               kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
+                    kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)
         for name in dict.fromkeys(named) if name in constants
     ])  # fmt: skip
 

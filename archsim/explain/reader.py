@@ -131,6 +131,12 @@ class Reader:
             )  # fmt: skip
         return replace(value, text=ast.Name(name), reasons=())
 
+    def named(self, value: Value, name: str) -> str:
+        """The name of a value in seconds; an expression becomes a step of that name."""
+        made = value if value.bare else self.step(value, name, "s", "")
+        assert made.text is not None
+        return ast.unparse(made.text)
+
     def leaf(self, name: str, value: Any, unit: str, kind: str, meaning: str = "", free: bool = True) -> Value:
         """A number that no equation gives."""
         number = float(np.ravel(value)[0])
@@ -268,6 +274,8 @@ class Reader:
         owner = base.value
         if isinstance(owner, Kernels):
             return self._column(owner, name)
+        if isinstance(owner, Gpu | Cpu) and is_dataclass(getattr(owner, name, None)):
+            return Value(value=getattr(owner, name), path=f"{base.path}.{name}" if base.path else name)
         if base.path:
             return self._spec(owner, base.path, name)
         static = inspect.getattr_static(type(owner), name, None)
@@ -275,7 +283,7 @@ class Reader:
             return self.read(static.func if isinstance(static, cached_property) else static.fget, base, name=name)
         inner = getattr(owner, name)
         if isinstance(owner, Gpu | Cpu):
-            return Value(value=inner, path=name if is_dataclass(inner) else "")
+            return Value(value=inner)
         if is_dataclass(owner) and numeric(inner):
             cls: Any = type(owner)
             unit, meaning = docs.symbols(cls).get(name, (COUNT, ""))
@@ -339,6 +347,8 @@ class Reader:
             return self._choice(self._value(node.args[0], frame), node.args[1], node.args[2], frame, name, doc)
         if called in SAME:
             return self._value(node.args[0], frame, name, doc)
+        if isinstance(called, type) and is_dataclass(called) and not node.args:
+            return Value(value={str(word.arg): self._value(word.value, frame) for word in node.keywords})
         if node.keywords:
             raise Unreadable(ast.unparse(node))
         arguments = [self._value(argument, frame) for argument in node.args]
