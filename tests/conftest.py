@@ -6,10 +6,14 @@ ARCHSIM_EXAMPLES=2000 pytest tests/laws   draws more, and others in each run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from .measurements import HEAD
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -34,6 +38,22 @@ def corpus() -> tuple[list[Case], list[Skip]]:
     from archsim.evidence.readers import read_files
 
     return read_files()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """`write(rows...)` makes a file of network rows, `write(text, raw=True)` one of exactly this content."""
+
+    def make(*rows: str | bytes, raw: bool = False, name: str = "mine.csv", head: str = HEAD) -> str:
+        place = tmp_path / name
+        if raw:
+            content = b"".join(row if isinstance(row, bytes) else row.encode() for row in rows)
+        else:
+            content = ("\n".join([head, *map(str, rows)]) + "\n").encode()
+        place.write_bytes(content)
+        return str(place)
+
+    return make
 
 
 class Pretended:

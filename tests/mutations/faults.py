@@ -37,7 +37,7 @@ COST = "tests/unit/test_unit_cost.py::"
 EQUATIONS = "tests/unit/test_unit_equations.py::"
 LOWER = "tests/unit/test_unit_lower.py::"
 PROCESSOR = "tests/unit/test_unit_processor.py::"
-SERIAL = "tests/unit/test_unit_schedule.py::"
+SERIAL = "tests/schedule/test_schedule_serial.py::"
 
 ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, right, wrong, the test that fails
     "cost/gpu.py": [
@@ -179,7 +179,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
         ("leakage counts twice what idles", "rise = volt**3 -", "rise = volt**3 +",
          EQUATIONS + "test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube"),
-        ("the cache takes energy for what comes from memory", "self.cache_bytes * cache_energy", "self.dram_bytes * cache_energy",
+        ("the cache takes energy for what comes from memory", "self.llc_bytes * cache_energy", "self.dram_bytes * cache_energy",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
         ("a lower clock adds to the idle power", "self.took - np.minimum(saved", "self.took + np.minimum(saved",
          COST + "test_every_kernel_and_device_finds_its_own_clock"),

@@ -21,7 +21,7 @@ from archsim.validate.crossvalidate import thinned, with_times
 from archsim.validate.fit import model_hash, rows_hash
 from archsim.validate.predict import predict
 
-from .conftest import ROW
+from ..measurements import ROW
 
 Write = Callable[..., str]
 Run = Callable[..., tuple[int, str, str]]

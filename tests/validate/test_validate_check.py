@@ -14,7 +14,7 @@ from archsim.evidence.table import read_table
 from archsim.validate.check import check
 
 from ..each import each
-from .conftest import HEAD, ROW
+from ..measurements import HEAD, ROW
 
 Write = Callable[..., str]
 Run = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from archsim.evidence.readers import read
 from archsim.evidence.table import number, read_table, whole
 
 from ..each import each
-from .conftest import HEAD, ROW
+from ..measurements import HEAD, ROW
 
 Write = Callable[..., str]
 Run = Callable[..., tuple[int, str, str]]

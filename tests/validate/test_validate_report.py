@@ -20,7 +20,7 @@ from archsim.validate.baseline import baseline_constants
 from archsim.validate.evaluation import ValidationSettings, intervals, validate
 from archsim.validate.predict import predict
 
-from .conftest import HEAD, ROW
+from ..measurements import HEAD, ROW
 
 Write = Callable[..., str]
 Run = Callable[..., tuple[int, str, str]]

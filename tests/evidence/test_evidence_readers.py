@@ -19,7 +19,7 @@ from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validate.predict import predict
 
-from .conftest import HEAD, ROW
+from ..measurements import HEAD, ROW
 
 Write = Callable[..., str]
 
