@@ -10,7 +10,11 @@ import click
 from archsim.base.errors import EXIT
 
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
-EXTRAS = {"calibrate": "scipy", "measure": "onnxruntime", "fast": "numba"}
+EXTRAS = {  # extra -> (package, what it is for)
+    "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
+    "fast": ("numba", "a compiled `archsim cache`"), "dse": ("optuna", "`archsim search --trials`"),
+    "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
+}  # fmt: skip
 
 
 @click.command("doctor")
@@ -41,11 +45,11 @@ def _versions() -> list[str]:
             click.echo(f"ok       {package} {version(package)}")
         except PackageNotFoundError:
             problems.append(f"{package} is not installed: pip install {package}")
-    for extra, package in EXTRAS.items():
+    for extra, (package, use) in EXTRAS.items():
         try:
             click.echo(f"ok       {package} {version(package)} (extra {extra})")
         except PackageNotFoundError:
-            click.echo(f'absent   {package}; for `archsim {extra}`: pip install "archsim[{extra}]"')
+            click.echo(f'absent   {package}, for {use}: pip install "archsim[{extra}]"')
     return problems
 
 

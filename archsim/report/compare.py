@@ -10,7 +10,7 @@ from archsim.study.batches import BatchCurve
 from archsim.study.crossover import CERTAIN, Crossing, Payoff
 from archsim.study.ranking import SAME_STACK, Contender, Ranking
 
-ONLY = "with its data already there"
+ONLY = "with their data already on the device"
 CURVATURE = (
     "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
 )
@@ -172,9 +172,10 @@ def _payoff(home: str, guest: str, rows: Sequence[Payoff]) -> str:
     only = [r for r in rows if r.resident is not None and r.alone is None]
     earliest = min((r.resident for r in rows if r.resident is not None), default=0)
     begins = ["" if r.resident == earliest else f" (from batch {r.resident})" for r in only]
-    lines = [f"ops on {guest} against {home}: of {len(rows)}, {sum(r.alone is not None for r in rows)} pay even if moved alone"]
-    lines.append(f"  pay only {ONLY}: " + (_listed([r.op + begin for r, begin in zip(only, begins, strict=True)]) or "none"))
-    lines.append("  never pay: " + (_listed(never) or "none"))
+    moved = sum(r.alone is not None for r in rows)
+    lines = [f"of {len(rows)} ops, {moved} are faster on {guest} than on {home} even if their inputs and output cross the link"]
+    lines.append(f"  faster only {ONLY}: " + (_listed([r.op + begin for r, begin in zip(only, begins, strict=True)]) or "none"))
+    lines.append("  never faster: " + (_listed(never) or "none"))
     return "\n".join(lines)
 
 

@@ -105,7 +105,7 @@ def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> str:
         f"From which batch on {guest} is faster than {home}: with the data of the op already there, and with its inputs and "
         "output copied over the link."
     )
-    body = table(("op", "kind", "data already there", "moved alone"), cells)
+    body = table(("op", "kind", "data on the device", "moved alone"), cells)
     return f'<h2>Ops that gain on {text(guest)}</h2>\n<p class="quiet">{text(note)}</p>\n<div class="scroll">\n{body}\n</div>'
 
 
