@@ -12,6 +12,7 @@ from archsim.cost.cost import Array
 from archsim.estimation.pipeline import Run, host_time
 from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Step, solve
+from archsim.explain.kernel import needed
 from archsim.explain.reader import Leaf, Reader
 from archsim.explain.value import Value
 
@@ -57,10 +58,12 @@ def host_steps(query: Request, result: Run, index: int, plan: int) -> tuple[tupl
     steps = [replace(step, unit="s", meaning=MEANINGS[part]) if (part := _part(named, step)) else step
              for step in reader.steps.values()]  # fmt: skip
     if len(named) == 1 and steps and _part(named, steps[-1]):
-        return (*steps[:-1], replace(steps[-1], name="host", value=spent)), reader.leaves
+        found, leaves = needed([*steps[:-1], replace(steps[-1], name="host", value=spent)], reader)
+        return tuple(found), leaves
     both = Equation(name="host", unit="s", text=" + ".join(named.values()) or "0", meaning="what the host spends on the op")
     quantities = {**reader.quantities, **{step.name: (step.value, step.unit) for step in steps}}
-    return (*steps, *solve([both], quantities, {"host": spent})), reader.leaves
+    found, leaves = needed([*steps, *solve([both], quantities, {"host": spent})], reader)
+    return tuple(found), leaves
 
 
 def _part(named: Mapping[str, str], step: Step) -> str:

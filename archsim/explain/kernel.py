@@ -167,7 +167,7 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
                 "exponent of the smooth maximum: 2, and 3 where data move without the warps that compute")  # fmt: skip
     ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
-    return _needed([*reader.steps.values(), *ending], reader)
+    return needed([*reader.steps.values(), *ending], reader)
 
 
 def energy_steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
@@ -186,7 +186,7 @@ def energy_steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     reader.leaf("launches", launches, COUNT, COLUMN, "launches, one after the other")
     ending = Equation(name="energy", unit="J", text="launches * total_j", meaning="all launches of the kernel")
     steps = [*reader.steps.values(), *solve([ending], reader.quantities, {"energy": launches * sum(parts.values())})]
-    return _needed(steps, reader)
+    return needed(steps, reader)
 
 
 def _launch(cost: Cost, v: int) -> Cost:
@@ -198,13 +198,13 @@ def _launch(cost: Cost, v: int) -> Cost:
                 cache_bytes=one(cost.cache_bytes), work={name: one(value) for name, value in cost.work.items()})  # fmt: skip
 
 
-def _needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Leaf]]:
+def needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Leaf]]:
     """The steps without which the last one would not be known, and the numbers that no equation gives."""
-    needed = {steps[-1].name}
+    names = {steps[-1].name}
     for step in reversed(steps):
-        if step.name in needed:
-            needed |= set(step.names) | {name for reason in step.because for name in reason.names}
-    return [step for step in steps if step.name in needed], {name: leaf for name, leaf in reader.leaves.items() if name in needed}
+        if step.name in names:
+            names |= set(step.names) | {name for reason in step.because for name in reason.names}
+    return [step for step in steps if step.name in names], {name: leaf for name, leaf in reader.leaves.items() if name in names}
 
 
 def _ending(bounds: list[str], overheads: list[str]) -> tuple[Equation, Equation]:

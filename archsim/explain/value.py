@@ -78,6 +78,11 @@ def plain(value: Any) -> Value:
     return replace(literal(float(np.ravel(value)[0])), value=value) if numeric(value) else Value(value=value)
 
 
+def written(value: Value) -> Value:
+    """A number that nothing gave a name, as it is written."""
+    return replace(value, text=plain(value.value).text) if value.text is None and numeric(value.value) else value
+
+
 def is_literal(text: ast.expr | None, value: float) -> bool:
     """Whether an expression is this number."""
     return isinstance(text, ast.Constant) and text.value == value
@@ -106,6 +111,7 @@ def operation(op: ast.operator, left: Value, right: Value) -> Value:
     reasons = (*left.reasons, *right.reasons)
     if isinstance(op, ast.BitAnd | ast.BitOr):
         return joined(isinstance(op, ast.BitAnd), left, right)
+    left, right = written(left), written(right)
     if type(op) not in OPERATORS or left.text is None or right.text is None:
         raise Unreadable("arithmetic of what is no number")
     value = OPERATORS[type(op)](left.value, right.value)

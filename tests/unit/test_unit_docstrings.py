@@ -15,7 +15,7 @@ from archsim.base.units import UNITS
 COMMON = {"kernels", "device", "constants", "precision", "t", "terms"}
 BRACKET = re.compile(r"\[([^\[\]]+)\]")
 SHAPE = re.compile(r"[DVKOPSUG1](, [DVKOPSUG1])*")
-UNIT = {*UNITS, "1", "mm", "1/cm2"}
+UNIT = {*UNITS, "1", "mm", "1/cm2", "FLOP/clk"}
 
 
 def equations() -> list[FunctionType]:

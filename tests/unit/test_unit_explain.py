@@ -123,7 +123,7 @@ def shapes(teller: Teller) -> dict[tuple[object, ...], int]:
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]
     found = {}
     for v in np.flatnonzero(np.broadcast_to(runs, (kernels.m.size,))).tolist():
-        family = teller.query.calibration[kernels.constants[kernels.efficiency[v]]] < 1.0
+        family = teller.query.calibration.gather((kernels.constants[kernels.efficiency[v]],))[0] < 1.0
         found[(family, *[bool(column[v]) for column in columns])] = v
     return found
 
