@@ -111,15 +111,15 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
     request = listed.checked()[0]
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
-    wish = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
+    goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
                 front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
-    wish = with_default_front(wish, space.knobs, Evaluator(request).silicon)
+    goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
     if o["trials"]:
         tell_without_effect([request])
     else:
         tell_idle(space, [request])
     with Progress() as tell:
-        found = search(request, space, wish, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
+        found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
         from archsim.base.files import write_text
 

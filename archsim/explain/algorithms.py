@@ -96,10 +96,10 @@ def _unlimited(query: Request, op: BoundOp) -> list[Candidate]:
 def _impossible(query: Request, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
     plain, reason = untransposed(op), "it cannot run this layer"
-    for wish in [wish for size in (1, 2, 3) for wish in combinations(CHANGES, size)]:
-        changes = {key: value for name in wish for key, value in CHANGES[name].items()}
+    for goal in [goal for size in (1, 2, 3) for goal in combinations(CHANGES, size)]:
+        changes = {key: value for name in goal for key, value in CHANGES[name].items()}
         changed = replace(plain, kind=replace(plain.kind, **changes))
         if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
-            reason = f"it needs {' and '.join(wish)}"
+            reason = f"it needs {' and '.join(goal)}"
             break
     return Candidate(algorithm=algorithm, kernels=(), time_s=None, workspace=None, verdict="geometry", reason=reason)

@@ -35,9 +35,9 @@ def heading(request: Request) -> str:
 
 def wanted(f: SearchResult) -> str:
     """The objectives and conditions as text."""
-    aims = ", ".join(o.written for o in f.wish.objectives)
-    limits = " and ".join(c.written for c in f.wish.conditions)
-    memory = "" if f.wish.any_memory else "; only what fits the memory"
+    aims = ", ".join(o.written for o in f.goal.objectives)
+    limits = " and ".join(c.written for c in f.goal.conditions)
+    memory = "" if f.goal.any_memory else "; only what fits the memory"
     return f"{aims}{f' where {limits}' if limits else ''}{memory}"
 
 
@@ -51,7 +51,7 @@ def search_text(request: Request, f: SearchResult) -> str:
         return "\n\n".join(parts)
     columns = columns_of(f)
     parts.append("Best:\n" + _rows(request, f, columns, f.best, base=True))
-    axes = " and ".join(OUTPUTS[o.output][0] for o in f.wish.front)
+    axes = " and ".join(OUTPUTS[o.output][0] for o in f.goal.front)
     thinned = thin(f.front, MOST_ROWS)
     more = f"\n({len(f.front) - MOST_ROWS} between them not listed; --csv and --html list all)" if thinned != f.front else ""
     parts.append(f"Pareto front of {axes}, {len(f.front)} points:\n" + _rows(request, f, columns, thinned, base=False) + more)
@@ -67,7 +67,7 @@ def thin(rows: Sequence[Mapping[str, Any]], most: int) -> Sequence[Mapping[str, 
 
 def columns_of(f: SearchResult) -> tuple[str, ...]:
     """The outputs that a table of results shows."""
-    named = [o.output for o in (*f.wish.objectives, *f.wish.front)] + [c.name for c in f.wish.conditions if c.name in OUTPUTS]
+    named = [o.output for o in (*f.goal.objectives, *f.goal.front)] + [c.name for c in f.goal.conditions if c.name in OUTPUTS]
     return tuple(dict.fromkeys([*named, *(name for name in SHOWN if name in f.base)]))
 
 
@@ -114,7 +114,7 @@ def record(request: Request, f: SearchResult) -> dict[str, Any]:
         "task": request.task, "batch": request.batch, "precision": request.precision, "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
-        "front_of": [o.output for o in f.wish.front], "estimated": [name for name in SILICON if name in f.base],
+        "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
     }  # fmt: skip
 
 
@@ -142,13 +142,13 @@ def search_page(request: Request, f: SearchResult) -> str:
     ]
     if not f.best:
         return document("Search", [*sections, '<p class="warn">No point meets the conditions.</p>'])
-    a, b = f.wish.front[0].output, f.wish.front[1].output
+    a, b = f.goal.front[0].output, f.goal.front[1].output
     across, up = (PlotAxis(title=OUTPUTS[name][0], unit=OUTPUTS[name][1]) for name in (a, b))
     cloud = Series(name="within the limits", x=[r[a] for r in f.cloud], y=[r[b] for r in f.cloud], mode="markers", faint=True)
     edge = sorted(f.front, key=lambda r: float(r[a]))
     notes = [_tooltip(request, f, r) for r in edge]
     front = Series(name="Pareto front", x=[r[a] for r in edge], y=[r[b] for r in edge], notes=notes,
-                   mode="lines+markers" if len(f.wish.front) == 2 else "markers")  # fmt: skip
+                   mode="lines+markers" if len(f.goal.front) == 2 else "markers")  # fmt: skip
     base = Series(name="base", x=[f.base[a]], y=[f.base[b]], mode="markers", hollow=[True])
     series = [s for s in (cloud, front, base) if s.x]
     chart = figures.embed(lines(series, across, up), "front")

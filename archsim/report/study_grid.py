@@ -119,8 +119,8 @@ def searched(part: PartForm) -> Section:
     head: tuple[str, ...] = ()
     for request in asked:
         space = Space(bases=({"net": request.network, "hw": request.spec.identity.id},), axes=axes)
-        wish = with_default_front(SearchGoal(objectives=aims, conditions=limited), space.knobs, Evaluator(request).silicon)
-        found = search(request, space, wish, top=part.top)
+        goal = with_default_front(SearchGoal(objectives=aims, conditions=limited), space.knobs, Evaluator(request).silicon)
+        found = search(request, space, goal, top=part.top)
         columns = columns_of(found)
         head = (*found.knobs, *columns)
         wants = ", ".join(o.written for o in aims) + (f" where {part.where}" if part.where else "")
@@ -131,10 +131,10 @@ def searched(part: PartForm) -> Section:
         body = [(str(i + 1), *(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(n, r[n]) for n in columns))
                 for i, r in enumerate(found.best)]  # fmt: skip
         made.body += markdown(("", *found.knobs, *(OUTPUTS[n][0] for n in columns)), [base, *body])
-        edge = [(*(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(o.output, r[o.output]) for o in wish.front))
+        edge = [(*(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(o.output, r[o.output]) for o in goal.front))
                 for r in thin(found.front, FRONT_ROWS)]  # fmt: skip
         made.body += ["The front, from end to end:"]
-        made.body += markdown((*found.knobs, *(OUTPUTS[o.output][0] for o in wish.front)), edge, left=0)
+        made.body += markdown((*found.knobs, *(OUTPUTS[o.output][0] for o in goal.front)), edge, left=0)
         rows += [[request.network, request.spec.identity.id, *(r[n] for n in head)] for r in found.front]
     made.files[f"{part.name}_front.csv"] = csv_text(("network", "hardware", *head), rows)
     return made

@@ -54,7 +54,7 @@ class SearchResult:
     feasible rows, for a picture.
     """
 
-    wish: SearchGoal
+    goal: SearchGoal
     knobs: tuple[str, ...]
     how: str
     points: int
@@ -108,7 +108,7 @@ class Evaluator:
 class Collector:
     """Receives points and keeps the best and the front, in bounded memory."""
 
-    wish: SearchGoal
+    goal: SearchGoal
     knobs: tuple[str, ...]
     top: int
     best: list[tuple[float, int, dict[str, Any]]]
@@ -121,7 +121,7 @@ class Collector:
     def add(self, columns: Mapping[str, Array], values: Mapping[str, Array], problems: Sequence[str]) -> None:
         """Add points."""
         both: dict[str, Any] = {**columns, **values}
-        sound = self.wish.feasible(both)
+        sound = self.goal.feasible(both)
         said = [text for text in problems if text]
         self.broken += len(said)
         self.why = self.why or (said[0] if said else "")
@@ -130,14 +130,14 @@ class Collector:
         places = np.flatnonzero(sound)
         if not places.size:
             return
-        cost = self.wish.objectives[0].cost(both)[places]
+        cost = self.goal.objectives[0].cost(both)[places]
         order = np.argsort(cost, kind="stable")[: self.top]
         self.best += [(float(cost[i]), start + int(places[i]), row_at(both, int(places[i]))) for i in order]
         self.best = sorted(self.best, key=lambda item: item[:2])[: self.top]
-        costs = np.stack([objective.cost(both)[places] for objective in self.wish.front], axis=1)
+        costs = np.stack([objective.cost(both)[places] for objective in self.goal.front], axis=1)
         candidates = [row_at(both, int(places[i])) for i in pareto_front(costs)]
         merged = [*self.rows, *candidates]
-        kept = pareto_front(np.array([[float(o.cost(row)) for o in self.wish.front] for row in merged]))
+        kept = pareto_front(np.array([[float(o.cost(row)) for o in self.goal.front] for row in merged]))
         self.rows = [merged[i] for i in kept]
 
 
@@ -151,7 +151,7 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    request: Request, space: Space, wish: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0,
+    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SearchResult:  # fmt: skip
     """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`.
@@ -159,8 +159,8 @@ def search(
     Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
     evaluator = Evaluator(request)
-    _check(evaluator, wish)
-    collector = Collector(wish=wish, knobs=space.knobs, top=top, best=[], rows=[])
+    _check(evaluator, goal)
+    collector = Collector(goal=goal, knobs=space.knobs, top=top, best=[], rows=[])
     cloud: list[dict[str, Any]] = []
     if trials:
         how = f"{trials:,} trials of optuna, seed {seed}"
@@ -169,14 +169,14 @@ def search(
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
         _run_all(evaluator, space, collector, cloud, tell)
     return SearchResult(
-        wish=wish, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
+        goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
         why=collector.why, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
         front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
 
 
-def _check(evaluator: Evaluator, wish: SearchGoal) -> None:
-    named = [o.output for o in (*wish.objectives, *wish.front)] + [c.name for c in wish.conditions]
+def _check(evaluator: Evaluator, goal: SearchGoal) -> None:
+    named = [o.output for o in (*goal.objectives, *goal.front)] + [c.name for c in goal.conditions]
     wanted = [name for name in named if name in SILICON]
     if wanted and not evaluator.silicon:
         hardware = evaluator.request.spec.identity.id
@@ -206,7 +206,7 @@ def _keep_some(
     cloud: list[dict[str, Any]], collector: Collector, columns: Mapping[str, Array], values: Mapping[str, Array], places: range
 ) -> None:
     both: dict[str, Any] = {**columns, **values}
-    sound = collector.wish.feasible(both)
+    sound = collector.goal.feasible(both)
     cloud += [row_at(both, i) for i in places if sound[i]]
 
 
@@ -221,7 +221,7 @@ def _run_trials(
         raise MissingExtra("a search by trials", "dse") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=seed)
-    study = optuna.create_study(directions=["minimize"] * len(collector.wish.objectives), sampler=sampler)
+    study = optuna.create_study(directions=["minimize"] * len(collector.goal.objectives), sampler=sampler)
     dimensions = {axis.knob: _dimension(optuna, axis) for axis in space.axes}
     while collector.points < trials:
         asked = [study.ask(dimensions) for _ in range(min(TRIALS_AT_ONCE, trials - collector.points))]
@@ -234,7 +234,7 @@ def _run_trials(
         values, problems = evaluator(columns)
         both: dict[str, Any] = {**columns, **values}
         for i, trial in enumerate(asked):
-            cost = _penalised(collector.wish, row_at(both, i))
+            cost = _penalised(collector.goal, row_at(both, i))
             if cost is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
@@ -253,24 +253,24 @@ def _dimension(optuna: Any, axis: Any) -> Any:
     return optuna.distributions.FloatDistribution(axis.low, axis.high, log=axis.log)
 
 
-def _penalised(wish: SearchGoal, row: Mapping[str, Any]) -> list[float] | None:
+def _penalised(goal: SearchGoal, row: Mapping[str, Any]) -> list[float] | None:
     """Logs of the objectives, plus a penalty for violated conditions; None for an impossible point."""
     if not np.isfinite(row["latency_s"]):
         return None
-    missed = sum(float(condition.excess(row)) for condition in wish.conditions)
-    missed += float(row["fits"] == 0 and not wish.any_memory)
-    return [float(np.log(row[o.output])) * (-1 if o.maximise else 1) + PENALTY * missed for o in wish.objectives]
+    missed = sum(float(condition.excess(row)) for condition in goal.conditions)
+    missed += float(row["fits"] == 0 and not goal.any_memory)
+    return [float(np.log(row[o.output])) * (-1 if o.maximise else 1) + PENALTY * missed for o in goal.objectives]
 
 
-def with_default_front(wish: SearchGoal, knobs: Sequence[str], silicon: bool) -> SearchGoal:
+def with_default_front(goal: SearchGoal, knobs: Sequence[str], silicon: bool) -> SearchGoal:
     """The goal with a front where none is given: over all objectives; for a single one, over it and the area, or time or energy.
     """
-    if wish.front:
-        return wish
-    if len(wish.objectives) > 1:
-        return replace(wish, front=wish.objectives)
-    first = wish.objectives[0]
+    if goal.front:
+        return goal
+    if len(goal.objectives) > 1:
+        return replace(goal, front=goal.objectives)
+    first = goal.objectives[0]
     varies_hardware = silicon and any("." in knob for knob in knobs) and first.output not in SILICON
     timed = first.output in ("latency_s", "throughput_per_s")
     other = "area_mm2" if varies_hardware else "energy_j" if timed else "latency_s"
-    return replace(wish, front=(first, Objective(output=other, maximise=False)))
+    return replace(goal, front=(first, Objective(output=other, maximise=False)))

@@ -31,8 +31,8 @@ def asked(**choices: Any) -> tuple[Request, Space]:
 def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Request, SearchResult]:
     request, space = asked(**choices)
     limits = tuple(conditions(where, {"batch": "1"})) if where else ()
-    wish = SearchGoal(objectives=tuple(objectives([minimise], [])), conditions=limits)
-    return request, search(request, space, with_default_front(wish, space.knobs, True), top=3)
+    goal = SearchGoal(objectives=tuple(objectives([minimise], [])), conditions=limits)
+    return request, search(request, space, with_default_front(goal, space.knobs, True), top=3)
 
 
 def test_the_best_is_the_best_of_single_estimates() -> None:
@@ -53,7 +53,7 @@ def test_the_best_is_the_best_of_single_estimates() -> None:
 
 def test_the_front_ends_at_the_best() -> None:
     _, f = found("latency")
-    assert [o.output for o in f.wish.front] == ["latency_s", "area_mm2"]
+    assert [o.output for o in f.goal.front] == ["latency_s", "area_mm2"]
     assert f.front[0]["latency_s"] == f.best[0]["latency_s"]
     latencies, areas = [r["latency_s"] for r in f.front], [r["area_mm2"] for r in f.front]
     assert latencies == sorted(latencies)
@@ -62,13 +62,13 @@ def test_the_front_ends_at_the_best() -> None:
 
 def test_points_that_come_in_parts_give_the_same_front_and_best() -> None:
     request, space = asked()
-    wish = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    goal = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
     columns = space.columns(space.part(0), request)
     values, problems = Evaluator(request)(columns)
-    collector = Collector(wish=wish, knobs=space.knobs, top=3, best=[], rows=[])
+    collector = Collector(goal=goal, knobs=space.knobs, top=3, best=[], rows=[])
     for part in (slice(13, None), slice(0, 5), slice(5, 13)):
         collector.add({k: v[part] for k, v in columns.items()}, {k: v[part] for k, v in values.items()}, problems[part])
-    whole = search(request, space, wish, top=3)
+    whole = search(request, space, goal, top=3)
     assert collector.rows == list(whole.front)
     assert [row for _, _, row in collector.best] == list(whole.best)
 
@@ -91,16 +91,16 @@ def test_the_base_is_the_estimate() -> None:
 def test_a_batch_can_vary_and_be_bounded() -> None:
     _, f = found("energy", "batch <= 4", vary=("batch=1:64:x2",))
     assert max(r["batch"] for r in f.best) <= 4
-    assert [o.output for o in f.wish.front] == ["energy_j", "latency_s"]  # no knob of the machine: area says nothing
+    assert [o.output for o in f.goal.front] == ["energy_j", "latency_s"]  # no knob of the machine: area says nothing
 
 
 def test_what_does_not_fit_is_left_out_unless_asked_for() -> None:
     request, space = asked(net="vgg_16", vary=("batch=64,128,256",))
-    wish = with_default_front(SearchGoal(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
-    assert max(r["batch"] for r in search(request, space, wish).best) == 64
+    goal = with_default_front(SearchGoal(objectives=tuple(objectives([], ["throughput"]))), space.knobs, True)
+    assert max(r["batch"] for r in search(request, space, goal).best) == 64
     import dataclasses
 
-    assert max(r["batch"] for r in search(request, space, dataclasses.replace(wish, any_memory=True)).best) == 256
+    assert max(r["batch"] for r in search(request, space, dataclasses.replace(goal, any_memory=True)).best) == 256
 
 
 def test_points_that_are_no_machine_are_counted() -> None:
@@ -126,9 +126,9 @@ def test_an_endless_grid_is_refused() -> None:
 def test_trials_come_near_the_best_and_repeat(capsys: Any) -> None:
     pytest.importorskip("optuna")
     request, space = asked()
-    wish = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
-    whole = search(request, space, wish)
-    a, b = (search(request, space, wish, trials=64, seed=3) for _ in range(2))
+    goal = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    whole = search(request, space, goal)
+    a, b = (search(request, space, goal, trials=64, seed=3) for _ in range(2))
     assert a.best == b.best
     assert a.points == 64
     assert a.best[0]["latency_s"] <= 1.05 * whole.best[0]["latency_s"]
