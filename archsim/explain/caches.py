@@ -30,7 +30,7 @@ MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelStory:
+class CacheLevel:
     """One level: what it counted, how often it missed and why, and what it asked of the level below.
 
     `cold`, `capacity` and `conflict` add up to the misses; a negative conflict says that a fully associative cache of this size
@@ -53,7 +53,7 @@ class LevelStory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheAnswer:
+class CacheReport:
     """The whole answer. `curve` has (capacity [B], misses of a fully associative LRU cache, misses to be expected in sets of as
     many ways as it has) of what level `curve_of`, the first of a single instance, is asked.
 
@@ -68,7 +68,7 @@ class CacheAnswer:
     simulated: float
     time_s: float
     timed_by: str
-    levels: tuple[LevelStory, ...]
+    levels: tuple[CacheLevel, ...]
     dram_bytes: float
     curve_of: str
     curve: tuple[tuple[int, int, float], ...]
@@ -79,7 +79,7 @@ class CacheAnswer:
 def of_trace(
     spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True,
     fast: bool | None = None, tell: Callable[[float], None] | None = None,
-) -> CacheAnswer:  # fmt: skip
+) -> CacheReport:  # fmt: skip
     """A program's trace through the caches of one core; `instructions`, if wanted, through those of a second one.
 
     Raises MissingFile, InputError.
@@ -94,7 +94,7 @@ def of_trace(
 def of_layer(
     query: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
     tell: Callable[[float], None] | None = None,
-) -> CacheAnswer:  # fmt: skip
+) -> CacheReport:  # fmt: skip
     """The longest matrix product of a layer's forward pass, as the chosen algorithm and tile address it.
 
     On a GPU at most the first `WAVES` waves of CTAs, on all multiprocessors; on a CPU one core. Raises UnknownName for a layer
@@ -188,7 +188,7 @@ def _through(
 def _answer(
     spec: Spec, hierarchy: Hierarchy, state: Simulation, watches: list[StackDistances | None], *, source: str, time_s: float,
     timed_by: str, notes: list[str], simulated: float = 1.0,
-) -> CacheAnswer:  # fmt: skip
+) -> CacheReport:  # fmt: skip
     curves = [None if watch is None else watch.curve for watch in watches]
     first, level = next(((c, level) for c, level in zip(curves, hierarchy.levels, strict=True) if c is not None), (None, None))
     levels = tuple([
@@ -196,7 +196,7 @@ def _answer(
         for i, (count, curve) in enumerate(zip(state.counts, curves, strict=True))
     ])  # fmt: skip
     last = state.counts[-1]
-    return CacheAnswer(
+    return CacheReport(
         source=source, hardware=spec.identity.id, cores=hierarchy.cores, accesses=state.accesses, simulated=simulated,
         time_s=time_s, timed_by=timed_by, levels=levels, dram_bytes=float(last.bytes_read + last.bytes_written),
         curve=() if first is None or level is None else tuple([
@@ -209,14 +209,14 @@ def _answer(
 
 def _level(
     i: int, hierarchy: Hierarchy, count: LevelCount, curve: MissCurve | None, accesses: int, time_s: float, spec: Spec
-) -> LevelStory:
+) -> CacheLevel:
     level, moved = hierarchy.levels[i], count.bytes_read + count.bytes_written
     whole = curve is not None and level.sector in (0, level.line) and level.allocate
     cold = capacity = conflict = None
     if whole and curve is not None:
         cold, ideal = curve.cold, curve.misses(level.lines)
         capacity, conflict = ideal - cold, count.misses - ideal
-    return LevelStory(
+    return CacheLevel(
         name=level.name, size=level.size, ways=level.ways, line=level.line, instances=hierarchy.instances(i), count=count,
         miss_rate=count.misses / max(count.requests, 1), cold=cold, capacity=capacity, conflict=conflict,
         bytes_per_access=moved / max(accesses, 1), demand_Bps=moved / time_s if time_s else 0.0,

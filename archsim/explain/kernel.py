@@ -40,7 +40,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelStory:
+class KernelExplanation:
     """A kernel that runs: what it computes, what else the library could have run, and its equations."""
 
     name: str
@@ -57,8 +57,8 @@ class KernelStory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Teller:
-    """What the stories of all kernels of one run share."""
+class ExplainedRun:
+    """A run whose kernels are explained."""
 
     query: Request
     result: Run
@@ -81,20 +81,20 @@ class Teller:
         return self.result.cost.choice
 
 
-def story(teller: Teller, position: int) -> KernelStory:
-    """The story of the kernel at `position` in the columns."""
-    kernels, cost = teller.kernels, teller.result.cost
-    chosen = int(teller.choice.variant[0, position])
+def explain_kernel(explained: ExplainedRun, position: int) -> KernelExplanation:
+    """The explanation of the kernel at `position` in the columns."""
+    kernels, cost = explained.kernels, explained.result.cost
+    chosen = int(explained.choice.variant[0, position])
     kernel = kernels.kernels[position]
-    steps, leaves = steps_of(teller, chosen)
-    spent, energy_leaves = energy_steps(teller, chosen)
+    steps, leaves = steps_of(explained, chosen)
+    spent, energy_leaves = energy_steps(explained, chosen)
     named = {step.name for step in steps}
     parts = {step.name: step.value for step in steps if step.name in BOUNDS}
-    return KernelStory(
+    return KernelExplanation(
         name=kernel.name, matrix=kernel.menu != "", launches=kernel.repeat,
         time_s=float(cost.kernel_time_s[0, position]), bound=max(parts, key=lambda name: parts[name]),
         work={name: getattr(kernel, name) for name in ("m", "n", "k", "count", "a_bytes", "b_bytes", "c_bytes", "flop", "items")},
-        variants=_variants(teller, position, chosen), steps=tuple(steps), energy=tuple(spent),
+        variants=_variants(explained, position, chosen), steps=tuple(steps), energy=tuple(spent),
         stands_for={**{name: leaf for name, leaf in energy_leaves.items() if name not in named}, **leaves},
         energy_j=spent[-1].value,
     )  # fmt: skip
@@ -106,19 +106,19 @@ def _at(values: Array, variant: int) -> float:
     return float(last[variant] if last.size > 1 else last[0])
 
 
-def _variants(teller: Teller, position: int, chosen: int) -> tuple[Variant, ...]:
+def _variants(explained: ExplainedRun, position: int, chosen: int) -> tuple[Variant, ...]:
     """The fastest variants of a kernel, the fastest first; none for a kernel without a menu."""
-    kernels, cost = teller.kernels, teller.cost
+    kernels, cost = explained.kernels, explained.cost
     own = np.flatnonzero(kernels.kernel_of == position).tolist()
     if len(own) == 1 or not isinstance(cost.terms, GpuTerms):
         return ()
     time = [kernels.repeat[v] * (_at(cost.busy_s, v) + _at(cost.overhead_s, v)) for v in own]
     best = [own[i] for i in np.argsort(time, kind="stable")[:BEST] if np.isfinite(time[i])]
-    return tuple([_variant(teller, v, float(time[v - own[0]]), v == chosen) for v in best])
+    return tuple([_variant(explained, v, float(time[v - own[0]]), v == chosen) for v in best])
 
 
-def _variant(teller: Teller, v: int, time: float, chosen: bool) -> Variant:
-    kernels, cost = teller.kernels, teller.cost
+def _variant(explained: ExplainedRun, v: int, time: float, chosen: bool) -> Variant:
+    kernels, cost = explained.kernels, explained.cost
     assert isinstance(kernels, GpuKernels)
     ctas, resident = (_at(getattr(cost.terms, name), v) for name in ("ctas", "resident"))
     assert isinstance(cost.terms, GpuTerms)
@@ -142,9 +142,9 @@ def _of_one(terms: Any, v: int) -> Any:
     return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1])
 
 
-def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
+def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant, read from the functions of its bounds, and what stands behind the names in them."""
-    cost, kind, query = teller.cost, teller.query.spec.kind, teller.query
+    cost, kind, query = explained.cost, explained.query.spec.kind, explained.query
     terms = _of_one(cost.terms, v)
 
     def model(name: str) -> float | None:
@@ -163,18 +163,18 @@ def steps_of(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
             if found.text is not None and not found.absent:
                 reader.step(found, row.name, "s", row.meaning) if row.name not in reader.steps else found
                 (overheads if row.overhead else bounds).append(row.name)
-    reader.leaf("launches", teller.kernels.repeat[v], COUNT, COLUMN, "launches, one after the other")
+    reader.leaf("launches", explained.kernels.repeat[v], COUNT, COLUMN, "launches, one after the other")
     reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
                 "exponent of the smooth maximum: 2, and 3 where data move without the warps that compute")  # fmt: skip
     ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
 
 
-def energy_steps(teller: Teller, v: int) -> tuple[list[Step], dict[str, Leaf]]:
+def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
-    query, cost = teller.query, teller.cost
-    device, launches = query.spec.device, float(teller.kernels.repeat[v])
-    parts = {name: _at(part, v) for name, part in teller.result.cost.variant_energy_j.items()}
+    query, cost = explained.query, explained.cost
+    device, launches = query.spec.device, float(explained.kernels.repeat[v])
+    parts = {name: _at(part, v) for name, part in explained.result.cost.variant_energy_j.items()}
     limit = device.power.tdp if query.limit is None else query.limit
     clock = np.asarray(cost.clock)
     terms = energy_terms(_launch(cost, v), device, arithmetic(query.stack, device, query.precision),

@@ -16,7 +16,7 @@ from archsim.estimation.request import SEQUENCE, Request
 from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.dispatch import host_steps
 from archsim.explain.equation import Step, constant_unit
-from archsim.explain.kernel import KernelStory, Teller, story
+from archsim.explain.kernel import ExplainedRun, KernelExplanation, explain_kernel
 from archsim.explain.reader import CONSTANT, SPEC, Leaf
 from archsim.trace.attributes import written
 
@@ -65,7 +65,7 @@ class Explanation:
     energy_j: float
     energy_breakdown_j: Mapping[str, float]
     algorithms: tuple[Candidate, ...]
-    kernels: tuple[KernelStory, ...]
+    kernels: tuple[KernelExplanation, ...]
     host: tuple[Step, ...]
     spec: tuple[ValueOrigin, ...]
     constants: tuple[ValueOrigin, ...]
@@ -107,8 +107,8 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
     index = _position(query, layer, phase)
     op, result = query.trace.ops[index], run(query)
     plan = int(result.lowered.plan_of[index])
-    teller = Teller(query=query, result=result)
-    stories = tuple([story(teller, position) for position in _chosen(result, plan)]) if plan >= 0 else ()
+    explained = ExplainedRun(query=query, result=result)
+    kernels_explained = tuple([explain_kernel(explained, position) for position in _chosen(result, plan)]) if plan >= 0 else ()
     kernels, timeline = result.lowered.kernels, result.timeline
     least = find_fidelity("roofline").cost(kernels, query.spec.device, query.precision, query.clock, query.threads or 1,
                                            query.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
@@ -125,8 +125,8 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
         time_s=total, device_s=float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0, wait_s=wait,
         latency_s=float(result.latency_s[0]), energy_j=float(result.energy_j[0, index]),
         energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
-        algorithms=candidates(query, result, index), kernels=stories, host=host,
-        spec=_spec(query, stories), constants=_constants(query, stories, of_host), notes=query.notes,
+        algorithms=candidates(query, result, index), kernels=kernels_explained, host=host,
+        spec=_spec(query, kernels_explained), constants=_constants(query, kernels_explained, of_host), notes=query.notes,
     )  # fmt: skip
 
 
@@ -162,23 +162,25 @@ def _chosen(result: Run, plan: int) -> range:
     return range(first, first + len(result.lowered.kernels.options[option].kernels))
 
 
-def _behind(stories: Iterable[KernelStory], kind: str) -> dict[str, Leaf]:
+def _behind(kernels_explained: Iterable[KernelExplanation], kind: str) -> dict[str, Leaf]:
     """The numbers of one kind that the equations name, each once, in order."""
-    return {name: leaf for story in stories for name, leaf in story.stands_for.items() if leaf.kind == kind}
+    return {name: leaf for one in kernels_explained for name, leaf in one.stands_for.items() if leaf.kind == kind}
 
 
-def _spec(query: Request, stories: tuple[KernelStory, ...]) -> tuple[ValueOrigin, ...]:
+def _spec(query: Request, kernels_explained: tuple[KernelExplanation, ...]) -> tuple[ValueOrigin, ...]:
     entries = query.spec.entries
     return tuple([
         ValueOrigin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
                     source="; ".join(filter(None, (entries[name].source, entries[name].note))))
-        for name, leaf in _behind(stories, SPEC).items()
+        for name, leaf in _behind(kernels_explained, SPEC).items()
     ])  # fmt: skip
 
 
-def _constants(query: Request, stories: tuple[KernelStory, ...], host: Mapping[str, Leaf]) -> tuple[ValueOrigin, ...]:
+def _constants(
+    query: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
+) -> tuple[ValueOrigin, ...]:
     constants = query.calibration.constants
-    named = [*_behind(stories, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
+    named = [*_behind(kernels_explained, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),
                     kind=_kind(constants[name].fitted, constants[name].origin), source=constants[name].origin)

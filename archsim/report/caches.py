@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show, show_capacity
-from archsim.explain.caches import SCHEMA, CacheAnswer, LevelStory
+from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
 from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
 from archsim.report.markup import TableCell, number, percent, text, words
@@ -22,19 +22,19 @@ HEAD = ("level", "size", "ways", "requests", "hits", "misses", "rate", "cold", "
         "demand", "of")  # fmt: skip
 
 
-def cache_json(answer: CacheAnswer) -> str:
+def cache_json(answer: CacheReport) -> str:
     """One JSON object."""
     return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=2, allow_nan=False)
 
 
-def cache_text(answer: CacheAnswer) -> str:
+def cache_text(answer: CacheReport) -> str:
     """The whole answer."""
     parts = [_heading(answer), table(HEAD, [_row(level) for level in answer.levels]), _curve(answer)]
     parts.append("\n".join(f"assumed  {clean(note)}" for note in answer.notes))
     return "\n\n".join(part for part in parts if part)
 
 
-def _heading(a: CacheAnswer) -> str:
+def _heading(a: CacheReport) -> str:
     cores = f" on {a.cores} cores" if a.cores > 1 else ""
     part = "" if a.simulated == 1.0 else f" ({100 * a.simulated:.2g} % of the kernel)"
     return (
@@ -43,7 +43,7 @@ def _heading(a: CacheAnswer) -> str:
     )
 
 
-def _row(level: LevelStory) -> tuple[str, ...]:
+def _row(level: CacheLevel) -> tuple[str, ...]:
     c = level.count
     times = f"{level.instances} x " if level.instances > 1 else ""
     classes = ("-" if value is None else f"{value:,}" for value in (level.cold, level.capacity, level.conflict))
@@ -54,7 +54,7 @@ def _row(level: LevelStory) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _curve(a: CacheAnswer) -> str:
+def _curve(a: CacheReport) -> str:
     if not a.curve:
         return ""
     step = max(1, len(a.curve) // SHOWN)
@@ -67,7 +67,7 @@ def _curve(a: CacheAnswer) -> str:
     return "\n".join([title, *lines])
 
 
-def cache_page(a: CacheAnswer) -> str:
+def cache_page(a: CacheReport) -> str:
     """A self-contained page."""
     sections = [
         f"<h1>{text(a.source)} on {text(a.hardware)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
@@ -83,7 +83,7 @@ def cache_page(a: CacheAnswer) -> str:
     return document(f"{a.source} on {a.hardware}", sections, figures.library())
 
 
-def _cells(level: LevelStory) -> tuple[TableCell, ...]:
+def _cells(level: CacheLevel) -> tuple[TableCell, ...]:
     c = level.count
     classes = [words("-", style="num") if value is None else number(value, "1", 12)
                for value in (level.cold, level.capacity, level.conflict)]  # fmt: skip
@@ -95,7 +95,7 @@ def _cells(level: LevelStory) -> tuple[TableCell, ...]:
     )  # fmt: skip
 
 
-def curve_figure(a: CacheAnswer) -> Any:
+def curve_figure(a: CacheReport) -> Any:
     """The share of misses over capacity, with the sizes of the levels."""
     import plotly.graph_objects as go
 

@@ -12,7 +12,7 @@ from archsim.base.units import UNITS, show
 from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
-from archsim.explain.kernel import KernelStory, Variant
+from archsim.explain.kernel import KernelExplanation, Variant
 from archsim.explain.layer import SCHEMA, Explanation, Slow, ValueOrigin
 from archsim.explain.reader import CONSTANT, SPEC
 from archsim.report.text import clean, table
@@ -45,12 +45,12 @@ def explanation_text(e: Explanation, every: bool = False) -> str:
     if not e.kernels:
         return "\n\n".join([*parts, "It launches nothing in this stack, so it takes no time."])
     parts.append(_algorithms(e.algorithms))
-    longest = max(e.kernels, key=lambda story: story.time_s)
+    longest = max(e.kernels, key=lambda kernel: kernel.time_s)
     parts.append(_kernels(e))
     shown = e.kernels if every else (longest,)
-    parts += [_kernel(story, e) for story in shown]
+    parts += [_kernel(kernel, e) for kernel in shown]
     parts += [_sum(e), _origins("Spec values", e.spec), _origins("Constants", e.constants)]
-    parts += [_other_names(story) for story in shown]
+    parts += [_other_names(kernel) for kernel in shown]
     parts.append("\n".join(f"assumed  {clean(note)}" for note in e.notes))
     return "\n\n".join(part for part in parts if part)
 
@@ -101,27 +101,27 @@ def _right(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], columns: tupl
     return table(lines[0], lines[1:], left=len(head))
 
 
-def _kernel_head(story: KernelStory, e: Explanation) -> str:
-    times = "" if story.launches == 1 else f", {story.launches:g} launches"
-    share = f"{100 * story.time_s / e.device_s:.1f} %"
-    return f"Kernel {story.name}{times}: {show(story.time_s, 's')} ({share} of the op), limited by {story.bound}"
+def _kernel_head(kernel: KernelExplanation, e: Explanation) -> str:
+    times = "" if kernel.launches == 1 else f", {kernel.launches:g} launches"
+    share = f"{100 * kernel.time_s / e.device_s:.1f} %"
+    return f"Kernel {kernel.name}{times}: {show(kernel.time_s, 's')} ({share} of the op), limited by {kernel.bound}"
 
 
-def _kernel(story: KernelStory, e: Explanation) -> str:
-    w = story.work
+def _kernel(kernel: KernelExplanation, e: Explanation) -> str:
+    w = kernel.work
     sizes = ", ".join(f"{name.upper()[0]} {show(w[name], 'B', 3)}" for name in ("a_bytes", "b_bytes", "c_bytes"))
-    if story.matrix:
+    if kernel.matrix:
         count = "" if w["count"] == 1 else f"{w['count']:g} x "
         m, n, k = (f"{w[name]:g}" for name in ("m", "n", "k"))
         what = f"{count}C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]; {sizes}; {show(w['flop'], 'FLOP')}"
     else:
         what = f"element-wise over {w['items']:,.0f} values; {sizes} (A parameters, B read, C written); {show(w['flop'], 'FLOP')}"
-    parts = [f"{_kernel_head(story, e)}\n{what}"]
-    if story.variants:
-        parts.append(_tiles(story.variants))
-    parts.append(_steps(story.steps))
-    parts.append(f"Its energy, {show(story.energy_j, 'J')} (one launch, the last line all)\n"
-                 + _steps(story.energy))  # fmt: skip
+    parts = [f"{_kernel_head(kernel, e)}\n{what}"]
+    if kernel.variants:
+        parts.append(_tiles(kernel.variants))
+    parts.append(_steps(kernel.steps))
+    parts.append(f"Its energy, {show(kernel.energy_j, 'J')} (one launch, the last line all)\n"
+                 + _steps(kernel.energy))  # fmt: skip
     return "\n\n".join(parts)
 
 
@@ -176,14 +176,14 @@ def _signs(text: str) -> str:
 
 def _kernels(e: Explanation) -> str:
     """All kernels of the op, in order; bounds are of one launch."""
-    written = {step.name for story in e.kernels for step in story.steps}
+    written = {step.name for kernel in e.kernels for step in kernel.steps}
     bounds = [name for name in BOUNDS if name in written]
     rows = []
-    for story in e.kernels:
-        values = {step.name: step.value for step in story.steps}
+    for kernel in e.kernels:
+        values = {step.name: step.value for step in kernel.steps}
         times = [show(values[name], "s", 3) if name in values else "-" for name in bounds]
-        share = f"{100 * story.time_s / e.device_s:.1f} %"
-        rows.append((story.name, f"{story.launches:g}", *times, show(story.time_s, "s", 3), share))
+        share = f"{100 * kernel.time_s / e.device_s:.1f} %"
+        rows.append((kernel.name, f"{kernel.launches:g}", *times, show(kernel.time_s, "s", 3), share))
     head = ("kernel", "launches", *bounds, "time", "share")
     return "Its kernels (bounds of one launch, time of all)\n" + table(head, rows)
 
@@ -204,11 +204,11 @@ def _origins(title: str, rows: tuple[ValueOrigin, ...]) -> str:
     return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
 
 
-def _other_names(story: KernelStory) -> str:
+def _other_names(kernel: KernelExplanation) -> str:
     """What the equations of a kernel name besides keys of the spec and constants."""
-    rows = [(name, _amount(leaf.value, leaf.unit), leaf.kind, leaf.meaning) for name, leaf in story.stands_for.items()
+    rows = [(name, _amount(leaf.value, leaf.unit), leaf.kind, leaf.meaning) for name, leaf in kernel.stands_for.items()
             if leaf.kind not in (SPEC, CONSTANT)]  # fmt: skip
-    return f"Other names in the equations of {story.name}\n" + table(("name", "value", "kind", "meaning"), rows, left=4)
+    return f"Other names in the equations of {kernel.name}\n" + table(("name", "value", "kind", "meaning"), rows, left=4)
 
 
 def _shown(row: ValueOrigin) -> str:

@@ -16,7 +16,7 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
 from archsim.explain.equation import Equation, evaluate, names_in, solve
-from archsim.explain.kernel import Teller, energy_steps, steps_of
+from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
 from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader, tree_of
 from archsim.explain.value import Value
@@ -114,7 +114,7 @@ def test_what_a_limit_cuts_is_said():
     assert all("kept" not in {step.name for step in story.energy} for story in free.kernels)
 
 
-def shapes(teller: Teller) -> dict[tuple[object, ...], int]:
+def shapes(teller: ExplainedRun) -> dict[tuple[object, ...], int]:
     """One variant of each kind that runs: kinds are told apart by the columns that decide which equations hold."""
     kernels, runs = teller.kernels, np.isfinite(np.ravel(teller.cost.busy_s))
     flags = ("matrix", "dense", "exps", "overlapped", "row_bytes", "single", "slots", "plain", "parts", "grain", "packed",
@@ -149,7 +149,7 @@ KINDS = [
 def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
     """Not only for the variants that run: one of each kind. What is shown is worth what the model says, and is named once."""
     query = make_request(trace if net == "attention" else net, hw, **choices)
-    teller = Teller(query=query, result=run(query))
+    teller = ExplainedRun(query=query, result=run(query))
     for kind, v in shapes(teller).items():
         steps, leaves = steps_of(teller, v)
         for name, leaf in energy_steps(teller, v)[1].items():  # a name means the same in the equations of time and of energy
@@ -330,7 +330,7 @@ def halved(t: Any) -> Any:
 
 def test_a_function_that_loops_is_one_number_with_a_name():
     query = make_request("alexnet", "gtx_1080")
-    terms = Value(value=Teller(query=query, result=run(query)).cost.terms)
+    terms = Value(value=ExplainedRun(query=query, result=run(query)).cost.terms)
     reader = Reader(model=lambda name: None)
     found = reader.read(halved, terms)
     assert reader.steps == {}
