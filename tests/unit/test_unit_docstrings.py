@@ -14,7 +14,7 @@ from archsim.base.units import UNITS
 # What every reader of the cost layer knows: columns of kernels, the device, the constants, the format of the operands.
 COMMON = {"kernels", "device", "constants", "precision", "t", "terms"}
 BRACKET = re.compile(r"\[([^\[\]]+)\]")
-SHAPE = re.compile(r"[DVKOPSUG1](, [DVKOPSUG1])*")
+SHAPE = re.compile(r"[DVKOPSUGN1](, [DVKOPSUGN1])*")
 UNIT = {*UNITS, "1", "mm", "1/cm2", "FLOP/clk"}
 
 
