@@ -32,15 +32,15 @@ def find(name_or_path: str, computed: Mapping[str, Callable[[], Spec]] | None = 
     return _find(name_or_path, (), computed or {})
 
 
-def _find(name_or_path: str, heirs: tuple[str, ...], computed: Mapping[str, Callable[[], Spec]]) -> Spec:
-    """`heirs` are the paths whose `inherits` led here."""
+def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, Callable[[], Spec]]) -> Spec:
+    """`children` are the paths of the files that inherit, from the first to the nearest."""
     if name_or_path in names():
         return _shipped(name_or_path)
     if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
         place = os.path.abspath(name_or_path)
-        if place in heirs:
+        if place in children:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
-        return load(Path(name_or_path), lambda parent: _find(parent, (*heirs, place), computed))
+        return load(Path(name_or_path), lambda parent: _find(parent, (*children, place), computed))
     if name_or_path in computed:
         return computed[name_or_path]()
     wanted = _plain(name_or_path)

@@ -67,7 +67,7 @@ class Entry:
         return isinstance(self.value, str) and self.written == ABSENT
 
     def inherited(self) -> Entry:
-        """The entry in a spec that inherits it: nobody measured the heir, so what is measured becomes assumed."""
+        """The entry in a spec that inherits it: a measured value of the parent is an assumed one of the child."""
         if self.kind != "measured":
             return self
         note = f"of {self.file}" + (f": {self.note}" if self.note else "")

@@ -141,7 +141,7 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
 
 
 def _inherited(base: Spec | None) -> tuple[dict[str, Entry], dict[str, Entry]]:
-    """The values that an heir of `base` begins with, and those that belong to `base` alone."""
+    """The values that a device inherits from `base`, and those that belong to `base` alone."""
     found: dict[str, Entry] = {}
     dropped: dict[str, Entry] = {}
     for key, entry in base.entries.items() if base is not None else ():

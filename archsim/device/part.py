@@ -31,7 +31,7 @@ class Unit:
     low, high, above, whole: the range; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
-        clock under load, its price), so that an heir says its own or has none
+        clock under load, its price), so that a device that inherits states its own or has none
     """
 
     unit: str

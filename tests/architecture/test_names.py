@@ -68,3 +68,27 @@ def test_a_function_that_says_nothing_is_noticed() -> None:
     assert says_nothing('def f(x) -> float:\n    """How long it takes [s]."""') == []
     assert says_nothing('def f(x) -> float:\n    """Little\'s law (Bailey 1996)."""') == []
     assert says_nothing('def _f(x) -> float:\n    """How long it takes."""') == []
+
+
+# --------------------------------------------------------------------------------------------------- words of the field
+
+PRIVATE = {  # word that readers had to guess -> what to write
+    "walk": "two-pass kernel, or advance", "crew": "workers", "teller": "what it computes", "story": "explanation",
+    "stories": "explanations", "heir": "inherits", "heirs": "inherits", "whoever": "the caller", "wish": "goal",
+}  # fmt: skip
+
+
+def private_words(source: str) -> list[str]:
+    """Words of `PRIVATE` in names, texts and comments of a module."""
+    words = re.findall(r"(?<![.\w])[A-Za-z]+(?!\w)", source.replace("_", " "))
+    return sorted({word.lower() for word in words} & PRIVATE.keys())
+
+
+def test_the_package_uses_the_words_of_its_field() -> None:
+    found = {str(path.relative_to(ROOT)): private_words(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_a_private_word_is_noticed() -> None:
+    assert private_words("def tell_story(crew): ...  # whoever asks") == ["crew", "story", "whoever"]
+    assert private_words("for node in ast.walk(tree): ...") == []

@@ -71,23 +71,23 @@ def cell(request: pytest.FixtureRequest, trace: str) -> tuple[Request, list[tupl
 
 def test_the_terms_of_an_explanation_give_the_time_of_the_estimate(cell):
     for time, found in cell[1]:
-        kernels = sum(story.time_s for story in found.kernels)
+        kernels = sum(kernel.time_s for kernel in found.kernels)
         assert kernels == pytest.approx(found.device_s, rel=1e-9)
         assert kernels + found.wait_s == pytest.approx(time, rel=1e-9)
-        for story in found.kernels:
-            assert {step.name: step.right for step in story.steps}["time"] == pytest.approx(story.time_s, rel=1e-9)
+        for kernel in found.kernels:
+            assert {step.name: step.right for step in kernel.steps}["time"] == pytest.approx(kernel.time_s, rel=1e-9)
 
 
 def test_every_equation_gives_the_value_that_the_model_has(cell):
     for _, found in cell[1]:
-        for step in [step for story in found.kernels for step in story.steps] + list(found.host):
+        for step in [step for kernel in found.kernels for step in kernel.steps] + list(found.host):
             assert step.text, f"{found.layer}: no equation for {step.name}"
             assert step.right == pytest.approx(step.value, rel=1e-9), f"{found.layer}: {step.name} = {step.text}"
 
 
 def test_every_equation_of_energy_gives_the_value_that_the_model_has(cell):
     for _, found in cell[1]:
-        for step in [step for story in found.kernels for step in story.energy]:
+        for step in [step for kernel in found.kernels for step in kernel.energy]:
             assert step.right == pytest.approx(step.value, rel=1e-9, abs=1e-18), f"{found.layer}: {step.name} = {step.text}"
 
 
@@ -97,7 +97,7 @@ def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
     for time, found in explained:
         op = spent[found.layer]
         waiting = float(query.spec.device.power.idle) * max(0.0, time - found.device_s)
-        assert sum(story.energy_j for story in found.kernels) + waiting == pytest.approx(op.energy_j, rel=1e-8)
+        assert sum(kernel.energy_j for kernel in found.kernels) + waiting == pytest.approx(op.energy_j, rel=1e-8)
         assert found.energy_j == pytest.approx(op.energy_j, rel=1e-12)
         assert found.energy_breakdown_j == pytest.approx(op.energy_breakdown_j)
 
@@ -105,25 +105,25 @@ def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
 def test_what_a_limit_cuts_is_said():
     """Nothing binds the clock that a user sets but the limit of the board, which then cuts the energy."""
     query = make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
-    kernel = max(explain(query, "conv3_1").kernels, key=lambda story: story.time_s)
+    kernel = max(explain(query, "conv3_1").kernels, key=lambda kernel: kernel.time_s)
     steps = {step.name: step for step in kernel.energy}
     assert 0 < steps["kept"].value < 1
     assert steps["energy"].right == pytest.approx(steps["energy"].value, rel=1e-9)
     assert kernel.energy_j / kernel.time_s == pytest.approx(100.0)
     free = explain(make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "1000 W"}, clock=1.2e9), "conv3_1")
-    assert all("kept" not in {step.name for step in story.energy} for story in free.kernels)
+    assert all("kept" not in {step.name for step in kernel.energy} for kernel in free.kernels)
 
 
-def shapes(teller: ExplainedRun) -> dict[tuple[object, ...], int]:
+def shapes(explained: ExplainedRun) -> dict[tuple[object, ...], int]:
     """One variant of each kind that runs: kinds are told apart by the columns that decide which equations hold."""
-    kernels, runs = teller.kernels, np.isfinite(np.ravel(teller.cost.busy_s))
+    kernels, runs = explained.kernels, np.isfinite(np.ravel(explained.cost.busy_s))
     flags = ("matrix", "dense", "exps", "overlapped", "row_bytes", "single", "slots", "plain", "parts", "grain", "packed",
              "vector", "threaded", "spin", "local", "clocks")  # fmt: skip
     columns = [np.asarray(getattr(kernels, name)) > 0 for name in flags if hasattr(kernels, name)]
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]
     found = {}
     for v in np.flatnonzero(np.broadcast_to(runs, (kernels.m.size,))).tolist():
-        family = teller.query.calibration.gather((kernels.constants[kernels.efficiency[v]],))[0] < 1.0
+        family = explained.query.calibration.gather((kernels.constants[kernels.efficiency[v]],))[0] < 1.0
         found[(family, *[bool(column[v]) for column in columns])] = v
     return found
 
@@ -149,10 +149,10 @@ KINDS = [
 def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
     """Not only for the variants that run: one of each kind. What is shown is worth what the model says, and is named once."""
     query = make_request(trace if net == "attention" else net, hw, **choices)
-    teller = ExplainedRun(query=query, result=run(query))
-    for kind, v in shapes(teller).items():
-        steps, leaves = steps_of(teller, v)
-        for name, leaf in energy_steps(teller, v)[1].items():  # a name means the same in the equations of time and of energy
+    explained = ExplainedRun(query=query, result=run(query))
+    for kind, v in shapes(explained).items():
+        steps, leaves = steps_of(explained, v)
+        for name, leaf in energy_steps(explained, v)[1].items():  # a name means the same in the equations of time and of energy
             same = [step.value for step in steps if step.name == name] + [other.value for other in (leaves.get(name),) if other]
             assert all(value == pytest.approx(leaf.value, rel=1e-9) for value in same), name
         assert len({step.name for step in steps}) == len(steps)
@@ -170,8 +170,8 @@ def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
 def test_only_what_applies_on_a_cpu_is_written():
     def written(hw: str, **choices: Any) -> dict[str, set[str]]:
         stories = explain(make_request("alexnet", hw, **choices), "conv2").kernels
-        return {story.name: {step.name for step in story.steps} | {name for step in story.steps for name in step.names}
-                for story in stories}  # fmt: skip
+        return {kernel.name: {step.name for step in kernel.steps} | {name for step in kernel.steps for name in step.names}
+                for kernel in stories}  # fmt: skip
 
     one, two = (written(hw, stack="caffe-openblas", threads=16) for hw in ("xeon_e5_2630_v3", "xeon_e5_2630_v3_2s"))
     assert {"strip", "again", "cpu.wake_s", "cpu.pack_clk"} <= one["gemm"] & two["gemm"]
@@ -292,7 +292,7 @@ def test_the_tiles_are_the_fastest_and_one_is_chosen():
 
 
 def test_a_kernel_is_limited_by_whatever_is_longest():
-    stories = {story.name: story for story in explain(make_request("lstm_32", "tesla_k80", batch=64), "lstm").kernels}
+    stories = {kernel.name: kernel for kernel in explain(make_request("lstm_32", "tesla_k80", batch=64), "lstm").kernels}
     assert stories["gemm_input"].bound == "compute"
     assert stories["gates"].bound == "launch"  # eight microseconds between kernels of two
 

@@ -202,14 +202,14 @@ def test_specs_that_inherit_in_a_circle(tmp_path: Path) -> None:
 ABSENT = entry('"absent"')
 
 
-def heir(words: str = "", parent: str = "tesla_t4", own: str = "") -> str:
-    """A file that inherits, with all that an heir has to say itself besides `words`."""
+def child(words: str = "", parent: str = "tesla_t4", own: str = "") -> str:
+    """A file that inherits, with all that a child has to say itself besides `words`."""
     own = own or "[clock]\nsustained = {}\n[power]\nidle = {}\n".format(entry('"1.7 GHz"'), entry('"20 W"'))
     return f'schema = 1\nid = "mine"\nname = "Mine"\nyear = 2019\ninherits = "{parent}"\n{own}{words}'
 
 
 def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_path: Path) -> None:
-    mine, parent = read(tmp_path, heir()), catalog.find("tesla_t4")
+    mine, parent = read(tmp_path, child()), catalog.find("tesla_t4")
     assert (mine.identity.id, mine.identity.architecture, mine.identity.default_stack) == ("mine", "turing", "pytorch-cudnn7.5")
     assert mine.device.sm == parent.device.sm
     assert mine.digest != parent.digest
@@ -220,7 +220,7 @@ def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_
 
 
 def test_what_was_measured_on_the_parent_is_assumed_of_its_heir(tmp_path: Path) -> None:
-    mine, parent = read(tmp_path, heir()), catalog.find("tesla_t4")
+    mine, parent = read(tmp_path, child()), catalog.find("tesla_t4")
     measured = {key for key, value in parent.entries.items() if value.kind == "measured" and key in mine.entries}
     assert "l2.latency" in measured
     for key in measured - {"clock.sustained", "power.idle"}:
@@ -231,7 +231,7 @@ def test_what_was_measured_on_the_parent_is_assumed_of_its_heir(tmp_path: Path) 
 
 
 def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:
-    mine = read(tmp_path, heir())
+    mine = read(tmp_path, child())
     assert {mine.entries[key].file for key in ("clock.sustained", "power.idle")} == {"mine"}
     assert {value.file for key, value in mine.entries.items() if key not in ("clock.sustained", "power.idle")} == {"tesla_t4"}
     grandchild = catalog.find("a100_pcie_80gb")
@@ -239,7 +239,7 @@ def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:
 
 
 def test_an_heir_without_what_it_must_say_itself_is_told_key_and_way_out(tmp_path: Path) -> None:
-    clock, idle, year = problems(tmp_path, heir(own="[memory]\n").replace("year = 2019\n", ""))
+    clock, idle, year = problems(tmp_path, child(own="[memory]\n").replace("year = 2019\n", ""))
     assert clock.startswith("clock.sustained: is missing (clock seen under sustained load; the default of an estimate); that of "
                             "tesla_t4 (950 MHz) belongs to that device alone and is not inherited: write this one's, kind = ")
     assert idle.startswith("power.idle: is missing")
@@ -248,15 +248,15 @@ def test_an_heir_without_what_it_must_say_itself_is_told_key_and_way_out(tmp_pat
 
 def test_an_optional_value_of_the_parent_can_be_absent(tmp_path: Path) -> None:
     assert "rate.tensor_int8" in catalog.find("tesla_t4").entries
-    mine = read(tmp_path, heir(f"[rate]\ntensor_int8 = {ABSENT}\n"))
+    mine = read(tmp_path, child(f"[rate]\ntensor_int8 = {ABSENT}\n"))
     assert "rate.tensor_int8" not in mine.entries
     assert mine.device.rate.tensor_int8 is None
     link = "".join(f"{key} = {ABSENT}\n" for key in ("type", "bandwidth", "achievable"))
-    assert read(tmp_path, heir(f"[link]\n{link}")).device.link is None
+    assert read(tmp_path, child(f"[link]\n{link}")).device.link is None
 
 
 def test_a_table_cannot_lose_half_of_what_it_needs(tmp_path: Path) -> None:
-    found = problems(tmp_path, heir(f"[link]\nachievable = {ABSENT}\n"))
+    found = problems(tmp_path, child(f"[link]\nachievable = {ABSENT}\n"))
     assert found == ("link.achievable: is missing (share of the peak that a pinned copy reaches)",)
 
 
