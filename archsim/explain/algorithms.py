@@ -37,21 +37,21 @@ class Candidate:
     reason: str
 
 
-def candidates(query: Request, result: Run, index: int) -> tuple[Candidate, ...]:
+def candidates(request: Request, result: Run, index: int) -> tuple[Candidate, ...]:
     """What the stack could run the op with, the fastest first, then what it could not."""
     plan = int(result.lowered.plan_of[index])
     if plan < 0:
         return ()
-    op = query.trace.ops[index]
-    found = _options(query, result, plan)
+    op = request.trace.ops[index]
+    found = _options(request, result, plan)
     names = {row.algorithm for row in found}
-    listed = [name for name in _listed(query, op) if name not in names]
-    large = [row for row in _unlimited(query, op) if row.algorithm in listed] if listed else []
+    listed = [name for name in _listed(request, op) if name not in names]
+    large = [row for row in _unlimited(request, op) if row.algorithm in listed] if listed else []
     rest = [name for name in listed if name not in {row.algorithm for row in large}]
-    return (*found, *large, *[_impossible(query, op, name) for name in rest])
+    return (*found, *large, *[_impossible(request, op, name) for name in rest])
 
 
-def _options(query: Request, result: Run, plan: int, over: bool = False) -> list[Candidate]:
+def _options(request: Request, result: Run, plan: int, over: bool = False) -> list[Candidate]:
     """The options of a plan; those `over` the workspace limit are none that could be chosen."""
     kernels, choice = result.lowered.kernels, result.cost.choice
     assert choice is not None
@@ -70,36 +70,36 @@ def _options(query: Request, result: Run, plan: int, over: bool = False) -> list
     return sorted(rows, key=lambda row: (row.verdict != "chosen", row.time_s))
 
 
-def _listed(query: Request, op: BoundOp) -> list[str]:
+def _listed(request: Request, op: BoundOp) -> list[str]:
     """The algorithms that the stack has for a convolution."""
     plain = untransposed(op)
     if plain.kind.op != "conv2d":
         return []
-    device = query.spec.device
-    context = Context(stack=query.stack, device_kind=device.kind, element=PRECISION_BYTES[query.precision], training=False,
-                      tensor=on_tensor_cores(query.stack, device, query.precision),
+    device = request.spec.device
+    context = Context(stack=request.stack, device_kind=device.kind, element=PRECISION_BYTES[request.precision], training=False,
+                      tensor=on_tensor_cores(request.stack, device, request.precision),
                       architecture=device.identity.architecture)  # fmt: skip
     return list(context.algorithms(plain.phase))
 
 
-def _unlimited(query: Request, op: BoundOp) -> list[Candidate]:
+def _unlimited(request: Request, op: BoundOp) -> list[Candidate]:
     """All options of the op if the workspace had no limit."""
-    conv = replace(query.stack.conv, workspace_limit=math.inf)
-    stack = replace(query.stack, conv=conv, digest=f"{query.stack.digest} unlimited")
-    alone = replace(query, stack=stack, trace=replace(query.trace, ops=(op,)))
+    conv = replace(request.stack.conv, workspace_limit=math.inf)
+    stack = replace(request.stack, conv=conv, digest=f"{request.stack.digest} unlimited")
+    alone = replace(request, stack=stack, trace=replace(request.trace, ops=(op,)))
     try:
         return _options(alone, run(alone), 0, over=True)
     except Unsupported:
         return []
 
 
-def _impossible(query: Request, op: BoundOp, algorithm: str) -> Candidate:
+def _impossible(request: Request, op: BoundOp, algorithm: str) -> Candidate:
     """Why an algorithm cannot run a layer: the least change to the layer after which it could."""
     plain, reason = untransposed(op), "it cannot run this layer"
     for goal in [goal for size in (1, 2, 3) for goal in combinations(CHANGES, size)]:
         changes = {key: value for name in goal for key, value in CHANGES[name].items()}
         changed = replace(plain, kind=replace(plain.kind, **changes))
-        if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(query, changed)}:
+        if changed.kind != plain.kind and algorithm in {row.algorithm for row in _unlimited(request, changed)}:
             reason = f"it needs {' and '.join(goal)}"
             break
     return Candidate(algorithm=algorithm, kernels=(), time_s=None, workspace=None, verdict="geometry", reason=reason)

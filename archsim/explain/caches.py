@@ -92,7 +92,7 @@ def of_trace(
 
 
 def of_layer(
-    query: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
+    request: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> CacheReport:  # fmt: skip
     """The longest matrix product of a layer's forward pass, as the chosen algorithm and tile address it.
@@ -100,17 +100,17 @@ def of_layer(
     On a GPU at most the first `WAVES` waves of CTAs, on all multiprocessors; on a CPU one core. Raises UnknownName for a layer
     that is not there, Unsupported for one without a product, ArgumentError for one too long to simulate.
     """
-    index = next((i for i, op in enumerate(query.trace.ops) if op.name == layer), None)
+    index = next((i for i, op in enumerate(request.trace.ops) if op.name == layer), None)
     if index is None:
-        names = [op.name for op in query.trace.ops]
-        raise UnknownName("layer", layer, names, f"`archsim show net {query.network}` prints all")
-    op, result = query.trace.ops[index], run(query)
-    plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, query.spec.device
+        names = [op.name for op in request.trace.ops]
+        raise UnknownName("layer", layer, names, f"`archsim show net {request.network}` prints all")
+    op, result = request.trace.ops[index], run(request)
+    plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, request.spec.device
     chosen = _products(result, plan)
     if not chosen:
-        raise Unsupported(f"{layer} has no matrix product in stack {query.stack.id}; element-wise kernels read each value once")
+        raise Unsupported(f"{layer} has no matrix product in stack {request.stack.id}; element-wise kernels read each value once")
     position, variant = max(chosen, key=lambda pair: float(result.cost.kernel_time_s[0, pair[0]]))
-    kernel, element = kernels.kernels[position], PRECISION_BYTES[query.precision]
+    kernel, element = kernels.kernels[position], PRECISION_BYTES[request.precision]
     time_s = float(result.cost.kernel_time_s[0, position]) / max(kernel.repeat, 1.0)
     work = kernel.m * kernel.n * kernel.k * kernel.count * element
     if work / 64 > MOST_ACCESSES * 64:
@@ -135,7 +135,7 @@ def of_layer(
         notes = [f"{kernel.name}: one product of {m} x {n} x {k} on one core, blocks of {blocks.m} x {blocks.n} x {blocks.k}"]
     hierarchy = hierarchy_of(device, cores, policy)
     state, watches = _through(hierarchy, parts, curve, fast)
-    return _answer(query.spec, hierarchy, state, watches, source=f"{query.network} {layer}", time_s=time_s * simulated,
+    return _answer(request.spec, hierarchy, state, watches, source=f"{request.network} {layer}", time_s=time_s * simulated,
                    timed_by="predicted time of the kernel", notes=notes, simulated=simulated)  # fmt: skip
 
 

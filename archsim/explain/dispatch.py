@@ -37,18 +37,18 @@ class OpOnHost:
     time_s: Array
 
 
-def host_steps(query: Request, result: Run, index: int, plan: int) -> tuple[tuple[Step, ...], dict[str, Leaf]]:
+def host_steps(request: Request, result: Run, index: int, plan: int) -> tuple[tuple[Step, ...], dict[str, Leaf]]:
     """The equations of what the host spends on the op at `index`, whose kernels are those of `plan`, and what their names are.
 
     Nothing for an op that launches nothing, for a stack without dispatch overhead, and for a graph that is replayed.
     """
-    if plan < 0 or not query.stack.host or query.graph:
+    if plan < 0 or not request.stack.host or request.graph:
         return (), {}
     kernels, one = result.lowered.kernels, slice(plan, plan + 1)
     asked = {name: getattr(kernels, name, np.zeros(plan + 1))[one] for name in ("host_ops", "nested", "stalls")}
     op = OpOnHost(**asked, launches=result.cost.launches[0, one], time_s=result.cost.time_s[0, one])
-    known = {"kernels": op, "cost": op, "stack": query.stack, "device": query.spec.device, "constants": query.calibration}
-    given = [Value(value=known[name]) if name in known else Value(value=getattr(query, name), path=name)
+    known = {"kernels": op, "cost": op, "stack": request.stack, "device": request.spec.device, "constants": request.calibration}
+    given = [Value(value=known[name]) if name in known else Value(value=getattr(request, name), path=name)
              for name in inspect.signature(host_time).parameters]  # fmt: skip
     spent = float(result.host_s[0, index])
     reader = Reader(model=lambda name: None)

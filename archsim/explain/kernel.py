@@ -60,7 +60,7 @@ class KernelExplanation:
 class ExplainedRun:
     """A run whose kernels are explained."""
 
-    query: Request
+    request: Request
     result: Run
 
     @property
@@ -144,7 +144,7 @@ def _of_one(terms: Any, v: int) -> Any:
 
 def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant, read from the functions of its bounds, and what stands behind the names in them."""
-    cost, kind, query = explained.cost, explained.query.spec.kind, explained.query
+    cost, kind, request = explained.cost, explained.request.spec.kind, explained.request
     terms = _of_one(cost.terms, v)
 
     def model(name: str) -> float | None:
@@ -153,8 +153,8 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
         found = getattr(cost.terms, name, None) if hasattr(type(terms), name) else None
         return _at(found, v) if isinstance(found, np.ndarray) else None
 
-    replayed = (replayed_gap, (Value(value=query.spec.device), Value(value=query.calibration)))
-    reader = Reader(model=model, instead={"launch.latency": replayed} if query.graph else {}, reserved=BOUNDS)
+    replayed = (replayed_gap, (Value(value=request.spec.device), Value(value=request.calibration)))
+    reader = Reader(model=model, instead={"launch.latency": replayed} if request.graph else {}, reserved=BOUNDS)
     bounds: list[str] = []
     overheads: list[str] = []
     for row in BOUNDS.values():
@@ -172,13 +172,13 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
 
 def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
-    query, cost = explained.query, explained.cost
-    device, launches = query.spec.device, float(explained.kernels.repeat[v])
+    request, cost = explained.request, explained.cost
+    device, launches = request.spec.device, float(explained.kernels.repeat[v])
     parts = {name: _at(part, v) for name, part in explained.result.cost.variant_energy_j.items()}
-    limit = device.power.tdp if query.limit is None else query.limit
+    limit = device.power.tdp if request.limit is None else request.limit
     clock = np.asarray(cost.clock)
-    terms = energy_terms(_launch(cost, v), device, arithmetic(query.stack, device, query.precision),
-                         clock if clock.size == 1 else clock[..., v : v + 1], limit, query.calibration)  # fmt: skip
+    terms = energy_terms(_launch(cost, v), device, arithmetic(request.stack, device, request.precision),
+                         clock if clock.size == 1 else clock[..., v : v + 1], limit, request.calibration)  # fmt: skip
     values = {"base_j": parts["base"]} | ({} if terms.kept.item() < 1.0 else {f"{n}_j": part for n, part in parts.items()})
     reader = Reader(model=values.get)
     total = reader.quantity(Value(value=terms), "total_j")

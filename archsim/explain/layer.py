@@ -83,41 +83,42 @@ class Slow:
     share: float
 
 
-def slowest(query: Request, count: int = 10) -> tuple[Slow, ...]:
+def slowest(request: Request, count: int = 10) -> tuple[Slow, ...]:
     """The ops that add most to the latency."""
-    result = run(query)
+    result = run(request)
     times = result.timeline.op_time_s[0]
     order = np.argsort(-times, kind="stable")[:count].tolist()
     return tuple([
         Slow(layer=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]), share=float(times[i] / result.latency_s[0]))
-        for i in order for op in (query.trace.ops[i],)
+        for i in order for op in (request.trace.ops[i],)
     ])  # fmt: skip
 
 
-def explain(query: Request, layer: str, phase: str | None = None) -> Explanation:
+def explain(request: Request, layer: str, phase: str | None = None) -> Explanation:
     """The explanation of `layer` in `phase` (the forward pass, or the only one that it has).
 
-    Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a query of another
+    Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a request of another
     fidelity than the analytical one.
     """
-    if query.fidelity.name != FITTED:
-        raise ArgumentError(f"fidelity {query.fidelity.name}: only the analytical model has equations to explain")
-    if query.spec.kind == "cpu" and query.limit is not None:
+    if request.fidelity.name != FITTED:
+        raise ArgumentError(f"fidelity {request.fidelity.name}: only the analytical model has equations to explain")
+    if request.spec.kind == "cpu" and request.limit is not None:
         raise ArgumentError("a CPU under a power limit is not explained; give the --clock that the estimate says instead")
-    index = _position(query, layer, phase)
-    op, result = query.trace.ops[index], run(query)
+    index = _position(request, layer, phase)
+    op, result = request.trace.ops[index], run(request)
     plan = int(result.lowered.plan_of[index])
-    explained = ExplainedRun(query=query, result=result)
+    explained = ExplainedRun(request=request, result=result)
     kernels_explained = tuple([explain_kernel(explained, position) for position in _chosen(result, plan)]) if plan >= 0 else ()
     kernels, timeline = result.lowered.kernels, result.timeline
-    least = find_fidelity("roofline").cost(kernels, query.spec.device, query.precision, query.clock, query.threads or 1,
-                                           query.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
+    least = find_fidelity("roofline").cost(kernels, request.spec.device, request.precision, request.clock, request.threads or 1,
+                                           request.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
     wait, total = float(timeline.wait_s[0, index]), float(timeline.op_time_s[0, index])
-    host, of_host = host_steps(query, result, index, plan)
+    host, of_host = host_steps(request, result, index, plan)
     return Explanation(
-        network=query.network, hardware=query.spec.identity.id, stack=query.stack.id, task=query.task, batch=query.batch,
-        seq_len=query.trace.symbols.get(SEQUENCE), precision=query.precision, threads=query.thread_count,
-        clock_hz=_clock(query, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,
+        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
+        batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision,
+        threads=request.thread_count,
+        clock_hz=_clock(request, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,
         attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
         least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         roofline_s=float(least.time_s[0, plan]) if least else 0.0,
@@ -125,21 +126,21 @@ def explain(query: Request, layer: str, phase: str | None = None) -> Explanation
         time_s=total, device_s=float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0, wait_s=wait,
         latency_s=float(result.latency_s[0]), energy_j=float(result.energy_j[0, index]),
         energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
-        algorithms=candidates(query, result, index), kernels=kernels_explained, host=host,
-        spec=_spec(query, kernels_explained), constants=_constants(query, kernels_explained, of_host), notes=query.notes,
+        algorithms=candidates(request, result, index), kernels=kernels_explained, host=host,
+        spec=_spec(request, kernels_explained), constants=_constants(request, kernels_explained, of_host), notes=request.notes,
     )  # fmt: skip
 
 
-def _clock(query: Request, result: Run, plan: int) -> float:
+def _clock(request: Request, result: Run, plan: int) -> float:
     """The clock of the op's kernels [Hz]: under a power limit the mean over their time."""
-    if plan < 0 or query.limit is None:
-        return float(np.ravel(query.clock)[0])
+    if plan < 0 or request.limit is None:
+        return float(np.ravel(request.clock)[0])
     return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 
-def _position(query: Request, layer: str, phase: str | None) -> int:
+def _position(request: Request, layer: str, phase: str | None) -> int:
     """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
-    ops = query.trace.ops
+    ops = request.trace.ops
     if phase is not None and phase not in PHASES:
         raise UnknownName("phase", phase, PHASES, hint=f"one of {', '.join(PHASES)}")
     mine = [i for i, op in enumerate(ops) if layer and layer in (op.name, op.parent)]
@@ -150,8 +151,8 @@ def _position(query: Request, layer: str, phase: str | None) -> int:
     found = exact or [i for i in mine if phase in (None, ops[i].phase)]
     if not found or (len(found) > 1 and not exact):
         has = ", ".join(dict.fromkeys(ops[i].phase for i in mine))
-        more = "; --task training_step has its gradients" if query.task == "inference" else ""
-        raise ArgumentError(f"{layer} has no single op of phase {phase or 'forward'} in task {query.task}; it has {has}{more}")
+        more = "; --task training_step has its gradients" if request.task == "inference" else ""
+        raise ArgumentError(f"{layer} has no single op of phase {phase or 'forward'} in task {request.task}; it has {has}{more}")
     return found[0]
 
 
@@ -167,8 +168,8 @@ def _behind(kernels_explained: Iterable[KernelExplanation], kind: str) -> dict[s
     return {name: leaf for one in kernels_explained for name, leaf in one.stands_for.items() if leaf.kind == kind}
 
 
-def _spec(query: Request, kernels_explained: tuple[KernelExplanation, ...]) -> tuple[ValueOrigin, ...]:
-    entries = query.spec.entries
+def _spec(request: Request, kernels_explained: tuple[KernelExplanation, ...]) -> tuple[ValueOrigin, ...]:
+    entries = request.spec.entries
     return tuple([
         ValueOrigin(name=name, value=float(entries[name].value), unit=leaf.unit, kind=entries[name].kind,
                     source="; ".join(filter(None, (entries[name].source, entries[name].note))))
@@ -177,9 +178,9 @@ def _spec(query: Request, kernels_explained: tuple[KernelExplanation, ...]) -> t
 
 
 def _constants(
-    query: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
+    request: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
 ) -> tuple[ValueOrigin, ...]:
-    constants = query.calibration.constants
+    constants = request.calibration.constants
     named = [*_behind(kernels_explained, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),

@@ -61,12 +61,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module", params=CELLS, ids=lambda cell: f"{cell[0]}-{cell[1]}")
 def cell(request: pytest.FixtureRequest, trace: str) -> tuple[Request, list[tuple[float, Explanation]]]:
-    """A query, and the time that `estimate` gives each of its ops beside the explanation of the op."""
+    """A request, and the time that `estimate` gives each of its ops beside the explanation of the op."""
     net, hw, choices = request.param
-    query = make_request(trace if net == "attention" else net, hw, **choices)
-    times = [op.time_s for op in estimate_of(query, references=False).ops]
+    request = make_request(trace if net == "attention" else net, hw, **choices)
+    times = [op.time_s for op in estimate_of(request, references=False).ops]
     every = range(0, len(times), max(1, len(times) // MOST))
-    return query, [(times[i], explain(query, query.trace.ops[i].name)) for i in every]
+    return request, [(times[i], explain(request, request.trace.ops[i].name)) for i in every]
 
 
 def test_the_terms_of_an_explanation_give_the_time_of_the_estimate(cell):
@@ -92,11 +92,11 @@ def test_every_equation_of_energy_gives_the_value_that_the_model_has(cell):
 
 
 def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
-    query, explained = cell
-    spent = {op.name: op for op in estimate_of(query, references=False).ops}
+    request, explained = cell
+    spent = {op.name: op for op in estimate_of(request, references=False).ops}
     for time, found in explained:
         op = spent[found.layer]
-        waiting = float(query.spec.device.power.idle) * max(0.0, time - found.device_s)
+        waiting = float(request.spec.device.power.idle) * max(0.0, time - found.device_s)
         assert sum(kernel.energy_j for kernel in found.kernels) + waiting == pytest.approx(op.energy_j, rel=1e-8)
         assert found.energy_j == pytest.approx(op.energy_j, rel=1e-12)
         assert found.energy_breakdown_j == pytest.approx(op.energy_breakdown_j)
@@ -104,8 +104,8 @@ def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
 
 def test_what_a_limit_cuts_is_said():
     """Nothing binds the clock that a user sets but the limit of the board, which then cuts the energy."""
-    query = make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
-    kernel = max(explain(query, "conv3_1").kernels, key=lambda kernel: kernel.time_s)
+    request = make_request("vgg_16", "gtx_980", batch=16, settings={"power.tdp": "100 W"}, clock=1.2e9)
+    kernel = max(explain(request, "conv3_1").kernels, key=lambda kernel: kernel.time_s)
     steps = {step.name: step for step in kernel.energy}
     assert 0 < steps["kept"].value < 1
     assert steps["energy"].right == pytest.approx(steps["energy"].value, rel=1e-9)
@@ -123,7 +123,7 @@ def shapes(explained: ExplainedRun) -> dict[tuple[object, ...], int]:
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]
     found = {}
     for v in np.flatnonzero(np.broadcast_to(runs, (kernels.m.size,))).tolist():
-        family = explained.query.calibration.gather((kernels.constants[kernels.efficiency[v]],))[0] < 1.0
+        family = explained.request.calibration.gather((kernels.constants[kernels.efficiency[v]],))[0] < 1.0
         found[(family, *[bool(column[v]) for column in columns])] = v
     return found
 
@@ -148,8 +148,8 @@ KINDS = [
 @pytest.mark.parametrize(("net", "hw", "choices"), [*[("attention", *cell) for cell in ATTENTION_CELLS], *KINDS])
 def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
     """Not only for the variants that run: one of each kind. What is shown is worth what the model says, and is named once."""
-    query = make_request(trace if net == "attention" else net, hw, **choices)
-    explained = ExplainedRun(query=query, result=run(query))
+    request = make_request(trace if net == "attention" else net, hw, **choices)
+    explained = ExplainedRun(request=request, result=run(request))
     for kind, v in shapes(explained).items():
         steps, leaves = steps_of(explained, v)
         for name, leaf in energy_steps(explained, v)[1].items():  # a name means the same in the equations of time and of energy
@@ -196,9 +196,9 @@ def test_a_wrong_equation_would_be_noticed():
     assert (step.value, step.right) == (4.0, 3.0)
 
 
-def device_time(query):
+def device_time(request):
     """Time of the kernels of a trace of one op, which takes a tenth of what its explanation takes to make."""
-    result = run(query)
+    result = run(request)
     return float(result.cost.time_s[0, int(result.lowered.plan_of[0])])
 
 
@@ -221,20 +221,20 @@ PINS = {"memory.bandwidth", "memory.achievable"}
 )
 def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):
     """Every spec value and constant in turn is made larger; where the time moves, the explanation must have named it."""
-    query = make_request("alexnet", hw, batch=16, stack=stack)
-    query = replace(query, trace=replace(query.trace, ops=tuple(op for op in query.trace.ops if op.name == layer)))
-    found = explain(query, layer)
+    request = make_request("alexnet", hw, batch=16, stack=stack)
+    request = replace(request, trace=replace(request.trace, ops=tuple(op for op in request.trace.ops if op.name == layer)))
+    found = explain(request, layer)
     named = {row.name for row in (*found.spec, *found.constants)}
-    before = device_time(query)
+    before = device_time(request)
     assert before == found.device_s
     moved = set()
-    for name, constant in query.calibration.constants.items():
-        other = replace(query, calibration=query.calibration.with_values({name: 1.3 * constant.value}))
+    for name, constant in request.calibration.constants.items():
+        other = replace(request, calibration=request.calibration.with_values({name: 1.3 * constant.value}))
         moved |= {name} if device_time(other) != before else set()
-    for key, entry in query.spec.entries.items():
+    for key, entry in request.spec.entries.items():
         if isinstance(entry.value, float) and key != "chip.node":  # the energy of another process is not known
-            spec = replace(query.spec, entries={**query.spec.entries, key: replace(entry, value=1.3 * entry.value)})
-            moved |= {key} if device_time(replace(query, spec=spec)) != before else set()
+            spec = replace(request.spec, entries={**request.spec.entries, key: replace(entry, value=1.3 * entry.value)})
+            moved |= {key} if device_time(replace(request, spec=spec)) != before else set()
     assert moved <= named
     assert some <= moved
 
@@ -252,10 +252,10 @@ def test_why_an_algorithm_did_not_run():
 
 
 def test_a_gradient_is_found_by_its_layer_and_phase():
-    query = make_request("alexnet", "gtx_1080", task="training_step")
-    assert explain(query, "conv2").phase == "forward"
-    assert explain(query, "conv2", "backward_filter") == explain(query, "conv2.backward_filter")
-    assert explain(query, "conv2", "update").kind == "update"
+    request = make_request("alexnet", "gtx_1080", task="training_step")
+    assert explain(request, "conv2").phase == "forward"
+    assert explain(request, "conv2", "backward_filter") == explain(request, "conv2.backward_filter")
+    assert explain(request, "conv2", "update").kind == "update"
 
 
 def test_an_op_that_launches_nothing_takes_no_time(trace):
@@ -329,8 +329,8 @@ def halved(t: Any) -> Any:
 
 
 def test_a_function_that_loops_is_one_number_with_a_name():
-    query = make_request("alexnet", "gtx_1080")
-    terms = Value(value=ExplainedRun(query=query, result=run(query)).cost.terms)
+    request = make_request("alexnet", "gtx_1080")
+    terms = Value(value=ExplainedRun(request=request, result=run(request)).cost.terms)
     reader = Reader(model=lambda name: None)
     found = reader.read(halved, terms)
     assert reader.steps == {}
