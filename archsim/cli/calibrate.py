@@ -65,7 +65,7 @@ def command(
         others = [case for case in every if kind not in (None, case.spec.kind)]
         held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes,
                                   lambda text: click.echo(f"archsim: {text}", err=True))
-        # Rows of the other kind have fitted nothing, so all of them are held out.
+        # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
         found = spreads(measured_by, predicted, start.level, intervals)

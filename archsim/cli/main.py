@@ -88,9 +88,9 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    gc.set_threshold(50_000)  # what imports make stays; to look through it every 700 objects takes a tenth of a cold start
-    if sys.argv[1:2] != ["measure"]:  # which times libraries that may share this one's threads
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start and stop threads that no command uses
+    gc.set_threshold(50_000)  # imported objects stay alive; scanning them every 700 objects would take a tenth of a cold start
+    if sys.argv[1:2] != ["measure"]:  # it times libraries that may use the same variable
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that no command uses
     try:
         code = group.main(standalone_mode=False, prog_name="archsim")
         sys.stdout.flush()
@@ -103,8 +103,8 @@ def main() -> None:
         code = EXIT["usage"]
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
-    except (BrokenPipeError, SystemExit):  # click leaves with 1 when a pipe is closed, which here would be a missed bound
-        _drop_output()  # the reader has what it wanted
+    except (BrokenPipeError, SystemExit):  # click exits with 1 when a pipe is closed, which here means an unmet condition
+        _drop_output()  # the reader of the pipe has stopped reading
         code = EXIT["ok"]
     except OSError as error:
         _drop_output()
@@ -125,6 +125,6 @@ def _drop_output() -> None:
 
 
 def _say(text: str, code: int) -> int:
-    shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # names of strangers' files stand in it
+    shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # names from files may contain control characters
     click.echo(f"archsim: {shown}", err=True)
     return code

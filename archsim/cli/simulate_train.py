@@ -66,7 +66,7 @@ def command(
     seen = Recording()
     with Progress() as tell:
         request = make_request(net, hw, batch=batch, task="training_step", **choices(**words))
-        tell_without_effect([request], beyond="link.")  # which inputs and gradients cross
+        tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
             request, find(node), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],

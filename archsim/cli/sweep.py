@@ -131,7 +131,7 @@ def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: s
 
     head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
     for chunk in _chunks(space, range(space.parts), workers, scheduler):
-        click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head once something could be computed
+        click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head only with the first rows
         head = []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from malloc.h of the GNU C library
-KEPT = 256 << 20  # B
+KEPT = 256 << 20  # B of freed memory that the process keeps
 
 
 def keep_freed_memory() -> bool:

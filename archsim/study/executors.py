@@ -172,7 +172,7 @@ def _check_same_data(client: Any, space: Space, address: str) -> None:
     """ArchsimError unless every worker would compute the same rows as this process."""
     try:
         found = client.run(_identity, space)
-    except Exception as error:  # whatever a worker's own installation says
+    except Exception as error:  # any error of a worker's own installation
         raise ArchsimError(f"--scheduler {address}: its workers cannot compute this sweep ({error})") from None
     others = [worker for worker, identity in found.items() if identity != _identity(space)]
     if others:
