@@ -67,6 +67,13 @@ def test_every_link_in_the_readme_leads_somewhere():
     assert not [target for target in targets if not target.startswith("http") and not (ROOT / target).exists()]
 
 
+def test_every_file_that_contributing_names_exists():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:archsim|tests|hwspecs|traces|reports)/[\w./]+)`", page))
+    assert len(named) > 20
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
+
+
 def test_the_manual_lists_every_page():
     assert {f"{page}.md" for page in PAGES} == {path.name for path in REGENERATE.MANUAL.glob("*.md")}
     assert all(text(page).startswith("# ") for page in PAGES)
