@@ -22,6 +22,7 @@ from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
 
 SIZE_LIMIT = 1 << 20
+FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
 NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
 ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
@@ -37,6 +38,7 @@ class ConstantForm(Form):
     origin: Word
     fitted: bool = False
     prior: float | None = None
+    identified: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class SpreadForm(Form):
@@ -85,7 +87,11 @@ class CalibrationForm(Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A constant of the model with the range that physics allows; `prior` is its value before any fit."""
+    """A constant of the model with the range that physics allows; `prior` is its value before any fit.
+
+    `identified` is the share of the prior's variance that the fitted rows have removed: 1 where they tell it alone, 0 where they
+    say nothing of it, None where it is not fitted.
+    """
 
     value: float
     low: float
@@ -93,6 +99,7 @@ class Constant:
     origin: str
     prior: float
     fitted: bool = False
+    identified: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +199,13 @@ class Calibration:
         return replace(self, constants=self._at_priors(energy=True), energy_fit=None)
 
     def _at_priors(self, energy: bool) -> dict[str, Constant]:
-        return {name: replace(c, value=c.prior, fitted=False) if name.startswith(ENERGY) == energy else c
+        return {name: replace(c, value=c.prior, fitted=False, identified=None) if name.startswith(ENERGY) == energy else c
                 for name, c in self.constants.items()}  # fmt: skip
 
 
 @lru_cache(maxsize=256)
 def _gathered(calibration: ByIdentity[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
-    return np.array([calibration.it[name] for name in names])
+    return np.array([1.0 if name == FULL else calibration.it[name] for name in names])
 
 
 @cache
@@ -222,7 +229,7 @@ def load(place: str | Path | Traversable) -> Calibration:
         raise InputError(str(place), [f"constants.{name}.value: is outside [low, high]" for name in outside])
     constants = {
         name: Constant(
-            value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted,
+            value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted, identified=c.identified,
             prior=c.value if c.prior is None else c.prior,
         )
         for name, c in form.constants.items()
@@ -253,7 +260,8 @@ def dump(calibration: Calibration) -> str:
         "[constants]",
     ]
     for name, c in calibration.constants.items():
-        flag = f", fitted = true, prior = {_real(c.prior)}" if c.fitted else ""
+        told = "" if c.identified is None else f", identified = {_real(c.identified)}"
+        flag = f", fitted = true, prior = {_real(c.prior)}{told}" if c.fitted else ""
         lines.append(
             f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}, "
             f"origin = {json.dumps(c.origin)} }}"

@@ -33,7 +33,7 @@ def command(
     Examples:
       archsim calibrate --kind gpu --intervals hardware --out calibration.toml
       archsim calibrate --measured mine.csv --spec host.toml --fit cpu. --out mine.toml
-      archsim calibrate --measured mine.csv --fit issue. --fit host. --out mine.toml
+      archsim calibrate --measured mine.csv --fit gemm. --fit dispatch. --out mine.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration mine.toml
     """
     from dataclasses import replace
@@ -56,7 +56,8 @@ def command(
     every = thinned(with_power(cases) if of_energy else with_times(cases))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
-    answer = fit(rows, start, prefixes)
+    wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
+    answer = fit(rows, start, wanted)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
         times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]

@@ -81,6 +81,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "fidelity": FIDELITY,
     "streams": click.option("--streams", type=int, default=1, show_default=True,
                             help="CUDA streams on which ops may overlap; needs --fidelity event."),
+    "host_cpu": click.option("--host-cpu", default=None, metavar="CPU",
+                             help="CPU that dispatches ops to a GPU; the usual one of its spec if not given."),
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, if the stack can."),
     "settings": click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                              help="Change a value of the device: memory.bandwidth=51.2GB/s."),

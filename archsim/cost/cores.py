@@ -118,50 +118,80 @@ def busiest_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the busiest core for one launch, its copying of operands into panels included [clk].
 
-    core_clocks share + pack packed share, [D, V]; without `parts` all cores copy alike, 1 / workers each
+    core_clocks share + (pack copied + pack_simd copied_simd) share, [D, V]; without `parts` all cores copy alike
 
     share: share of the busiest core
-    copied: clocks of its copying, `cpu.pack_clk` for each value [clk]
+    packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
+    copying: clocks of its own [clk]
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
+    >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> loop = some(constants=("one",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, packed=0 * one, grain=0 * one,
-    ...             clocks=4e6 * one, flop=one, vector=one, dense=0 * one, pipe=np.inf * one, m=one, n=one, k=one, count=one,
-    ...             work=one)
-    >>> busiest_clocks(loop, find("i7_6700k").device, "fp32", 4.0, 4.0, default()).item()
+    >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
+    ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, pipe=np.inf * one, m=one, n=one, k=one, count=one,
+    ...             work=one, steps=1e6 * one, **dict.fromkeys(LOOP[1:], 0 * one))
+    >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
+    >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
     """
     share = busiest_share(kernels, device, workers, threads)
-    copied = constants["cpu.pack_clk"] * kernels.packed * np.where(kernels.parts > 0, share, 1.0 / workers)
-    return np.asarray(core_clocks(kernels, device, precision, constants) * share + copied)
+    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd
+    copying = packing * np.where(kernels.parts > 0, share, 1.0 / workers)
+    return np.asarray(core_clocks(kernels, device, precision, constants) * share + copying)
+
+
+def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
+    """Clocks of what a library does value by value, in scalar code, summed over cores [clk].
+
+    sum over steps, branches, divisions, exps, pows, gathers and transitions of count c, [V]
+
+    plain, called, fetched: clocks of steps and branches, of functions, of operands that are fetched or divided [clk]
+    count: of one launch, from the loop's source code (`loops` of the stack) [1], [V]
+    c: clocks of each, `loop.steps_clk` and so on [clk] (A. Fog, Instruction tables, 2022)
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.stack.stack import LOOP
+    >>> from types import SimpleNamespace as kernels
+    >>> of = default().with_values({"loop.steps_clk": 3.0, "loop.exps_clk": 60.0})
+    >>> loop_clocks(kernels(**{**dict.fromkeys(LOOP, 0.0), "steps": 100.0, "exps": 10.0}), of)
+    900.0
+    """
+    plain = kernels.steps * constants["loop.steps_clk"] + kernels.branches * constants["loop.branches_clk"]
+    called = kernels.exps * constants["loop.exps_clk"] + kernels.pows * constants["loop.pows_clk"]
+    fetched = kernels.gathers * constants["loop.gathers_clk"] + kernels.divisions * constants["loop.divisions_clk"]
+    return plain + called + fetched + kernels.transitions * constants["loop.transitions_clk"]
 
 
 def core_clocks(kernels: CpuKernels, device: Cpu, precision: str, constants: Calibration) -> Array:
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    block_macs / (rate family) + clocks of a product; max(clocks, flop / per_clock) of an element-wise kernel, [D, V]
+    block_macs / (rate family) + loop of a product; max(loop, flop / per_clock) of an element-wise kernel, [D, V]
 
     family: efficiency of the kernel's family
     peak: multiply-accumulates per clock of a core's SIMD units [FMA/clk]
     rate: multiply-accumulates per clock that the library's instructions start [FMA/clk]
     block_macs: multiply-accumulates in whole register blocks, with the ramp of each
-    per_clock: arithmetic of an element-wise loop in each clock: vectorised, barely so, or at the rate of a product
+    loop: clocks of what the library does value by value, `loop_clocks` [clk]
+    simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
+    per_clock: the same, or that at the rate of a product [OP/clk]
 
     A product issues whole register blocks, and k grows by the ramp of one block, `cpu.ramp`. An element-wise kernel runs the
-    framework's loop of `clocks`, or, where nothing is known of it, arithmetic that is vectorised or barely so.
+    framework's loop, or, where nothing is known of it, arithmetic that is vectorised or one step for each operation.
 
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
+    >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> product = some(constants=("one",), efficiency=np.array([0]), matrix=one, clocks=0 * one, flop=one, vector=one,
-    ...                dense=0 * one, pipe=np.inf * one, m=8 * one, n=16 * one, k=50 * one, count=one, work=one)
+    >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
+    ...                **dict.fromkeys(LOOP, 0 * one), dense=0 * one, pipe=np.inf * one,
+    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", default().with_values({"cpu.ramp": 10.0})).item()  # 2 blocks of 64
     480.0
     """
@@ -170,10 +200,11 @@ def core_clocks(kernels: CpuKernels, device: Cpu, precision: str, constants: Cal
     peak = device.pipe(precision)
     rate = np.minimum(peak, kernels.pipe)
     block_macs = register_blocks(kernels, device) * block_m * block_n * (kernels.k + constants["cpu.ramp"]) * kernels.work
-    loop = np.where(kernels.vector > 0, constants["cpu.vector_flop"], constants["cpu.pointwise_flop"])
-    per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, loop)
-    return np.asarray(np.where(kernels.matrix > 0, block_macs / (rate * family) + kernels.clocks,
-                               np.maximum(kernels.clocks, kernels.flop / per_clock)))  # fmt: skip
+    loop = loop_clocks(kernels, constants)
+    simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / constants["loop.steps_clk"])
+    per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
+    return np.asarray(np.where(kernels.matrix > 0, block_macs / (rate * family) + loop,
+                               np.maximum(loop, kernels.flop / per_clock)))  # fmt: skip
 
 
 def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:

@@ -209,7 +209,7 @@ def leakage_power(device: Device, volt: Array, node: Array, constants: Calibrati
     4.33
     """
     lanes = device.sm.count * device.rate.fp32 if isinstance(device, Gpu) else device.core.count * constants["energy.core_clock"]
-    rise = volt**3 - constants[voltage_line(device)[1]] ** 3
+    rise = np.maximum(volt**3 - constants[voltage_line(device)[1]] ** 3, 0.0)
     return np.asarray(constants["energy.leakage"] * node * lanes * highest_clock(device) * rise)
 
 

@@ -33,7 +33,7 @@ def gpu_cost(
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
     >>> from archsim.lower.role import Role
-    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", b_bytes=160e6, c_bytes=80e6, items=2e7)
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", b_bytes=160e6, c_bytes=80e6, items=2e7)
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=160e6, write_bytes=80e6)
     >>> cost = gpu_cost(pack_gpu([plan], {}), find("gtx_1080").device, "fp32", 1.6e9, default())
     >>> cost.bounds["dram"].item() * 1e3  # 240 MB at 0.75 of 320 GB/s
@@ -66,7 +66,7 @@ def cpu_cost(
     >>> from archsim.lower.columns import CpuColumns
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_cpu
     >>> from archsim.lower.role import Role
-    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", b_bytes=1e8, c_bytes=1e8, items=2e7, cpu=CpuColumns())
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", b_bytes=1e8, c_bytes=1e8, items=2e7, cpu=CpuColumns())
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=1e8, write_bytes=1e8)
     >>> cost = cpu_cost(pack_cpu([plan]), find("i7_6700k").device, "fp32", 4e9, 4, default())
     >>> cost.dram_bytes.item() / 1e6  # the result is read before it is written
@@ -97,7 +97,7 @@ def roofline_cost(
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
     >>> from archsim.lower.role import Role
-    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="one", flop=1e9)
+    >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", flop=1e9)
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=0, write_bytes=0)
     >>> gpu = find("gtx_1080").device
     >>> found = roofline_cost(pack_gpu([plan], {}), gpu, "fp32", 1.25e9, 1, default())

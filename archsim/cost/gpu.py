@@ -103,7 +103,7 @@ class GpuTerms:
     @cached_property
     def in_flight(self) -> Array:
         """Bytes that all resident CTAs wait for at once [B]."""
-        return np.asarray(np.minimum(self.ctas, self.in_slots) * traffic.awaited_bytes(self.kernels, self.constants))
+        return np.asarray(np.minimum(self.ctas, self.in_slots) * traffic.awaited_bytes(self.kernels))
 
     @cached_property
     def smooth(self) -> Array:
@@ -114,7 +114,7 @@ class GpuTerms:
     @cached_property
     def work(self) -> dict[str, Array]:
         """What takes energy besides the traffic."""
-        return sm.work_done(self.kernels, self.device, self.ctas)
+        return sm.work_done(self.kernels, self.device, self.ctas, self.constants)
 
 
 def compute_bound(t: GpuTerms) -> Array:

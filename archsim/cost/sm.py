@@ -44,7 +44,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     pipe issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
 
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]
-    issue: share of the issue slots that this micro-architecture can use [1]
+    issue: share of the lanes that schedulers and register banks feed, `sm.issue_share` [1], a float or [D, 1]
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory
     reuse: issue slots for each multiply-accumulate, loads from shared memory included
@@ -56,7 +56,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> one = np.ones(1)
-    >>> kernel = some(constants=("one",), efficiency=np.array([0]), matrix=one, dense=0 * one, plain=0 * one, tile_m=128 * one,
+    >>> kernel = some(constants=("full",), efficiency=np.array([0]), matrix=one, dense=0 * one, plain=0 * one, tile_m=128 * one,
     ...               tile_n=128 * one, work=one, threads=256 * one)
     >>> calibration = default().with_values({"gemm.kappa": 0.25})
     >>> share = issue_rate(kernel, find("gtx_1080").device, "fp32", calibration).item() / 128
@@ -66,7 +66,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     family = family_efficiency(kernels, constants)
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
-    issue = constants[f"issue.{device.identity.architecture}"]
+    issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
     pipe = np.where(is_product(kernels), device.pipe(precision), device.pipe("fp32"))
     return np.asarray(pipe * issue * family / reuse)
 
@@ -172,6 +172,21 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
 
+def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
+    """Issue slots in which an element-wise kernel goes through its windows.
+
+    checked c_checked + unrolled c_unrolled, [V]
+
+    checked, unrolled: values of windows, by the loop of the library's kernel (`window_loop` of the stack) [1], [V]
+    c: instructions for each, `window.checked_slots` and `window.unrolled_slots` [1]
+
+    >>> from types import SimpleNamespace as kernels
+    >>> window_slots(kernels(checked=9.0, unrolled=0.0), {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0})
+    396.0
+    """
+    return kernels.checked * constants["window.checked_slots"] + kernels.unrolled * constants["window.unrolled_slots"]
+
+
 def cta_work(
     kernels: GpuKernels, device: Gpu, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array,
     constants: Calibration,
@@ -181,6 +196,7 @@ def cta_work(
     products + lost rate + softmax for a product; max(flop / 2, slots) / ctas for an element-wise kernel, [D, V]
 
     lost: clocks in which its SM multiplies nothing [clk]
+    slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
     ctas: of one launch, [V]; beside: CTAs whose work fills the prologue of this one, [D, V]
@@ -192,17 +208,19 @@ def cta_work(
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(matrix=np.zeros(1), flop=1e6, slots=0.0, tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
+    >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0,
+    ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
     ...               row_bytes=0.0, exps=np.zeros(1))
-    >>> cta_work(kernel, some(), 1.0, 100.0, 2.0, np.ones(1), 0.0, {"gemm.page_clk": 1.0}).item()  # 0.5e6 over 100 CTAs
+    >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
+    >>> cta_work(kernel, some(), 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
     5000.0
     """
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth)
     products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
-    return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, kernels.slots) / ctas)
+    return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)
 
 
-def work_done(kernels: GpuKernels, device: Gpu, ctas: Array) -> dict[str, Array]:
+def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
 
     macs = flop / 2 of products        issues = flop / 2 of all else, or 5 scores of a softmax        units = ctas / waves
@@ -214,13 +232,15 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array) -> dict[str, Array]
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, slots=0 * one)
-    >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0).values()]
+    >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one,
+    ...               checked=0 * one, unrolled=0 * one)
+    >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
+    >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, of).values()]
     [1000000.0, 0.0, 15.0]
     """
     product = is_product(kernels)
     half = 0.5 * kernels.flop
     scores = kernels.m * kernels.k * kernels.count * kernels.exps
-    issues = np.where(product, scores * (SOFTMAX_ISSUES + 1.0), np.maximum(half, kernels.slots))
+    issues = np.where(product, scores * (SOFTMAX_ISSUES + 1.0), np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
     return {"macs": np.where(product, half, 0.0), "issues": issues, "units": units}

@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.lower.kernel import GpuKernels, Index
 
@@ -125,26 +124,26 @@ def l2_bytes(kernels: GpuKernels, ctas: Array, depth: Array) -> Array:
                     np.maximum(kernels.a_bytes + kernels.b_bytes + kernels.c_bytes, kernels.cache_bytes))  # fmt: skip
 
 
-def awaited_bytes(kernels: GpuKernels, constants: Calibration) -> Array:
+def awaited_bytes(kernels: GpuKernels) -> Array:
     """Bytes that one CTA waits for at once [B].
 
-    (tile_m a + tile_n b) tile_k stages of a product; threads loads b of an element-wise kernel, [V]
+    (tile_m a + tile_n b) tile_k of a product, threads b of an element-wise kernel, [V]
 
     a, b: what is loaded for one element of either operand, `operand_a`, `operand_b` [B]
-    stages: steps of the tile in flight, `gemm.stages`; loads: values of each thread in flight, `stream.loads`
 
+    Double buffers have one step of the tile in flight while the other is used; a thread of an element-wise kernel has one load.
     Narrow values therefore put fewer bytes in flight.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as kernels
     >>> one = kernels(matrix=np.ones(1), tile_m=128.0, tile_n=64.0, tile_k=8.0, operand_a=4.0, operand_b=4.0, threads=256.0)
-    >>> awaited_bytes(one, {"gemm.stages": 1.0, "stream.loads": 1.0}).item()
+    >>> awaited_bytes(one).item()
     6144.0
     """
     return np.where(
         kernels.matrix > 0,
-        (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k * constants["gemm.stages"],
-        kernels.threads * constants["stream.loads"] * kernels.operand_b,
+        (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k,
+        kernels.threads * kernels.operand_b,
     )
 
 

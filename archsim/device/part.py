@@ -188,6 +188,7 @@ class Sm:
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", informational=True)
     shared_latency: Number | None = spec("clk", "shared-memory load latency", optional=True, informational=True)
     alu_latency: Number = spec("clk", "latency of a dependent fp32 operation", informational=True)
+    issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +235,7 @@ class Launch:
     """Starting a kernel: the gap that the device needs, and the CPU that dispatches."""
 
     latency: Number = spec("s", "gap between two dependent kernels of one stream")
-    host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", informational=True)
+    host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one")
 
 
 # ---------------------------------------------------------------------------------------------- CPU
@@ -252,7 +253,7 @@ class Core:
     fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
     registers: Number = whole("SIMD registers the instruction set names", informational=True)
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
-    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", informational=True)
+    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1")
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", optional=True)
 
 

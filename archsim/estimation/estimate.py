@@ -44,7 +44,7 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
-        graph=request.graph, streams=request.streams,
+        graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,
         clock_hz=float(mean_clock(request, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind, held_out=spread,

@@ -13,7 +13,7 @@ from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import Run, mean_clock, run
-from archsim.estimation.request import Request
+from archsim.estimation.request import Request, host_of
 from archsim.evidence.case import Anchor, Case
 
 NOTHING: frozenset[str] = frozenset()
@@ -33,7 +33,8 @@ def request_of(
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
         batch=case.batch, precision=case.precision, threads=threads, clock=clock, limit=limit, fidelity=find(fidelity),
-        calibration=calibration, dispatch=case.dispatch, group=case.group, without=without,
+        calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec), dispatch=case.dispatch, group=case.group,
+        without=without,
     )  # fmt: skip
 
 

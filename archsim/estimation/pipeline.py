@@ -19,6 +19,7 @@ import numpy as np
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
+from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.request import Request
@@ -37,18 +38,6 @@ if TYPE_CHECKING:
 
 STATIC = ("base", "leakage")  # components of energy that are a power times the time that passes
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTime:
-    """What the host spends on each plan [s], [D, O]: `issue_s` beside a busy GPU, `stall_s` while the GPU waits."""
-
-    issue_s: Array
-    stall_s: Array
-
-    def scaled(self, factor: float) -> HostTime:
-        """The same times a factor."""
-        return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +144,8 @@ def priced(request: Request, kernels: Kernels) -> Priced:
     multiplied = arithmetic(request.stack, device, request.precision)
     threads = 1 if request.threads is None else request.threads
     cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit)
-    return Priced(device=device, kernels=kernels, cost=cost, host=host_time(kernels, cost, request.stack, device, constants))
+    host = host_time(kernels, cost, request.stack, device, request.host, constants)
+    return Priced(device=device, kernels=kernels, cost=cost, host=host)
 
 
 def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequence[Observer] = ()) -> Run:
@@ -169,7 +159,8 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
     feed: Array | float = 0.0
     if request.stack.inputs == "host":
-        feed = feed_time(_input_bytes(ByIdentity(request.trace.ops)), request.stack, device, constants) * counted
+        size = _input_bytes(ByIdentity(request.trace.ops))
+        feed = feed_time(size, request.stack, device, request.host, constants) * counted
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
@@ -263,12 +254,6 @@ def replayed_gap(device: Gpu, constants: Calibration) -> Array:
     return np.minimum(device.launch.latency, constants["graph.gap_s"])
 
 
-def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:
-    """Time until the host has issued a graph [s], [D, 1]: no longer than it would take for the first op alone."""
-    first = plan_of[plan_of >= 0][:1]
-    return np.minimum(host_s[..., first], constants["graph.launch_s"])
-
-
 def in_order(
     plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False
 ) -> Timeline:
@@ -307,18 +292,6 @@ def spread(per_plan: Array, plan_of: Index) -> Array:
     return values
 
 
-def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, constants: Calibration) -> HostTime:
-    """What the host spends on each plan: framework calls, on a GPU the driver's work per launch, and stalls."""
-    none = np.zeros_like(cost.time_s)
-    if not stack.host:
-        return HostTime(issue_s=none, stall_s=none)
-    launches = cost.launches if isinstance(device, Gpu) else none
-    calls = launches if stack.host_unit == "kernel" and isinstance(device, Gpu) else kernels.host_ops
-    issue = calls * constants[stack.host] + launches * constants["host.launch"]
-    stall = kernels.stalls * constants[stack.stall] if stack.stall else 0.0
-    return HostTime(issue_s=issue, stall_s=none + stall)
-
-
 def input_bytes(ops: Sequence[BoundOp]) -> float:
     """Size of a network's input [B]: tensors that forward ops read and no op writes, 4 B a value.
 
@@ -335,11 +308,3 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
 @lru_cache(maxsize=4096)
 def _input_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
     return input_bytes(ops.it)
-
-
-def feed_time(size: float, stack: Stack, device: Device, constants: Calibration) -> Array | float:
-    """Time to bring `size` bytes of input from the framework's host memory to a GPU [s]: copies there, then the link."""
-    if stack.inputs != "host" or not isinstance(device, Gpu):
-        return 0.0
-    over_link = 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
-    return size * (stack.input_copies / constants["host.copy_Bps"] + over_link)

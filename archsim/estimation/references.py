@@ -136,6 +136,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("device description", lambda request: request.spec.digest),
     ("core clock", _clock),
     ("threads", _threads),
+    ("host CPU", lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id),
     ("input", _input),
     ("timer waits", _waits),
     ("kernels", lambda request: "replayed as a graph" if request.graph else "launched one by one"),

@@ -45,6 +45,7 @@ class Request:
     work: what the ops are made of; None for single ops that somebody timed
     graph: whether the run is replayed as one CUDA graph
     streams: CUDA streams on which ops that do not wait for each other may overlap
+    host_cpu: the CPU that dispatches ops and launches kernels; a CPU dispatches for itself
     dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
     group: devices that share a training step; the trace is then that of one of them
     without: parts of the model that are left out, to see what each contributes
@@ -66,6 +67,7 @@ class Request:
     calibration: Calibration
     graph: bool = False
     streams: int = 1
+    host_cpu: Spec
     dispatch: float = 1.0
     group: DeviceGroup | None = None
     without: frozenset[str] = frozenset()
@@ -76,6 +78,13 @@ class Request:
     def thread_count(self) -> int | None:
         """The threads of a request for one device; None on a GPU."""
         return None if self.threads is None else int(self.threads)
+
+    @property
+    def host(self) -> Cpu:
+        """The CPU that dispatches ops and launches kernels."""
+        device = self.host_cpu.device
+        assert isinstance(device, Cpu)  # as `host_of` has made sure
+        return device
 
     @property
     def training(self) -> bool:
@@ -100,7 +109,7 @@ def make_request(
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
-    streams: int = 1, scales: Mapping[str, float] | None = None,
+    streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -113,6 +122,7 @@ def make_request(
     input_gradient: training also computes the gradient of the network's input
     graph: the run is replayed as one CUDA graph, where the stack can do that
     streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
+    host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -120,7 +130,7 @@ def make_request(
         "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
         "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
         "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
-        "power_mode": power_mode, "streams": streams, "scales": scales,
+        "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
     _check(batch, precision, task, threads, devices, clock)
@@ -137,6 +147,8 @@ def make_request(
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None and power_limit is None:
             notes.append(_clock_note(spec, device, precision))
+        if host_cpu is None and chosen.host:
+            notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     else:
         threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
@@ -156,8 +168,25 @@ def make_request(
     return Request(
         network=net, trace=_bound(work, batch, seq_len), work=work, spec=spec, stack=chosen, task=task, batch=batch,
         precision=precision, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
-        calibration=calibration or default_calibration(), graph=graph, streams=streams, notes=tuple(notes), asked=asked,
+        calibration=calibration or default_calibration(), graph=graph, streams=streams, host_cpu=host_of(spec, host_cpu),
+        notes=tuple(notes), asked=asked,
     )  # fmt: skip
+
+
+def host_of(spec: Spec, name: str | None = None) -> Spec:
+    """The CPU that dispatches ops: the one called `name`, else the spec's `launch.host_cpu`; a CPU dispatches for itself.
+
+    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU beside a CPU.
+    """
+    device = spec.device
+    if isinstance(device, Cpu):
+        if name is not None:
+            raise ArgumentError(f"host_cpu {name}: {spec.identity.id} is a CPU, which dispatches for itself")
+        return spec
+    host = devices.find(name or device.launch.host_cpu)
+    if not isinstance(host.device, Cpu):
+        raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
+    return host
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
@@ -170,7 +199,8 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     threads = given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    return replace(request, spec=spec, threads=threads, clock=clock, limit=limit, asked=given)
+    host_cpu = host_of(spec, given.get("host_cpu"))
+    return replace(request, spec=spec, threads=threads, clock=clock, limit=limit, host_cpu=host_cpu, asked=given)
 
 
 def with_batch(request: Request, batch: int) -> Request:

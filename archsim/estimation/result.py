@@ -71,6 +71,7 @@ class Estimate:
     fidelity: str
     graph: bool
     streams: int
+    host_cpu: str  # the CPU that dispatches ops; a CPU dispatches for itself
     clock_hz: float
     latency_s: float
     latency_interval_s: tuple[float, float]

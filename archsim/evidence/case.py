@@ -47,6 +47,7 @@ class Case:
     limit: the power limit that was set [W]; None for the device's own
     anchor: with it, only the ratio to another run is predicted
     group: the devices that shared the batch; None for one
+    host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
     file, line, fields: where the row stands, and all its columns
     """
@@ -72,6 +73,7 @@ class Case:
     limit: float | None = None
     anchor: Anchor | None = None
     group: DeviceGroup | None = None
+    host_cpu: Spec | None = None
     dispatch: float = 1.0
     file: str = ""
 

@@ -9,7 +9,7 @@ from typing import Any
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import alone, conv, forward
-from archsim.evidence.resolve import Refused, setting
+from archsim.evidence.resolve import Refused, host_cpu, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
@@ -51,7 +51,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
-            dispatch=script.dispatch(software, cells["dtype"], found.spec.identity.id, op), file=file,
+            dispatch=script.dispatch(software, cells["dtype"]), host_cpu=host_cpu(script, found.spec), file=file,
         )  # fmt: skip
 
     latency_s, script = float(cells["latency_us"]) * 1e-6, protocol(cells["source_id"])

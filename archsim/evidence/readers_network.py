@@ -10,7 +10,7 @@ from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.family import Family, integer
-from archsim.evidence.resolve import Refused, as_timed, network, setting
+from archsim.evidence.resolve import Refused, as_timed, host_cpu, network, setting
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
 from archsim.node.spec import find as find_node
@@ -45,11 +45,12 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
-            stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]), split=cells.get("split", ""),
+            stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]),
+            split=cells.get("split", "") if script.fitted(cells.get("source_ref", "")) else "test",
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
-            threads=_threads(cells, script) if found.spec.kind == "cpu" else None,
-            clock=_clock(cells, script), group=group, dispatch=float(not alone), file=file,
+            threads=threads(cells) if found.spec.kind == "cpu" else None,
+            clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host_cpu(script, found.spec), file=file,
         )
     ]  # fmt: skip
 
@@ -96,10 +97,6 @@ def _clock(cells: Mapping[str, str], script: Protocol) -> float | None:
     """The core clock [Hz] of a row, or that at which its source ran all of this hardware."""
     written = cells.get("clock_mhz") or script.clocks.get(cells["hardware"])
     return float(written) * 1e6 if written else None
-
-
-def _threads(cells: Mapping[str, str], script: Protocol) -> int | None:
-    return script.working_threads(cells.get("source_ref", ""), threads(cells))
 
 
 def threads(cells: Mapping[str, str]) -> int | None:

@@ -10,6 +10,7 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
+from archsim.node.spec import find as find_node
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared
@@ -69,6 +70,14 @@ def device(name: str) -> Spec:
     return found
 
 
+def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
+    """The CPU that dispatched to a GPU, by the source or the node that it names; None where it names none, and for a CPU."""
+    if spec.kind == "cpu":
+        return None
+    named = script.host_cpu(spec.identity.id) or (find_node(script.node).node.host_cpu.id if script.node else "")
+    return device(named) if named else None
+
+
 def as_library(found: Setting, op: str) -> Setting:
     """The setting with the stack's library called directly for one `op`, without a framework around it.
 
@@ -87,10 +96,10 @@ def as_library(found: Setting, op: str) -> Setting:
 def as_timed(found: Setting, script: Protocol) -> Setting:
     """The setting as a script timed it: where the timed loop finds its input, and whether the timer waits for each layer."""
     framework, own = found.stack.framework, found.stack
-    inputs, waits, copies = script.inputs or own.inputs, script.waits_for(framework), script.copies(framework, own.input_copies)
-    if (inputs, waits, copies) == (own.inputs, own.waits, own.input_copies):
+    inputs, waits = script.inputs or own.inputs, script.waits_for(framework)
+    if (inputs, waits) == (own.inputs, own.waits):
         return found
-    stack = replace(own, inputs=inputs, waits=waits, input_copies=copies, digest=f"{own.digest}-{inputs}-{waits}-{copies}")
+    stack = replace(own, inputs=inputs, waits=waits, digest=f"{own.digest}-{inputs}-{waits}")
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 

@@ -42,7 +42,7 @@ class Protocol(Form):
     """One table of `sources.toml`: a citation, and what the source's scripts do besides what its tables say.
 
     Keys of mappings name what they hold for: a network or "framework network" in `graphs`, a stack, "hardware stack" or
-    "network stack" in `stacks`, and in `versions` and `threads` how a row's place in the source (`source_ref`) begins.
+    "network stack" in `stacks`, and in `versions` and `contradicted` how a row's place in the source (`source_ref`) begins.
     """
 
     citation: Word
@@ -54,22 +54,22 @@ class Protocol(Form):
     graphs: dict[Word, Word] = {}  # -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
-    threads: dict[Word, Whole] = {}  # -> the threads that really ran
+    host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
     lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
     node: str = ""  # the node whose devices shared a step
     overlapping: list[Word] = []  # frameworks that exchange gradients while they compute others
 
+    contradicted: dict[Word, Word] = {}  # rows whose stated conditions the source's own tables contradict -> how: never fitted
+
     # what is timed
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
     input_gradient: list[Word] = []  # networks or frameworks whose backward pass goes down to the network's input
     updates: list[Word] = []  # frameworks whose backward pass also updates the weights
     inputs: Literal["", "device", "host"] = ""  # where the timed loop finds its input; empty for what the stack says
-    input_copies: dict[Word, Whole] = {}  # framework -> copies of a batch within host memory before it crosses the link
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
-    slower_hosts: dict[Word, Positive] = {}  # hardware or "hardware op" -> the host CPU's time for a call over the usual one
 
     # power
     boundary: str = ""  # what its powers cover
@@ -89,23 +89,21 @@ class Protocol(Form):
         named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
         return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
-    def working_threads(self, reference: str, otherwise: int | None) -> int | None:
-        """The threads that really ran, `otherwise` unless they are known to differ."""
-        return _longest(self.threads, reference) or otherwise
+    def host_cpu(self, hardware: str) -> str:
+        """The CPU that dispatched to this hardware; empty where the source does not say."""
+        return self.host_cpus.get(hardware, self.host_cpus.get("all", ""))
 
-    def copies(self, framework: str, otherwise: int) -> int:
-        """Copies of a batch within host memory before it crosses the link, `otherwise` unless they are known to differ."""
-        return self.input_copies.get(framework, otherwise)
+    def fitted(self, reference: str) -> bool:
+        """Whether constants may be fitted to the row at this place of the source."""
+        return not reference.startswith(tuple(self.contradicted))
 
     def waits_for(self, framework: str) -> bool:
         """Whether the timer waited for each layer."""
         return framework in self.waits
 
-    def dispatch(self, software: str, dtype: str, hardware: str, op: str) -> float:
-        """How much of the host CPU's usual time for a call was timed with a kernel: 0 where a graph was replayed."""
-        if not f"{software} {dtype}".startswith((EAGER, *self.launched)):
-            return 0.0
-        return self.slower_hosts.get(f"{hardware} {op}", self.slower_hosts.get(hardware, 1.0))
+    def dispatch(self, software: str, dtype: str) -> float:
+        """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
+        return float(f"{software} {dtype}".startswith((EAGER, *self.launched)))
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.estimation.pipeline import Run, host_time
+from archsim.cost.dispatch import host_time
+from archsim.estimation.pipeline import Run
 from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Step, solve
 from archsim.explain.kernel import needed

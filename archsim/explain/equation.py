@@ -139,6 +139,7 @@ def constant_unit(name: str) -> str:
         return "B/s"
     if name.startswith(("energy.node.", "energy.byte.")):
         return "J"
-    if name.startswith("host.") or name.endswith("_s"):
+    if name.endswith("_s"):
         return "s"
-    return "clk" if name.endswith("_clk") else "1"
+    dispatched = name.startswith(("dispatch.", "stall.")) and name != "dispatch.nested"
+    return "clk" if dispatched or name.endswith("_clk") else "1"

@@ -25,7 +25,7 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT
-from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import FULL, Calibration
 from archsim.cost.traffic import on_columns
 from archsim.device.device import PIPES, Cpu, Gpu
 from archsim.device.part import declared
@@ -311,6 +311,8 @@ class Reader:
         return self.leaf(key, found, meaning.unit, SPEC, meaning.doc)
 
     def _constant(self, constants: Calibration, name: str) -> Value:
+        if name == FULL:
+            return literal(1.0)
         return self.leaf(name, constants[name], constant_unit(name), CONSTANT)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:

@@ -66,9 +66,10 @@ class GpuColumns(Generic[T]):
     """What matters on a GPU only."""
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
-    cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
-    slots: T = column(0, "1", "issue slots of an element-wise kernel that takes more than its arithmetic")
+    cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
+    checked: T = column(0, "1", "values of windows whose bounds are checked for every value")
+    unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")
     single: T = column(0, "1", "1 for the product of a single image, between the kernels that unfold it")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 
@@ -94,8 +95,16 @@ class CpuColumns(Generic[T]):
     """What matters on a CPU only: how the framework and its library run the kernel."""
 
     threaded: T = column(1, "1", "0 where the framework or its library runs it on one thread")
-    clocks: T = column(0, "clk", "core clocks of a framework's own loop, all values")
-    packed: T = column(0, "1", "values that the library copies into panels before it multiplies")
+    steps: T = column(0, "1", "steps of a scalar loop: a load, an operation, a store")
+    branches: T = column(0, "1", "branches of a scalar loop on the values it reads")
+    divisions: T = column(0, "1", "integer divisions of a scalar loop")
+    exps: T = column(0, "1", "exponentials, logarithms and tangents of the C library")
+    pows: T = column(0, "1", "powers of the C library")
+    gathers: T = column(0, "1", "values that are fetched one by one, by index or at a stride")
+    transitions: T = column(0, "1", "calls between AVX and SSE code that save the upper halves of registers")
+    packed: T = column(0, "1", "values that the library multiplies from panels; 0 where it multiplies them where they lie")
+    copied: T = column(0, "1", "values that it copies into panels one by one, before it multiplies")
+    copied_simd: T = column(0, "1", "values that it copies into panels by SIMD instructions")
     parts: T = column(0, "1", "pieces that threads take whole, such as images; 0 where the work divides freely")
     grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
     local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")

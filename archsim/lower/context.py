@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from archsim.calibration.constants import FULL
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.stack.stack import Passes, Stack
@@ -52,7 +53,7 @@ class Context:
         names, whole = self.stack.efficiency, family.partition(".")[0]
         own = (f"{family}.{self.architecture}", family, whole)
         candidates = (f"{whole}_tensor", *own) if self.tensor else own
-        return next((names[name] for name in candidates if name in names), "one")
+        return next((names[name] for name in candidates if name in names), FULL)
 
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
@@ -84,7 +85,7 @@ class Context:
 
 def element_wise(
     name: str, role: Role, reads: float, writes: float, *, flop: float = 0, weights: float = 0, element: float = 4,
-    repeat: float = 1, efficiency: str = "one", dense: bool = False,
+    repeat: float = 1, efficiency: str = FULL, dense: bool = False,
 ) -> Kernel:  # fmt: skip
     """An element-wise kernel: `reads` of activations, `weights` of parameters, `writes` of results [B] for each launch.
 
@@ -126,9 +127,10 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     }.get(op.phase, (inputs + weights, out))
     least_reads = min(sum(k.repeat * (k.a_bytes + k.b_bytes) for k in option.kernels) for option in options)
     least_writes = min(sum(k.repeat * k.c_bytes for k in option.kernels) for option in options)
-    calls = context.stack.host_calls.get(op.kind.op, 1.0) if host_ops is None else host_ops
+    calls = context.stack.host_calls.get(op.kind.op, 1) if host_ops is None else host_ops
+    nested = context.stack.nested_calls.get(op.kind.op, 0) if host_ops is None else 0
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls,
-                stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip
+                nested=nested, stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip
 
 
 def quantised(context: Context, values: float, how: str = "quantise") -> tuple[Kernel, ...]:

@@ -188,12 +188,10 @@ def of_columns(layer: Layer, context: Context, efficiency: str, width: int, repe
 
 def unfolding(layer: Layer, context: Context, column: float, repeat: int) -> Kernel:
     """im2col, or col2im for a data gradient: a matrix of `column` bytes at a time, `repeat` times."""
-    rules = context.stack.conv
     image, element = layer.input_bytes / repeat, layer.element
     reads, writes = (column, image) if layer.phase == "backward_data" else (image, column)
     role = Role.COL2IM if layer.phase == "backward_data" else Role.IM2COL
-    return element_wise(role.value, role, reads, writes, flop=rules.unfold_flop * column / element, element=element,
-                        repeat=repeat)  # fmt: skip
+    return element_wise(role.value, role, reads, writes, element=element, repeat=repeat)
 
 
 def direct(layer: Layer, context: Context, efficiency: str) -> Option:

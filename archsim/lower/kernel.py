@@ -60,6 +60,7 @@ class Plan:
     read_bytes: float
     write_bytes: float
     host_ops: float = 1  # how many framework calls the op is
+    nested: float = 0  # calls that these dispatch in their turn
     stalls: float = 0  # how many times the device waits for the host
 
 
@@ -96,6 +97,7 @@ class Kernels(Columns[Array]):
     read_bytes: Array  # [O] at least, per plan
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
+    nested: Array  # [O]
     stalls: Array  # [O]
 
     @cached_property
@@ -170,7 +172,7 @@ def _packed(plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, o
         "options": options,
         "read_bytes": np.array([plan.read_bytes for plan in plans]),
         "write_bytes": np.array([plan.write_bytes for plan in plans]),
-        "host_ops": np.array([plan.host_ops for plan in plans]),
+        "host_ops": np.array([plan.host_ops for plan in plans]), "nested": np.array([plan.nested for plan in plans]),
         "stalls": np.array([plan.stalls for plan in plans]),
     }
 

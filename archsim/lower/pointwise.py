@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from archsim.calibration.constants import FULL
 from archsim.lower.columns import GpuColumns
 from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
@@ -86,12 +87,14 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     # A loop of a CPU works through windows of pixels; over channels it keeps a running sum.
     largest = max(prod(shape) for shape in (*op.input_shapes, op.shape)) / launches
     looped = windows if windows and _window(op) else largest
-    efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else "one"
+    efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else FULL
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
         repeat=launches, efficiency=efficiency,
     )  # fmt: skip
-    gpu = GpuColumns(cache_bytes=context.element * windows, slots=context.stack.window_slots * covered / launches)
+    loop = context.stack.window_loop
+    gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
+                     unrolled=covered / launches * (loop == "unrolled"))  # fmt: skip
     return plan(op, context, Option(algorithm="element_wise", kernels=(replace(kernel, values=looped, gpu=gpu),)))
 
 

@@ -8,7 +8,7 @@ from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.stack.stack import Stack
+from archsim.stack.stack import LOOP, Stack
 from archsim.trace.trace import BoundOp
 
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
@@ -37,8 +37,8 @@ def _shared(stack: Stack) -> CpuColumns[float]:
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
     """A matrix kernel: a BLAS copies both operands into panels before it multiplies, a direct loop does not.
 
-    packed = packing (m + n) k count          values copied into panels, times their effort (Goto and van de Geijn 2008)
-    clocks = gather_clocks (m + n) k count    core clocks of fetching operands by their index
+    packed = (m + n) k count     values of both operands, which a BLAS copies into panels (Goto and van de Geijn 2008)
+    gathers = (m + n) k count    where operands are fetched value by value
 
     A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
     layers this side has the features, which lowering puts first, as m; so m and n change places.
@@ -47,7 +47,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     own = replace(
-        shared, packed=stack.packing * operands if blas else 0.0, clocks=stack.gather_clocks * operands,
+        shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
+        copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * stack.gathers,
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
     )  # fmt: skip
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
@@ -63,12 +64,13 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     stack, whole = context.stack, kernel.role is Role.PASS
     loop = op.kind.op if whole else kernel.role.value
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
-    each = stack.loops.get(f"{loop}.{phase}", stack.loops.get(loop, 0.0))
+    each = stack.loops.get(f"{loop}.{phase}") or stack.loops.get(loop) or {}
+    values = kernel.values or kernel.items
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
         threaded = stack.elementwise_threads == "all" or kernel.dense > 0 or loop in stack.threaded_ops
-    own = replace(shared, clocks=each * (kernel.values or kernel.items), threaded=float(threaded))
+    own = replace(shared, **{name: count * values for name, count in each.items()}, threaded=float(threaded))
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
 
@@ -92,8 +94,8 @@ def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared
 def _batched(kernel: Kernel, images: float) -> Kernel:
     """`images` launches as one whose parts are the images: everything but the weights times the images."""
     assert kernel.cpu is not None
-    own = replace(kernel.cpu, clocks=kernel.cpu.clocks * images, packed=kernel.cpu.packed * images, parts=images, grain=0.0,
-                  threaded=1.0)  # fmt: skip
+    counts = {name: getattr(kernel.cpu, name) * images for name in (*LOOP, "packed", "copied", "copied_simd")}
+    own = replace(kernel.cpu, **counts, parts=images, grain=0.0, threaded=1.0)
     return replace(
         kernel, repeat=kernel.repeat / images, count=kernel.count * images, b_bytes=kernel.b_bytes * images,
         c_bytes=kernel.c_bytes * images, flop=kernel.flop * images, items=kernel.items * images, cpu=own,

@@ -44,6 +44,6 @@ def synchronous(device_s: Array, host_s: Array) -> Timeline:
     >>> synchronous(np.array([[1.0, 4.0]]), np.array([0.5, 0.5])).end_s.tolist()
     [[1.5, 6.0]]
     """
-    host = np.broadcast_to(host_s, device_s.shape)
-    end = np.cumsum(device_s + host, axis=-1)
-    return Timeline(start_s=end - device_s, end_s=end, wait_s=np.asarray(host))
+    device, host = np.broadcast_arrays(device_s, host_s)
+    end = np.cumsum(device + host, axis=-1)
+    return Timeline(start_s=end - device, end_s=end, wait_s=host)

@@ -12,6 +12,7 @@ from archsim.stack.key import key
 
 T = TypeVar("T")
 
+LOOP = ("steps", "branches", "divisions", "exps", "pows", "gathers", "transitions")  # what the scalar loop of a CPU does
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
@@ -95,7 +96,6 @@ class Conv:
         "operands into blocks of channels", choices=("none", "tensor", "all", "blocked"), default="none",
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
-    unfold_flop: float = key("im2col: operations of index arithmetic for each value", low=0, default=0.0)
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
         "blocks of [images, rows, columns] of 2 x 2 results that a CTA of fused Winograd takes; none: any", low=1, default=()
@@ -186,8 +186,9 @@ class Stack:
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
-    host_calls: Mapping[str, float] = key(
-        "op kind = its host time in units of a plain op's; others 1", low=0, above=True, default={}
+    host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
+    nested_calls: Mapping[str, int] = key(
+        "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
     stall: str = key("constant: host time for which the device waits", default="")
     stalls: Mapping[str, Mapping[str, float]] = key(
@@ -220,9 +221,10 @@ class Stack:
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
-    window_slots: float = key(
-        "issue slots for each value of a window, of pixels (pooling) or channels (LRN)", low=0, default=0.0
-    )
+    window_loop: str = key(
+        "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "
+        "bounds of every value, or by an unrolled loop", choices=("streaming", "checked", "unrolled"), default="streaming",
+    )  # fmt: skip
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core or one per hardware thread", choices=("cores", "hardware"),
         default="cores",
@@ -233,19 +235,21 @@ class Stack:
         choices=("one", "all"), default="all",
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
-    loops: Mapping[str, float] = key(
-        "CPU: op, op.training or op.backward = core clocks for each value of its scalar loop (for each element of a window)",
-        low=0, above=True, default={},
+    loops: Mapping[str, Mapping[str, float]] = key(
+        "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window): steps of "
+        "a load, an operation and a store, branches on data, divisions, exps and pows of the C library, gathers of a value by "
+        "index or stride, transitions between AVX and SSE code", names=((), LOOP), low=0, above=True, default={},
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)
     multiply_adds: float = key(
         "CPU: multiply-adds for each clock and core that the binary's instructions can start; none: those of the core",
         low=0, above=True, default=inf,
     )  # fmt: skip
-    packing: float = key(
-        "CPU: effort of copying an operand of a product into panels, relative to scalar code", low=0, above=True, default=1.0
-    )
-    gather_clocks: float = key("CPU: clocks to fetch one value of an operand of a product by its index", low=0, default=0.0)
+    packing: str = key(
+        "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run",
+        choices=("scalar", "simd", "ahead"), default="scalar",
+    )  # fmt: skip
+    gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0
     )

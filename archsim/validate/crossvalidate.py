@@ -8,6 +8,7 @@ import numpy as np
 
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
+from archsim.estimation.clock import clock_and_limit
 from archsim.evidence.case import Case, with_power
 from archsim.validate.fit import CannotFit, fit
 from archsim.validate.predict import predict
@@ -32,7 +33,8 @@ def cross_validate(
     For each value of `fold` (a device, a network, a stack, a source) and each kind of device, constants are fitted to the rows
     of `training` of that kind without that value, and predict the cases with it. Fits start from the priors of `calibration`
     and move the constants whose names begin with one of `prefixes`; without any, those that the calibration itself has fitted.
-    At most `most` rows of a source are used, and never one of split test.
+    At most `most` rows of a source are used, and never one of split test. Constants of energy are fitted anew where a power, or a
+    clock that the power model decides, is predicted and rows of power are held out.
     """
     key = FOLDS[fold]
     names = tuple(prefixes if prefixes is not None else [n for n, c in calibration.constants.items() if c.fitted])
@@ -55,11 +57,19 @@ def cross_validate(
             constants = _fitted(rows, calibration, of_times) if of_times or not names else calibration
             if everything:
                 learnt[kind] = constants
-        if with_power([cases[i] for i in inside]):
-            powers = [case for case in with_power(training) if case.spec.kind == kind and key(case) != name]
-            constants = _refitted(thinned(powers, most), constants, [n for n in names if n.startswith(ENERGY)])
-        result[inside] = predict([cases[i] for i in inside], constants)
+        powers = [case for case in with_power(training) if case.spec.kind == kind]
+        unseen = [case for case in powers if key(case) != name]
+        held = [cases[i] for i in inside]
+        if len(unseen) < len(powers) and any(depends_on_power(case) for case in held):
+            constants = _refitted(thinned(unseen, most), constants, [n for n in names if n.startswith(ENERGY)])
+        result[inside] = predict(held, constants)
     return result
+
+
+def depends_on_power(case: Case) -> bool:
+    """Whether a prediction needs the power model: a power, an energy, or a time at a clock that no source states."""
+    _, limit = clock_and_limit(case.spec, case.precision, case.clock, case.limit)
+    return limit is not None or bool(with_power([case]))
 
 
 def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]) -> Calibration:

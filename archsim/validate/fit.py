@@ -23,7 +23,7 @@ SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
 NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what users ask for
 CARD = 4.0  # the same of the clock that a card holds: one row stands for the whole card
-CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "pointwise_flop", "prefetch", "sibling")  # of every CPU kernel
+CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "prefetch", "sibling")  # of every CPU kernel
 NEAR = 0.6  # log of the ratio of two process nodes, above which one says nothing of the other
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
@@ -45,6 +45,7 @@ class Fit:
     error_before: float  # median of |predicted / measured - 1|
     error_after: float
     at_bound: tuple[str, ...]
+    identified: tuple[float, ...]  # share of the prior's variance that the rows have removed, of each constant
 
 
 def fit(
@@ -73,13 +74,14 @@ def fit(
         loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=12, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3,
         verbose=2 if verbose else 0,
     )  # fmt: skip
-    fitted = problem.marked(answer.x)
+    told = identified(answer.jac)
+    fitted = problem.marked(answer.x, told)
     before, after = (np.median(np.abs(np.expm1(problem.errors(x)))) for x in (first, answer.x))
     values = np.exp(answer.x)
     return Fit(
         calibration=fitted, names=problem.names, values=tuple(values.tolist()), covariance=_covariance(answer.jac, answer.fun),
         rows=len(usable), rows_hash=rows_hash(usable), error_before=float(before), error_after=float(after),
-        at_bound=bounds_reached(fitted, problem.names),
+        at_bound=bounds_reached(fitted, problem.names), identified=tuple(told.tolist()),
     )  # fmt: skip
 
 
@@ -175,11 +177,12 @@ class _Problem:
         limits = self.start.constants
         return self.start.with_values({n: min(max(v, limits[n].low), limits[n].high) for n, v in values.items()})
 
-    def marked(self, logs: Array) -> Calibration:
-        """The calibration at `logs`, the constants of this fit marked as fitted."""
+    def marked(self, logs: Array, told: Array) -> Calibration:
+        """The calibration at `logs`, the constants of this fit marked as fitted, with how far the rows tell them."""
         calibration = self.calibration(logs)
-        constants = {n: replace(c, fitted=c.fitted or n in self.affected) for n, c in calibration.constants.items()}
-        return replace(calibration, constants=constants)
+        shares = dict(zip(self.names, told.tolist(), strict=True))
+        own = {n: replace(c, fitted=True, identified=shares[n]) for n, c in calibration.constants.items() if n in shares}
+        return replace(calibration, constants={**calibration.constants, **own})
 
     def predicted(self, calibration: Calibration, only: Sequence[int] | None = None) -> Array:
         chosen = self.groups if only is None else [self.groups[i] for i in only]
@@ -230,8 +233,9 @@ def _influences(name: str, group: Group) -> bool:
     family, _, rest = name.partition(".")
     if family == "issue":
         return device.kind == "gpu" and rest == device.identity.architecture
-    if family == "host":
-        named = name in (case.stack.host, case.stack.stall) or (rest == "launch" and device.kind == "gpu")
+    if family in ("dispatch", "stall"):
+        parts = {"launch": device.kind == "gpu", "nested": bool(case.stack.nested_calls)}
+        named = parts.get(rest, name in (case.stack.host, case.stack.stall))
         return named and any(c.dispatch for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)
@@ -277,6 +281,22 @@ def _worth(case: Case) -> float:
     if case.metric == "clock_hz":
         return CARD
     return NETWORK if case.dispatch and len(case.ops) > 1 else 1.0
+
+
+def identified(jacobian: Array) -> Array:
+    """Share of the prior's variance that the rows have removed, of each constant, [P].
+
+    1 - C_ii / s^2 with C = (J^T J)^-1        (J [R + P, P] with the rows of the prior; its variance s^2 is that of one of these)
+
+    1: the rows tell the constant alone; 0: they say nothing of it, or cannot tell it from another one.
+
+    >>> import numpy as np
+    >>> pull = SOFT / PRIOR_SPREAD
+    >>> identified(np.array([[3 * pull, 0.0], [pull, 0.0], [0.0, pull]])).tolist()
+    [0.9, 0.0]
+    """
+    remaining = np.diagonal(np.linalg.pinv(jacobian.T @ jacobian)) * (SOFT / PRIOR_SPREAD) ** 2
+    return np.asarray(np.round(np.clip(1.0 - remaining, 0.0, 1.0), 3))
 
 
 def _covariance(jacobian: Array, residuals: Array) -> Array:

@@ -49,7 +49,9 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
     """Group and lower the cases."""
     grouped: dict[object, list[int]] = {}
     for position, case in enumerate(cases):
-        key = (case.spec.digest, case.stack.digest, case.precision, case.clock, case.limit, case.threads, case.training)
+        host = None if case.host_cpu is None else case.host_cpu.digest
+        setting = (case.clock, case.limit, case.threads, case.training, host)
+        key = (case.spec.digest, case.stack.digest, case.precision, *setting)
         grouped.setdefault(key, []).append(position)
     return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
 

@@ -91,13 +91,13 @@ def test_gradients_are_not_modelled() -> None:
     request = make_request("alexnet", "gtx_1080", task="forward_backward")
     op = next(op for op in request.trace.ops if op.phase == "backward_data")
     with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="k", role=Role.PRODUCT, efficiency="one"), (32, 32), 4)
+        product_of(op, Kernel(name="k", role=Role.PRODUCT, efficiency="full"), (32, 32), 4)
 
 
 def test_a_transposed_convolution_is_a_gradient_too() -> None:
     op = next(op for op in make_request("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
     with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="k", role=Role.CONVOLUTION, efficiency="one"), (32, 32), 4)
+        product_of(op, Kernel(name="k", role=Role.CONVOLUTION, efficiency="full"), (32, 32), 4)
 
 
 def test_a_blocked_product_touches_every_value() -> None:

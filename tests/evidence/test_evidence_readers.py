@@ -14,6 +14,7 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.readers import data_hash, family_of, read
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.software import stack_of
+from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
 from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
@@ -454,12 +455,21 @@ def test_a_kernel_that_the_host_launched_takes_as_long_as_the_host(write: Write)
     assert eager.dispatch == 1.0
 
 
-def test_a_source_can_say_that_the_host_of_some_rows_was_slower(write: Write) -> None:
-    words = {"software": "pytorch-2.1.0", "hardware": "tesla_p100_pcie_16gb", "latency_us": "60"}
-    product = kernel(op="gemm", m="8", n="8", k="8", **words) | {"source_id": "neusight"}
-    norm = kernel(op="layernorm", m="8", n="8", **words) | {"source_id": "neusight"}
-    (slow, usual, unknown), _ = rows(write, KERNELS, product, norm, product | {"source_id": "somebody"})
-    assert (slow.dispatch, usual.dispatch, unknown.dispatch) == (1.7, 1.0, 1.0)
+def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
+    words = {"op": "gemm", "m": "8", "n": "8", "k": "8", "software": "pytorch-2.1.0", "hardware": "gtx_1080", "latency_us": "60"}
+    named, unknown = (kernel(**words) | {"source_id": source} for source in ("ck_gtx1080", "somebody"))
+    (one, other), _ = rows(write, KERNELS, named, unknown)
+    assert one.host_cpu is not None
+    assert (one.host_cpu.identity.id, other.host_cpu) == ("xeon_e5_2650_v3", None)
+    assert (one.dispatch, other.dispatch) == (1.0, 1.0)
+    (replayed,), _ = rows(write, KERNELS, named | {"software": "trtllm-1.0.0"})
+    assert replayed.dispatch == 0.0
+
+
+def test_rows_that_their_source_contradicts_are_scored_and_never_fitted(write: Write) -> None:
+    place = "docs/faq/perf.md scoring table AWS EC2 C5.xlarge (4 vCPU)"
+    assert protocol("mxnet_perf_2018").fitted("docs/faq/perf.md scoring table AWS EC2 C5.2xlarge (8 vCPU)")
+    assert not protocol("mxnet_perf_2018").fitted(place)
 
 
 CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"

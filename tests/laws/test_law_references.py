@@ -114,8 +114,11 @@ def test_conditions_are_said_in_words() -> None:
     assert own.conditions == (
         "stack tensorflow-cudnn5.1-feed, not tensorflow-cudnn5.1",
         "core clock 562 MHz, not up to 820 MHz within 150 W",
+        "host CPU xeon_e5_2630_v4, not xeon_e5_2686_v4",
         "input copied from host memory within the timed loop, after 2 copies there, not on the device",
     )
+    same = {"net": "fcn_s", "hw": "tesla_k80", "task": "training_step", "batch": 64, "host_cpu": "xeon_e5_2630_v4"}
+    assert [said for r in references_of(make_request(**same)) for said in r.conditions if "host CPU" in said] == []
 
 
 def test_every_condition_has_a_value_where_it_applies() -> None:

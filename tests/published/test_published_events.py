@@ -43,4 +43,4 @@ def test_what_is_known_to_be_off(errors: dict[tuple[str, str, int], float]) -> N
     """Torch and TensorFlow gather on the first of four devices, which a ring does not; Torch's takes a third longer or more."""
     assert all(-0.45 < error < -0.3 for (_, framework, count), error in errors.items() if (framework, count) == ("torch7", 4))
     assert all(abs(error) < 0.15 for (_, framework, count), error in errors.items() if count == 2)
-    assert all(abs(error) < 0.15 for (_, framework, _), error in errors.items() if framework in ("caffe", "cntk"))
+    assert all(abs(error) < 0.17 for (_, framework, _), error in errors.items() if framework in ("caffe", "cntk"))

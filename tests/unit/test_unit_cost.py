@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.base.errors import Unsupported
-from archsim.calibration.constants import default
+from archsim.calibration.constants import FULL, default
 from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels_of
 from archsim.cost.cores import (
     active_clock,
@@ -22,6 +22,7 @@ from archsim.cost.cores import (
     busiest_share,
     core_clocks,
     fork_join,
+    loop_clocks,
     undisturbed,
     unoccupied,
 )
@@ -32,14 +33,14 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
-from archsim.cost.sm import neighbours, packing, prologue, softmax_work
-from archsim.cost.traffic import bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
+from archsim.cost.sm import cta_work, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
+from archsim.cost.traffic import awaited_bytes, bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
-from archsim.stack.stack import Menu, Tile
+from archsim.stack.stack import LOOP, Menu, Tile
 
 from ..each import each
 
@@ -57,17 +58,18 @@ def on_cpu(*kernels: Kernel) -> CpuKernels:
     return pack_cpu(alone(*kernels))
 
 
-def element_wise(name: str = "s", efficiency: str = "one", **words: float) -> Kernel:
-    """A kernel without a menu; words that are columns of one kind of device go to its part."""
-    gpu, cpu = ({name: words.pop(name) for name in columns_of(part) if name in words} for part in (GpuColumns, CpuColumns))
-    return Kernel(name=name, role=Role.PASS, efficiency=efficiency, gpu=GpuColumns(**gpu), cpu=CpuColumns(**cpu), **words)
+def element_wise(name: str = "s", efficiency: str = FULL, **words: float) -> Kernel:
+    """A kernel without a menu; words that are columns of one kind of device go to its part, `exps` to both."""
+    gpu, cpu = ({name: words[name] for name in columns_of(part) if name in words} for part in (GpuColumns, CpuColumns))
+    common = {word: value for word, value in words.items() if word not in {**gpu, **cpu}}
+    return Kernel(name=name, role=Role.PASS, efficiency=efficiency, gpu=GpuColumns(**gpu), cpu=CpuColumns(**cpu), **common)
 
 
 def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: int = 120, shared: int = 16384) -> Tile:
     return Tile(m=m, n=n, k=k, threads=threads, registers=registers, shared=shared)
 
 
-def product(m: float, n: float, k: float, efficiency: str = "one", **words: float) -> Kernel:
+def product(m: float, n: float, k: float, efficiency: str = FULL, **words: float) -> Kernel:
     sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k}
     made = element_wise("p", efficiency, **{"m": m, "n": n, "k": k, "items": m * n} | sizes | words)
     return replace(made, role=Role.PRODUCT, menu="menu")
@@ -308,6 +310,44 @@ def test_streams_compute_in_single_precision_whatever_they_store() -> None:
     assert half[1] > 7 * single[1]  # tensor cores
 
 
+def test_the_lanes_that_a_card_can_feed_are_those_of_its_spec() -> None:
+    kernels, constants = columns(product(128, 128, 8), element_wise(flop=1e9, items=1e6), tiles=(tile(),)), default()
+    device = gpu_named("gtx_1080")
+
+    def rates(share: float | None) -> np.ndarray:
+        return issue_rate(kernels, replace(device, sm=replace(device.sm, issue_share=share)), "fp32", constants)
+
+    np.testing.assert_allclose(rates(0.5), 0.5 * rates(1.0), rtol=1e-15)
+    np.testing.assert_array_equal(rates(None), rates(1.0))
+    assert device.sm.issue_share is not None
+    np.testing.assert_allclose(issue_rate(kernels, device, "fp32", constants), rates(1.0) * device.sm.issue_share, rtol=1e-15)
+
+
+def test_a_family_without_losses_runs_at_the_rate_of_the_pipes() -> None:
+    constants, device = default().with_values({"conv.fft": 0.5, "gemm.kappa": 0.0}), gpu_named("gtx_1080")
+    device = replace(device, sm=replace(device.sm, issue_share=None))
+    kernels = columns(product(128, 128, 8), product(128, 128, 8, efficiency="conv.fft"), tiles=(tile(),))
+    assert issue_rate(kernels, device, "fp32", constants).tolist() == [128.0, 64.0]
+
+
+def test_windows_take_issue_slots_by_the_loop_of_their_kernel_and_arithmetic_what_is_more() -> None:
+    """Neither counts as arithmetic of a product, and the longer of the two keeps the SM."""
+    constants = default().with_values({"window.checked_slots": 40.0, "window.unrolled_slots": 10.0})
+    kernels = columns(*[element_wise(flop=1000, items=1e3, **words)
+                        for words in ({}, {"checked": 100.0}, {"unrolled": 100.0}, {"unrolled": 10.0})])  # fmt: skip
+    assert window_slots(kernels, constants).tolist() == [0, 4000, 1000, 100]
+    one, device = np.ones(4), gpu_named("gtx_1080")
+    assert cta_work(kernels, device, one, 2 * one, one, one, one, constants).tolist() == [250, 2000, 500, 250]
+    done = work_done(kernels, device, one, constants)
+    assert done["issues"].tolist() == [500, 4000, 1000, 500]
+    assert done["macs"].tolist() == [0, 0, 0, 0]
+
+
+def test_a_double_buffer_waits_for_one_step_of_its_tile_and_a_thread_for_one_load() -> None:
+    kernels = columns(product(512, 512, 512), element_wise(items=1e6, operand_b=16), tiles=(tile(),))
+    assert awaited_bytes(kernels).tolist() == [(128 + 128) * 8 * 4, 256 * 16]
+
+
 def test_a_softmax_comes_after_the_products_or_beside_them() -> None:
     device = gpu_named("h100_sxm5_80gb")  # 16 exponentials and 128 fp32 instructions a clock
     beside = replace(tile(), overlapped=True)
@@ -450,23 +490,39 @@ def test_strips_read_the_other_operand_whole() -> None:
 
 def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary, and fetching."""
-    constants = default().with_values({"cpu.ramp": 10.0})
-    kernels = on_cpu(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, clocks=7))
+    constants = default().with_values({"cpu.ramp": 10.0, "loop.gathers_clk": 3.5})
+    kernels = on_cpu(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, gathers=2))
     assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920, 487]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
-    """The 480 clocks of two blocks, and 1200 values at half a clock: on four cores, and for the one image of three cores."""
-    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 0.5})
-    kernels = on_cpu(product(8, 16, 50, packed=1200), product(8, 16, 50, packed=1200, parts=3))
+    """The 480 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one image of three cores."""
+    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 2.0})
+    kernels = on_cpu(product(8, 16, 50, copied=1200), product(8, 16, 50, copied=1200, parts=3))
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
-    assert clocks.tolist() == pytest.approx([480 / 2 + 600 / 4, 480 / 3 + 600 / 3])
+    assert clocks.tolist() == pytest.approx([480 / 2 + 2400 / 4, 480 / 3 + 2400 / 3])
+
+
+def test_panels_are_copied_value_by_value_or_by_simd_instructions_or_ahead_of_the_run() -> None:
+    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 2.0, "cpu.pack_simd_clk": 0.25})
+    kernels = on_cpu(*[product(8, 16, 50, packed=1200, **words) for words in ({"copied": 1200}, {"copied_simd": 1200}, {})])
+    clocks = busiest_clocks(kernels, cpu(), "fp32", np.full(3, 4.0), 4, constants)
+    assert clocks.tolist() == pytest.approx([480 / 2 + 2400 / 4, 480 / 2 + 300 / 4, 480 / 2])
 
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
-    constants = default().with_values({"cpu.pointwise_flop": 2.0})
-    kernels = on_cpu(*[element_wise(flop=100, clocks=clocks) for clocks in (0, 70)])
-    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [50, 70]
+    """Of a loop of which nothing is known each operation takes one step, or a share of a SIMD instruction."""
+    constants = default().with_values({"loop.steps_clk": 2.0, "loop.branches_clk": 10.0, "cpu.vector_flop": 4.0})
+    kernels = on_cpu(element_wise(flop=100), element_wise(flop=100, steps=70, branches=20), element_wise(flop=100, steps=70),
+                     element_wise(flop=100, vector=1), element_wise(flop=100, steps=10, vector=1))  # fmt: skip
+    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [200, 340, 200, 25, 25]
+
+
+def test_whatever_a_loop_does_takes_the_clocks_of_its_own_constant() -> None:
+    clocks = dict(zip(LOOP, (3.0, 7.0, 25.0, 60.0, 100.0, 20.0, 290.0), strict=True))
+    constants = default().with_values({f"loop.{name}_clk": value for name, value in clocks.items()})
+    loops = on_cpu(*[element_wise(items=10, **{name: 10}) for name in LOOP], element_wise(items=10, steps=10, pows=2))
+    assert loop_clocks(loops, constants).tolist() == [*[10 * clocks[name] for name in LOOP], 230]
 
 
 def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:

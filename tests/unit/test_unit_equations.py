@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cores, cpu, cpu_traffic, energy, gpu, roofline, sm, traffic
+from archsim.cost import cores, cpu, cpu_traffic, dispatch, energy, gpu, roofline, sm, traffic
 from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
@@ -22,7 +23,7 @@ from archsim.schedule.waves import phases_of
 from archsim.stack.stack import Menu, Tile
 
 CLOCK = 1.1e9
-CONSTANTS = default().with_values({"gemm.stages": 2.0, "gemm.kappa": 1.0, "l2.efficiency": 0.5, "energy.clock": 0.25})
+CONSTANTS = default().with_values({"gemm.kappa": 1.0, "l2.efficiency": 0.5, "energy.clock": 0.25})
 
 
 def card() -> Gpu:
@@ -39,12 +40,12 @@ def processor() -> Cpu:
 
 def product(m: float, n: float, k: float, **words: float) -> Kernel:
     sizes = {"a_bytes": 4 * m * k, "b_bytes": 4 * k * n, "c_bytes": 4 * m * n, "flop": 2 * m * n * k, "items": m * n}
-    return Kernel(name="p", role=Role.PRODUCT, efficiency="one", menu="menu", m=m, n=n, k=k, gpu=GpuColumns(), cpu=CpuColumns(),
+    return Kernel(name="p", role=Role.PRODUCT, efficiency="full", menu="menu", m=m, n=n, k=k, gpu=GpuColumns(), cpu=CpuColumns(),
                   **sizes | words)  # fmt: skip
 
 
 def stream(**words: float) -> Kernel:
-    return Kernel(name="s", role=Role.PASS, efficiency="one", gpu=GpuColumns(), cpu=CpuColumns(), **words)
+    return Kernel(name="s", role=Role.PASS, efficiency="full", gpu=GpuColumns(), cpu=CpuColumns(), **words)
 
 
 def plans(*kernels: Kernel, read_bytes: float = 0, write_bytes: float = 0) -> list[Plan]:
@@ -69,16 +70,16 @@ def only(values: object) -> float:
 
 
 def test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too() -> None:
-    """One CTA of 128 x 128 over k = 8, alone on the card: it reads A and writes C, and waits for two steps of its tile."""
+    """One CTA of 128 x 128 over k = 8, alone on the card: it reads A and writes C, and waits for one step of its tile."""
     t = terms(tiled(product(128, 128, 8)))
-    moved, in_flight = 4 * 128 * 8 + 4 * 128 * 128, (128 + 128) * 4 * 8 * 2
+    moved, in_flight = 4 * 128 * 8 + 4 * 128 * 128, (128 + 128) * 4 * 8
     assert only(t.in_flight) == in_flight
     assert only(gpu.latency_bound(t)) == pytest.approx((moved / in_flight + 1) * card().memory.latency)
 
 
 def test_no_more_ctas_wait_for_loads_than_are_resident() -> None:
     t = terms(tiled(product(128 * 100, 128, 8)))  # 100 CTAs, of which 2 fit on each of 16 SMs
-    assert only(t.in_flight) == 32 * (128 + 128) * 4 * 8 * 2
+    assert only(t.in_flight) == 32 * (128 + 128) * 4 * 8
 
 
 def test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_the_clock() -> None:
@@ -101,7 +102,8 @@ def test_each_part_of_a_split_is_padded_to_whole_steps_of_its_tile() -> None:
 
 
 def test_a_thread_of_eight_by_eight_results_loads_a_quarter_as_often_as_it_multiplies() -> None:
-    issue = CONSTANTS["issue.maxwell"]
+    issue = card().sm.issue_share
+    assert issue is not None
     assert only(sm.issue_rate(tiled(product(128, 128, 8)), card(), "fp32", CONSTANTS)) == pytest.approx(128 * issue / 1.25)
 
 
@@ -182,6 +184,63 @@ def test_waking_a_team_takes_a_step_for_each_doubling() -> None:
     kernels = pack_cpu(plans(stream(items=1e6)))
     for workers, steps in ((1.0, 0), (2.0, 1), (8.0, 3)):
         assert only(cores.fork_join(kernels, np.array([workers]), workers, np.ones(1), constants)) == pytest.approx(steps * 1e-6)
+
+
+# ------------------------------------------------------------------------------------------------------------ dispatch
+
+HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "stall.update": 500000.0}
+
+
+def host() -> Cpu:
+    """A core that dispatches in 3.7e9 x 1 clocks of Haswell a second."""
+    device = catalog.find("i7_5930k").device
+    assert isinstance(device, Cpu)
+    return device
+
+
+def issued(on: Gpu | Cpu, by: Cpu, **words: object) -> dispatch.HostTime:
+    """The host's time for an op of two calls, four nested ones and three kernels, for which the device waits once."""
+    made = pack_gpu([Plan(options=(Option(algorithm="x", kernels=(stream(items=1.0),)),), read_bytes=0, write_bytes=0, host_ops=2,
+                          nested=4, stalls=1)], {})  # fmt: skip
+    cost = SimpleNamespace(time_s=np.zeros((1, 1)), launches=np.full((1, 1), 3.0))
+    rules = SimpleNamespace(**{"host": "dispatch.native", "host_unit": "op", "stall": "", **words})
+    return dispatch.host_time(made, cost, rules, on, by, default().with_values(HOST))
+
+
+def test_dispatch_takes_the_clocks_of_calls_nested_calls_and_launches() -> None:
+    calls = 2 + 4 * 0.5
+    for on, words, clocks in (
+        (card(), {}, calls * 7000 + 3 * 10000),
+        (card(), {"host_unit": "kernel"}, 3 * 7000 + 3 * 10000),
+        (processor(), {"host_unit": "kernel"}, calls * 7000),  # a CPU launches no kernels
+        (card(), {"host": ""}, 0),
+    ):
+        found = issued(on, host(), **words)
+        assert only(found.issue_s) == pytest.approx(clocks / 3.7e9)
+        assert only(found.stall_s) == 0
+
+
+def test_the_device_waits_for_the_clocks_of_a_stall_beside_those_of_the_calls() -> None:
+    apart, stalled = issued(card(), host()), issued(card(), host(), stall="stall.update")
+    assert only(stalled.stall_s) == pytest.approx(500000 / 3.7e9)
+    assert only(stalled.issue_s) == only(apart.issue_s)
+
+
+def test_a_host_dispatches_at_its_turbo_clock_times_its_instructions_per_clock() -> None:
+    fast, wide = (replace(host(), **{part: replace(getattr(host(), part), **{key: factor * getattr(getattr(host(), part), key)})})
+                  for part, key, factor in (("clock", "boost", 2.0), ("core", "scalar_ipc", 1.25)))  # fmt: skip
+    usual = only(issued(card(), host(), stall="stall.update").issue_s)
+    for other, factor in ((fast, 2.0), (wide, 1.25)):
+        assert dispatch.dispatch_clock(other) == pytest.approx(factor * 3.7e9)
+        found = issued(card(), other, stall="stall.update")
+        assert only(found.issue_s) == pytest.approx(usual / factor)
+        assert only(found.stall_s) == pytest.approx(500000 / 3.7e9 / factor)
+
+
+def test_a_graph_is_launched_at_once_or_as_fast_as_its_first_op() -> None:
+    plan_of, each = np.array([-1, 1, 0, 1]), np.array([[1e-6, 9e-6], [1e-6, 3e-6]])
+    launch = dispatch.graph_launch(each, plan_of, default().with_values({"graph.launch_s": 5e-6}))
+    assert launch.tolist() == [[5e-6], [3e-6]]
 
 
 # -------------------------------------------------------------------------------------------------------- the roofline

@@ -20,6 +20,7 @@ from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
 from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader, tree_of
 from archsim.explain.value import Value
+from archsim.stack.stack import LOOP
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
@@ -117,8 +118,8 @@ def test_what_a_limit_cuts_is_said():
 def shapes(explained: ExplainedRun) -> dict[tuple[object, ...], int]:
     """One variant of each kind that runs: kinds are told apart by the columns that decide which equations hold."""
     kernels, runs = explained.kernels, np.isfinite(np.ravel(explained.cost.busy_s))
-    flags = ("matrix", "dense", "exps", "overlapped", "row_bytes", "single", "slots", "plain", "parts", "grain", "packed",
-             "vector", "threaded", "spin", "local", "clocks")  # fmt: skip
+    flags = ("matrix", "dense", "overlapped", "row_bytes", "single", "checked", "unrolled", "plain", "parts", "grain", "packed",
+             "copied", "copied_simd", "vector", "threaded", "spin", "local", *LOOP)  # fmt: skip
     columns = [np.asarray(getattr(kernels, name)) > 0 for name in flags if hasattr(kernels, name)]
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]
     found = {}
@@ -174,11 +175,11 @@ def test_only_what_applies_on_a_cpu_is_written():
                 for kernel in stories}  # fmt: skip
 
     one, two = (written(hw, stack="caffe-openblas", threads=16) for hw in ("xeon_e5_2630_v3", "xeon_e5_2630_v3_2s"))
-    assert {"strip", "again", "cpu.wake_s", "cpu.pack_clk"} <= one["gemm"] & two["gemm"]
+    assert {"strip", "again", "cpu.wake_s", "cpu.pack_clk", "copied"} <= one["gemm"] & two["gemm"]
     assert {"link", "core.link"} <= two["gemm"] - one["gemm"]
-    assert {"clocks", "loop.steps_clk"} & two["im2col"]
-    assert not {"link", "rate", "macs"} & two["im2col"]
-    assert not {"strip", "again", "packed", "link"} & written("i7_6700k", stack="intel-mkl")["direct"]
+    assert {"steps", "loop.steps_clk"} <= two["im2col"] - two["gemm"]
+    assert not {"link", "rate", "macs", "flop", "branches", "loop.branches_clk", "gathers"} & two["im2col"]
+    assert not {"strip", "again", "packed", "copied", "packing", "link"} & written("i7_6700k", stack="intel-mkl")["direct"]
 
 
 def test_one_algorithm_is_chosen_and_none_of_the_others_is_faster(cell):

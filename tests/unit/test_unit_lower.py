@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from archsim.base.errors import InputError, Unsupported
+from archsim.calibration.constants import FULL
 from archsim.lower.context import element_wise
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
@@ -26,10 +27,15 @@ MENUS = ("gemm", "conv_forward", "conv_backward_data", "conv_backward_filter", "
 def stack(*algorithms: str, **conv: Any) -> Stack:
     """A stack without losses that has these algorithms in every phase, and a menu of one tile for everything."""
     ideal = stacks.find("ideal")
-    rows = {phase: dict.fromkeys(algorithms, "one") for phase in ("forward", "backward_data", "backward_filter")}
+    rows = {phase: dict.fromkeys(algorithms, FULL) for phase in ("forward", "backward_data", "backward_filter")}
     menus = {name: Menu(tiles=(TILE,)) for name in MENUS}
     made = replace(ideal, conv=replace(ideal.conv, algorithms=rows, **conv), menus=menus)
     return replace(made, digest=f"{algorithms}{sorted(conv.items())}")  # plans are remembered by digest
+
+
+def looping(loop: str) -> Stack:
+    """The same stack, whose kernels go through windows by this loop."""
+    return replace(stack(), window_loop=loop, digest=loop)
 
 
 def network(*ops: dict[str, Any], task: str = "inference", batch: int = 2, **inputs: list[Any]) -> BoundTrace:
@@ -172,7 +178,7 @@ def test_a_scattered_gradient_is_added_to_zeros() -> None:
 def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
     trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
     both = stack("implicit_gemm", "scatter_gemm")
-    rows = both.conv.algorithms | {"backward_data": {"scatter_gemm": "one"}}
+    rows = both.conv.algorithms | {"backward_data": {"scatter_gemm": FULL}}
     only = replace(both, conv=replace(both.conv, algorithms=rows), digest="only scattered")
     for chosen, expected in ((both, {"implicit_gemm"}), (only, {"scatter_gemm"})):
         result = lowered(trace, chosen, precision="fp16")
@@ -351,7 +357,7 @@ def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) 
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
     small = Menu(tiles=(replace(TILE, m=16),), architectures=("volta",))
     menus = {"gemm": Menu(tiles=(TILE,)), "gemm_batched": Menu(tiles=(replace(TILE, m=64),)), "gemm_batched.small": small}
-    efficiency = {"gemm": "one", "gemm.transposed": "gemm.cublas7", "gemm.transposed.volta": "gemm.tensor"}
+    efficiency = {"gemm": FULL, "gemm.transposed": "gemm.cublas7", "gemm.transposed.volta": "gemm.cublas11.transposed"}
     chosen = replace(stack("implicit_gemm"), menus=menus, efficiency=efficiency, digest="architectures")
     batched = {"op": "matmul", "name": "mm", "in": ["x", "x"], "out": ["N", 24, 24]}
     fc = {"op": "linear", "name": "fc", "in": ["mm"], "out": ["N", 24, 48], "bias": False}
@@ -360,23 +366,31 @@ def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
     for architecture in ("volta", "turing"):
         kernels = lower(trace.ops, chosen, "gpu", "fp32", False, architecture=architecture).kernels
         found[architecture] = kernels.tile_m.tolist(), [kernel.efficiency for kernel in kernels.kernels]
-    assert found == {"volta": ([16, 32], ["one", "gemm.tensor"]), "turing": ([64, 32], ["one", "gemm.cublas7"])}
+    assert found == {"volta": ([16, 32], [FULL, "gemm.cublas11.transposed"]), "turing": ([64, 32], [FULL, "gemm.cublas7"])}
 
 
 def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
     fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 48], "bias": False} for name, before in
           (("a", "data"), ("b", "a"))]  # fmt: skip
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
-    chosen = replace(stack("implicit_gemm"), efficiency={"gemm": "one", "gemm.transposed": "gemm.cublas7"}, digest="transposed")
+    chosen = replace(stack("implicit_gemm"), efficiency={"gemm": FULL, "gemm.transposed": "gemm.cublas7"}, digest="transposed")
     result = lowered(trace, chosen)
     found = {op.phase: options(result, i)[0].kernels[0].efficiency for i, op in enumerate(result.ops) if op.kind.op == "linear"}
-    assert found == {"forward": "gemm.cublas7", "backward_data": "one", "backward_filter": "one"}
+    assert found == {"forward": "gemm.cublas7", "backward_data": FULL, "backward_filter": FULL}
 
 
 def test_a_layer_may_cost_the_host_several_calls() -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3.0}, digest="host")
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, digest="host")
     assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
+
+
+def test_calls_that_a_call_dispatches_are_counted_beside_it() -> None:
+    relu = {"op": "relu", "name": "r", "in": ["fc"], "out": ["N", 48]}
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, nested_calls={"linear": 2}, digest="nested")
+    kernels = lowered(network(fc, relu, batch=16, data=["N", 24]), chosen).kernels
+    assert (kernels.host_ops.tolist(), kernels.nested.tolist()) == ([3, 1], [2, 0])
 
 
 def test_streams_move_what_the_stack_says() -> None:
@@ -393,25 +407,27 @@ def test_streams_move_what_the_stack_says() -> None:
         ({"op": "lrn", "size": 5, "out": ["N", 8, 9, 9]}, 2 * 8 * 9 * 9 * 5),
     ],
 )
-def test_a_window_costs_issue_slots_for_each_of_its_values(words: dict[str, Any], values: int) -> None:
+def test_a_kernel_goes_through_each_value_of_its_windows_by_the_loop_of_the_stack(words: dict[str, Any], values: int) -> None:
     """Pixels of a pooling, channels of a normalisation. They are no arithmetic: neither energy nor a roofline counts them."""
     trace = network({"name": "w", "in": ["data"], **words}, data=["N", 8, 9, 9])
-    slots = replace(stack(), window_slots=40.0, digest="slots")
-    with_slots, without = (options(lowered(trace, chosen))[0].kernels[0] for chosen in (slots, stack()))
-    assert with_slots.gpu.slots == 40 * values
-    assert without.gpu.slots == 0
-    assert with_slots.flop == without.flop == trace.ops[0].flop
-    assert with_slots.gpu.cache_bytes == without.gpu.cache_bytes == 4 * values
+    found = {loop: options(lowered(trace, looping(loop)))[0].kernels[0] for loop in ("streaming", "checked", "unrolled")}
+    assert {loop: (kernel.gpu.checked, kernel.gpu.unrolled) for loop, kernel in found.items()} == {
+        "streaming": (0, 0), "checked": (values, 0), "unrolled": (0, values),
+    }  # fmt: skip
+    assert {kernel.flop for kernel in found.values()} == {trace.ops[0].flop}
+    assert {kernel.gpu.cache_bytes for kernel in found.values()} == {4 * values}
 
 
-def test_ops_without_windows_cost_no_slots() -> None:
+def test_ops_without_windows_go_through_none() -> None:
     relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
-    assert lowered(relu, replace(stack(), window_slots=40.0, digest="slots")).kernels.flop.tolist() == [relu.ops[0].flop]
+    for loop in ("checked", "unrolled"):
+        kernels = lowered(relu, looping(loop)).kernels
+        assert (kernels.checked.tolist(), kernels.unrolled.tolist(), kernels.flop.tolist()) == ([0], [0], [relu.ops[0].flop])
 
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
     relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
-    wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2.0}, digest="vector")
+    wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2}, digest="vector")
     one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
     assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
     assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.detect import catalog as devices
 from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
 from archsim.estimation.pipeline import run
@@ -62,6 +63,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "stack": (gpu, lambda case: replace(case, stack=stacks.find("caffe-native"))),
     "stack.inputs": (gpu, lambda case: replace(case, stack=replace(case.stack, inputs="host", digest="fed"))),
     "stack.waits": (gpu, lambda case: replace(case, stack=replace(case.stack, waits=True, digest="timed"))),
+    "host_cpu": (gpu, lambda case: replace(case, host_cpu=devices.find("tegra_x1_cpu"))),
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),

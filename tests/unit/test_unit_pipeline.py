@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import default
+from archsim.cost.cpu_traffic import core_bandwidth
+from archsim.cost.dispatch import dispatch_clock, feed_time
 from archsim.device import catalog as devices
-from archsim.estimation.pipeline import arithmetic, feed_time, input_bytes, on_tensor_cores, run
-from archsim.estimation.request import make_request
+from archsim.device.device import Cpu
+from archsim.estimation.pipeline import arithmetic, input_bytes, on_tensor_cores, run
+from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
 
 
@@ -36,26 +41,36 @@ def test_the_stack_says_where_operands_are_multiplied(stack: str, hw: str, preci
     assert on_tensor_cores(found, device, precision) is tensor
 
 
+def host(name: str = "xeon_e5_2630_v3") -> Cpu:
+    device = devices.find(name).device
+    assert isinstance(device, Cpu)
+    return device
+
+
 def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
-    constants, device = default().with_values({"host.copy_Bps": 4e9}), devices.find("gtx_1080").device
+    """A copied byte is read, and written after its line was read: three that one core of the host draws."""
+    constants, device = default(), devices.find("gtx_1080").device
     stack = replace(stacks.find("caffe-cudnn5.1"), inputs="host", input_copies=2)
-    assert feed_time(8e9, stack, device, constants) == pytest.approx(4.0 + 8 / (15.75 * 0.76))
-    assert feed_time(8e9, replace(stack, inputs="device"), device, constants) == 0.0
-    assert feed_time(8e9, stack, devices.find("i7_3820").device, constants) == 0.0
+    copies, link = 2 * 3 * 8e9 / core_bandwidth(host(), constants), 8 / (15.75 * 0.76)
+    assert feed_time(8e9, stack, device, host(), constants) == pytest.approx(copies + link)
+    faster = constants.with_values({"cpu.prefetch": 2.0 * constants["cpu.prefetch"]})
+    assert feed_time(8e9, stack, device, host(), faster) == pytest.approx(copies / 2 + link)
+    assert feed_time(8e9, replace(stack, inputs="device"), device, host(), constants) == 0.0
+    assert feed_time(8e9, stack, devices.find("i7_3820").device, host(), constants) == 0.0
 
 
 def test_the_copy_comes_before_everything_else() -> None:
     request = make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
     fed = replace(request, stack=replace(request.stack, inputs="host"))
-    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.calibration)
+    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host, request.calibration)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:
     request = make_request("resnet_50", "tesla_m40", batch=32, task="training_step", stack="mxnet-cudnn7.0")
-    constants = request.calibration
-    slower = replace(request, calibration=constants.with_values({"host.update": constants["host.update"] + 1e-4}))
+    constants, clock = request.calibration, float(dispatch_clock(request.host))
+    slower = replace(request, calibration=constants.with_values({"stall.update": constants["stall.update"] + 1e-4 * clock}))
     layers = sum(op.kind.op == "update" for op in request.trace.ops)
     assert layers > 50
     assert float(run(slower).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + layers * 1e-4, rel=1e-9)
@@ -64,8 +79,36 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
 def test_caffe_calls_its_host_for_every_kernel() -> None:
     request = make_request("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
     per_op = replace(request, stack=replace(request.stack, host_unit="op"))
-    dear = request.calibration.with_values({"host.caffe": 5e-5})
+    dear = request.calibration.with_values({request.stack.host: 5e-5 * float(dispatch_clock(request.host))})
     assert run(replace(request, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]
+
+
+def test_another_host_cpu_dispatches_in_the_time_of_its_own_clocks() -> None:
+    """The kernels stay as they are; a CPU dispatches for itself."""
+    usual, other = (make_request("resnet_50", "gtx_1080", stack="pytorch-cudnn7.6", host_cpu=name)
+                    for name in (None, "xeon_e5_2630_v3"))  # fmt: skip
+    assert usual.host_cpu.identity.id == usual.spec.device.launch.host_cpu != "xeon_e5_2630_v3"
+    ratio = float(dispatch_clock(usual.host)) / float(dispatch_clock(other.host))
+    assert abs(ratio - 1) > 0.05
+    before, after = run(usual), run(other)
+    assert after.host_s == pytest.approx(ratio * before.host_s, rel=1e-12)
+    assert np.array_equal(after.cost.time_s, before.cost.time_s)
+    alone = make_request("resnet_50", "i7_6700k")
+    assert alone.host is alone.spec.device
+    with pytest.raises(ArgumentError, match="dispatches for itself"):
+        make_request("resnet_50", "i7_6700k", host_cpu="xeon_e5_2630_v3")
+    with pytest.raises(ArgumentError, match="is no CPU"):
+        make_request("resnet_50", "gtx_1080", host_cpu="gtx_980")
+
+
+def test_a_changed_cpu_dispatches_with_its_own_changes() -> None:
+    """What-ifs take the same request with other numbers of the device; the CPU that dispatches for itself is that device."""
+    request = make_request("alexnet", "i7_6700k", stack="caffe-openblas")
+    twice = 2.0 * float(request.host.core.scalar_ipc)
+    asked = make_request("alexnet", "i7_6700k", stack="caffe-openblas", settings={"core.scalar_ipc": f"{twice:g}"})
+    changed = with_spec(request, request.spec.with_values({"core.scalar_ipc": twice}))
+    assert run(asked).host_s.sum() == pytest.approx(run(request).host_s.sum() / 2)
+    assert run(changed).host_s.sum() == pytest.approx(run(request).host_s.sum() / 2)
 
 
 def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:

@@ -12,7 +12,7 @@ from archsim.explain.layer import explain
 
 
 def test_a_card_with_a_measured_clock_runs_at_it_without_a_limit() -> None:
-    request = make_request("alexnet", "tesla_t4")
+    request = make_request("alexnet", "titan_x_maxwell")
     assert request.limit is None
     assert request.clock == request.spec.device.clock.sustained
 

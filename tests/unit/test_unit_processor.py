@@ -13,7 +13,7 @@ from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Passes, Stack
+from archsim.stack.stack import LOOP, Passes, Stack
 from archsim.trace import BoundTrace, load, task_trace
 
 BATCH = 16
@@ -41,10 +41,25 @@ def named(found: list[Kernel], name: str) -> Kernel:
     return next(kernel for kernel in found if kernel.name == name)
 
 
+def counts(kernel: Kernel) -> dict[str, float]:
+    """What the scalar loop of a kernel does, and how often."""
+    return {name: count for name in LOOP if (count := getattr(kernel.cpu, name))}
+
+
 def test_blas_packs_both_operands_and_a_direct_loop_none() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
     assert gemm.cpu.packed == (32 + 15 * 15) * 32 * 25
     assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").cpu.packed == 0
+
+
+@pytest.mark.parametrize(("packing", "copied", "by_simd"), [("scalar", 1, 0), ("simd", 0, 1), ("ahead", 0, 0)])
+def test_blas_copies_its_panels_value_by_value_or_by_simd_instructions_or_ahead(packing: str, copied: int, by_simd: int) -> None:
+    chosen = stack("caffe-openblas", packing=packing)
+    for cpu in (named(kernels(chosen, "conv2"), "gemm").cpu, named(kernels(chosen, "fc4"), "gemm").cpu):
+        assert cpu.packed > 0
+        assert (cpu.copied, cpu.copied_simd) == (copied * cpu.packed, by_simd * cpu.packed)
+    direct = named(kernels(stack("mxnet-mkldnn", packing=packing), "conv2"), "direct").cpu
+    assert (direct.copied, direct.copied_simd) == (0, 0)
 
 
 def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
@@ -84,9 +99,9 @@ def test_convolutions_in_channel_blocks_copy_every_operand() -> None:
     assert [kernel.name for kernel in kernels(stack("onnxruntime-cpu"), "conv2")] == ["direct"]
 
 
-def test_operands_that_are_fetched_by_index_cost_clocks() -> None:
-    plain, fetched = (named(kernels(stack("tensorflow-eigen", gather_clocks=clocks), "conv2"), "direct") for clocks in (0.0, 5.0))
-    assert (plain.cpu.clocks, fetched.cpu.clocks) == (0, 5 * (plain.m + plain.n) * plain.k * plain.count)
+def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> None:
+    plain, fetched = (named(kernels(stack("tensorflow-eigen", gathers=each), "conv2"), "direct") for each in (False, True))
+    assert (plain.cpu.gathers, fetched.cpu.gathers) == (0, (plain.m + plain.n) * plain.k * plain.count)
 
 
 def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
@@ -94,7 +109,7 @@ def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
     at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
     assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
     assert (one_by_one.cpu.parts, at_once.cpu.parts) == (0, BATCH)
-    for name in ("count", "flop", "cpu.packed", "b_bytes", "c_bytes"):
+    for name in ("count", "flop", "cpu.packed", "cpu.copied", "b_bytes", "c_bytes"):
         assert attrgetter(name)(at_once) == BATCH * attrgetter(name)(one_by_one)
     assert at_once.a_bytes == one_by_one.a_bytes
 
@@ -114,16 +129,31 @@ def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> Non
     ("op", "values"),
     [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
 )
-def test_a_loop_costs_clocks_for_each_value_or_window_element(op: str, values: int) -> None:
-    chosen = stack("caffe-openblas", loops={"relu": 3.0, "max_pool": 3.0})
-    (kernel,) = kernels(chosen, op)
-    assert kernel.cpu.clocks == 3 * values
+def test_a_loop_does_its_steps_for_each_value_or_window_element(op: str, values: int) -> None:
+    row = {"steps": 3, "branches": 0.5}
+    (kernel,) = kernels(stack("caffe-openblas", loops={"relu": row, "max_pool": row}), op)
+    assert counts(kernel) == {"steps": 3 * values, "branches": values / 2}
+
+
+def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> None:
+    assert counts(kernels(stack("caffe-openblas", loops={"max_pool": {"steps": 3}}), "relu1")[0]) == {}
+
+
+def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
+    loops = {"im2col": dict.fromkeys(LOOP, 2.0)}
+    one_by_one, at_once = (named(kernels(stack("torch7-cpu", loops=loops, conv=conv), "conv2"), "im2col") for conv in (
+        replace(stacks.find("torch7-cpu").conv, images=images) for images in ("sequential", "parallel")))  # fmt: skip
+    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
+    assert set(counts(one_by_one)) == {*LOOP}
+    assert counts(at_once) == {name: BATCH * count for name, count in counts(one_by_one).items()}
 
 
 def test_a_phase_of_its_own_beats_the_plain_row() -> None:
-    chosen = stack("caffe-openblas", loops={"relu": 3.0, "relu.backward": 5.0, "relu.training": 4.0})
-    forward, backward = kernels(chosen, "relu1")[0], kernels(chosen, "relu1", "backward")[0]
-    assert backward.cpu.clocks / forward.cpu.clocks == 5 / 4
+    """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
+    loops = {"relu": {"steps": 3, "exps": 1}, "relu.backward": {"steps": 5}, "relu.training": {"branches": 4}}
+    values = BATCH * 32 * 15 * 15
+    forward, backward = (kernels(stack("caffe-openblas", loops=loops), "relu1", phase)[0] for phase in ("forward", "backward"))
+    assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
 
 
 def test_threaded_ops_are_the_exception_to_serial_loops() -> None:

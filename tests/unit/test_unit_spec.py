@@ -214,7 +214,7 @@ def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_
     assert mine.device.sm == parent.device.sm
     assert mine.digest != parent.digest
     gone = {key for key in parent.entries if key not in mine.entries}
-    assert gone == {"clock.narrow", "market.price", "market.launch"}
+    assert gone == {"market.price", "market.launch"}
     assert (mine.device.usual_clock("fp16"), mine.device.power.idle) == (1.7e9, 20.0)
     assert mine.stated == {}
 
@@ -241,7 +241,7 @@ def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:
 def test_an_heir_without_what_it_must_say_itself_is_told_key_and_way_out(tmp_path: Path) -> None:
     clock, idle, year = problems(tmp_path, child(own="[memory]\n").replace("year = 2019\n", ""))
     assert clock.startswith("clock.sustained: is missing (clock seen under sustained load; the default of an estimate); that of "
-                            "tesla_t4 (950 MHz) belongs to that device alone and is not inherited: write this one's, kind = ")
+                            "tesla_t4 (1590 MHz) belongs to that device alone and is not inherited: write this one's, kind = ")
     assert idle.startswith("power.idle: is missing")
     assert year == "year: is missing (year of launch); it is not inherited"
 

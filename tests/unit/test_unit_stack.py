@@ -123,8 +123,8 @@ def test_the_example_of_the_readme_is_a_stack(tmp_path: Path) -> None:
 
 
 def test_an_engine_stands_over_its_library() -> None:
-    assert composed({"library": "cudnn 8", "blas": "cublas 11"}).table()["window_slots"] == 44
-    assert catalog.find("tensorrt-8").window_slots == 12
+    assert composed({"library": "cudnn 8", "blas": "cublas 11"}).table()["window_loop"] == "checked"
+    assert catalog.find("tensorrt-8").window_loop == "unrolled"
 
 
 def test_a_table_of_algorithms_replaces_the_one_below(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ REFUSED = {
     "reserved = 5\n": "reserved: must be text with its unit, is 5",
     "[passes]\nrelu = { forward = { inputs = -1, outputs = 1 } }\n": "passes.relu.forward.inputs: must be at least 0, is -1",
     "[passes]\nrelu = { forward = { inputs = nan, outputs = 1 } }\n": "passes.relu.forward.inputs: must be a finite number",
-    "[loops]\nrelu = 0\n": "loops.relu: must be more than 0, is 0",
+    "[loops]\nrelu = { steps = 0 }\n": "loops.relu.steps: must be more than 0, is 0",
 }
 
 

@@ -1,0 +1,115 @@
+"""The only places where a number that decides a time may stand: specs, the calibration, and the structure named here."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+from archsim.stack.key import lines
+from archsim.stack.stack import Stack
+
+ROOT = Path(__file__).parents[2]
+MODEL = ("cost", "lower", "schedule", "estimation")
+PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
+
+# Named numbers in the code of the model, and what kind of number each is. None is a time, a rate or an efficiency.
+STRUCTURE = {
+    "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
+    "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one"},
+    "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
+    "cost/gpu.py": {"WORD": "bytes of a value"},
+    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
+    "cost/blocking.py": {"LANE_BITS": "bits"},
+    "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
+    "cost/area.py": {"UM2": "unit", "LARGEST_DIE": "area", "BITS": "bits of a byte"},
+    "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},
+    "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},
+    "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
+    "lower/context.py": {"HALF": "bytes"},
+    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
+    "lower/conv_transforms.py": {
+        "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions"},
+    "lower/gemm.py": {"THIN": "rows"},
+    "lower/recurrent.py": {"ACTIVATION_FLOP": "instructions of a sigmoid"},
+    "schedule/buckets.py": {"BUCKET_BYTES": "bytes", "GRADIENT_BYTES": "bytes"},
+    "schedule/events.py": {"CACHED_SOLUTIONS": "entries of a cache", "TIME_TOLERANCE": "accuracy"},
+    "schedule/fair_share.py": {"TINY": "accuracy"},
+    "schedule/streams.py": {"QUEUE": "launches"},
+    "schedule/training.py": {"PREFETCH": "batches", "SERVER_PASSES": "bytes on the bus for a parameter"},
+    "estimation/memory.py": {"USABLE": "share of a capacity", "MASTER": "bytes", "STRAIGHT": "steps of a search"},
+    "estimation/pipeline.py": {"ROUNDING": "accuracy"},
+    "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
+    "estimation/request.py": {
+        "LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_POWER": "limit of an argument", "CLOCKS": "limits of one"},
+}  # fmt: skip
+
+
+def named_numbers(source: str) -> set[str]:
+    """Module-level names in capitals whose value holds a number that is not plain."""
+    found = set()
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        value = getattr(node, "value", None)
+        if names and value is not None and any(is_number(part) for part in ast.walk(value)):
+            found.update(names)
+    return found
+
+
+def is_number(node: ast.AST) -> bool:
+    """Whether a node is a number, of whatever size."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
+
+
+def test_named_numbers_of_the_model_are_structure() -> None:
+    found = {}
+    for room in MODEL:
+        for path in sorted((ROOT / "archsim" / room).glob("*.py")):
+            name, known = f"{room}/{path.name}", STRUCTURE.get(f"{room}/{path.name}", {})
+            if unknown := {each for each in named_numbers(path.read_text("utf-8")) if each.isupper()} - set(known) - TABLES:
+                found[name] = unknown
+    assert found == {}, "a time, a rate or an efficiency belongs into the calibration or a spec; else say what the number is"
+
+
+TABLES = {"BOUNDS", "RULES", "ALGORITHMS", "FIDELITIES", "CONDITIONS", "PARTS", "COMPONENTS", "LAUNCH", "FITTED"}
+
+
+def test_a_named_number_is_noticed() -> None:
+    assert named_numbers("CLOCKS_OF_RELU = 3.5\nname = 'x'\nSMALL: float = 1e-3") == {"CLOCKS_OF_RELU", "SMALL"}
+    assert named_numbers("NAMES = ('a', 'b')\ndef f():\n    X = 3.5") == set()
+
+
+def test_functions_of_the_cost_layer_hold_no_number_of_their_own() -> None:
+    """Inside functions stand plain numbers and powers of ten of units only; doctests are no code."""
+    found = []
+    for path in sorted((ROOT / "archsim" / "cost").glob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for node in ast.walk(ast.Module([*function.body], [])):
+                if is_number(node) and node.value not in PLAIN | {1e-9, 100.0, 1e-3, 0.25}:  # type: ignore[attr-defined]
+                    found.append(f"{path.name}:{node.lineno}: {node.value}")  # type: ignore[attr-defined]
+    assert found == []
+
+
+def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
+    """Keys of a stack that take a number: none of them is a time."""
+    numeric = {line.path for line in lines(Stack) if line.takes.startswith(("number", "whole"))}
+    assert not [path for path in numeric if any(word in path for word in ("clock", "_clk", "_s.", "seconds", "efficiency"))]
+    fractions = {line.path.split(".")[0] for line in lines(Stack) if line.takes.startswith("number")}
+    assert fractions <= {"passes", "optimiser_passes", "stalls", "loops", "multiply_adds", "min_rows_per_thread",
+                         "max_serial_product", "menus", "conv"}  # fmt: skip
+
+
+def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
+    text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
+    numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
+    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s"}
+
+
+def holds_number(value: object) -> bool:
+    """Whether a value of a file is a number, or holds one."""
+    if isinstance(value, dict):
+        return any(holds_number(each) for each in value.values())
+    return isinstance(value, int | float) and not isinstance(value, bool)
