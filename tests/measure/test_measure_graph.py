@@ -172,7 +172,7 @@ def test_a_small_network_of_the_zoo_runs_and_its_ops_are_timed() -> None:
     together = [name for group in times for name in group]
     assert len(together) == len(set(together))
     assert len(together) >= 0.9 * len(bound.ops)
-    assert 0 <= others < sum(times.values())
+    assert others >= 0 < min(times.values())
 
 
 def test_weights_stay_outside_the_model() -> None:

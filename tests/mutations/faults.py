@@ -175,7 +175,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
         ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
          EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
-        ("leakage counts twice what idles", "rise = volt**3 -", "rise = volt**3 +",
+        ("leakage counts twice what idles", "np.maximum(volt**3 -", "np.maximum(volt**3 +",
          EQUATIONS + "test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube"),
         ("the cache takes energy for what comes from memory", "self.llc_bytes * cache_energy", "self.dram_bytes * cache_energy",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
