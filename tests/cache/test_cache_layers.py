@@ -134,10 +134,9 @@ def test_dram_traffic_is_within_15_percent_of_the_simulation() -> None:
 
 
 def test_known_gaps_are_still_open() -> None:
-    """The traffic model keeps an operand of exactly half the L2, and lets waves cover squares: closing that shows here."""
+    """The traffic model keeps an operand of exactly half the L2: closing that shows here."""
     errors = {(r["hardware"], r["layer"]): r["dram_model"] / r["dram_simulated"] - 1 for r in FROZEN["rows"]}
     assert errors["gtx_1080", "conv2_2"] < -0.3
-    assert errors["gtx_1080", "conv3"] < -0.2
 
 
 @pytest.mark.slow
