@@ -153,6 +153,7 @@ def test_cores_have_their_own_first_level_and_share_the_last() -> None:
     assert (state.counts[1].misses, state.counts[1].hits) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="numba (extra fast) is not installed")
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("holds", ["any", "inclusive", "exclusive"])
@@ -200,6 +201,7 @@ def test_without_numba_the_compiled_speed_is_named_and_the_plain_one_runs(monkey
     assert not Simulation(two()).fast
 
 
+@pytest.mark.slow
 @each("policy", POLICIES)
 @each("options", KINDS.values())
 def test_repeats_taken_together_are_repeats_one_by_one(options: dict[str, Any], policy: str) -> None:

@@ -168,6 +168,7 @@ def started(out: str, *more: str) -> subprocess.Popen[str]:
                             text=True, preexec_fn=heard)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["one process", "two workers"])
 def test_an_interrupt_says_what_is_safe(tmp_path: Path, more: tuple[str, ...]) -> None:
     out = tmp_path / "study.sqlite"
@@ -186,6 +187,7 @@ def test_an_interrupt_says_what_is_safe(tmp_path: Path, more: tuple[str, ...]) -
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_it() -> None:
     process = started("")
     assert process.stdout is not None

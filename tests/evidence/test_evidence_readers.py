@@ -487,6 +487,7 @@ def test_a_clock_is_that_of_the_power_model(write: Write) -> None:
 # all of them
 
 
+@pytest.mark.slow
 def test_the_whole_corpus_reads_and_nothing_is_lost(corpus: tuple[list[Case], list[Skip]]) -> None:
     cases, skips = corpus
     seen = Counter((case.file, case.line) for case in cases) + Counter((skip.file, skip.line) for skip in skips)

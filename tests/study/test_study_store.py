@@ -211,6 +211,7 @@ def test_twenty_kills_leave_the_bytes_of_an_undisturbed_sweep(tmp_path: Path) ->
     assert digest(whole) == digest(killed)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bytes_even_if_one_is_killed(tmp_path: Path) -> None:
     space = space_of("sm.count=1:120:1", "memory.bandwidth=100GB/s:1TB/s:100log", nets=("lstm_32",))
     assert space.parts > 2
@@ -234,6 +235,7 @@ def kill_a_worker() -> bool:
     return bool(workers)
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_live_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archsim.study.executors._worker_loop", leave)
     monkeypatch.setattr("archsim.study.executors.MOST_DEATHS", 1)

@@ -69,6 +69,7 @@ def plan_times(request: Request, columns: dict[str, Array]) -> Array:
     return np.concatenate([run(with_columns(request, part)).cost.time_s for part in parts])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, pytest.param(16, marks=pytest.mark.slow)])
 def test_a_better_machine_is_not_slower_at_ten_thousand_points(
     machines: dict[str, Array], batch: int
