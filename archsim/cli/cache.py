@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from archsim.cli.options import choices, setting_options
+from archsim.cli.vocabulary import html_option, json_option
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "html"})
@@ -17,7 +18,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.command("cache")
 @click.option("--hw", default=None, help="A shipped device, an alias, or the path of a spec file.")
 @click.option("--trace", default=None, metavar="FILE", help="Addresses of a program: lackey or din, plain or .gz.")
-@click.option("--net", default=None, help="A shipped network or the path of a network file.")
+@click.option("--net", default=None, help="A shipped network or the path of a trace file.")
 @click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose matrix product is simulated.")
 @click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
               help="Replacement policy of every level.")  # fmt: skip
@@ -26,8 +27,8 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @setting_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the curve.")
+@json_option()
+@html_option("Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
               help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(

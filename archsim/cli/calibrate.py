@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from archsim.base.errors import EXIT
-from archsim.cli.options import specs_by_id
+from archsim.cli.options import measured_devices
+from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 
 
 @click.command("calibrate")
-@click.option("--measured", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
-@click.option("--spec", "specs", multiple=True, metavar="FILE",
-              help="Device files that the rows name by id; FILE.toml beside FILE.csv is found by itself.")  # fmt: skip
+@MEASUREMENTS
+@ROWS_OF
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX",
               help="Fit only constants whose names begin with this; all if not given.")  # fmt: skip
 @click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Use only rows of this kind of device.")
@@ -20,7 +20,7 @@ from archsim.cli.options import specs_by_id
               help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
 @click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
 def command(
-    measured: tuple[str, ...], specs: tuple[str, ...], prefixes: tuple[str, ...], kind: str | None,
+    measurements: tuple[str, ...], hw: str | None, prefixes: tuple[str, ...], kind: str | None,
     calibration: str | None, intervals: str | None, out: str | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
@@ -32,8 +32,8 @@ def command(
     \b
     Examples:
       archsim calibrate --kind gpu --intervals hardware --out calibration.toml
-      archsim calibrate --measured mine.csv --spec host.toml --fit cpu. --out mine.toml
-      archsim calibrate --measured mine.csv --fit gemm. --fit dispatch. --out mine.toml
+      archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out mine.toml
+      archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out mine.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration mine.toml
     """
     from dataclasses import replace
@@ -52,8 +52,10 @@ def command(
     given = load(calibration) if calibration else default()
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
-    cases, skips = read_files(measured, specs_by_id(specs, measured))
+    specs, wanted_devices = measured_devices(hw, measurements)
+    cases, skips = read_files(measurements, specs)
     every = thinned(with_power(cases) if of_energy else with_times(cases))
+    every = [case for case in every if not wanted_devices or case.hardware in wanted_devices]
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]

@@ -10,6 +10,7 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options_of_batches
+from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
 
 COLUMNS = (
     "hardware", "stack", "clock_hz", "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
@@ -19,7 +20,7 @@ COLUMNS = (
 
 @click.command("compare")
 @click.option("--net", default="alexnet", show_default=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="Devices, separated by commas.")
+@HWS
 @setting_options_of_batches
 @click.option("--by", default="speed", show_default=True, type=click.Choice(["speed", "watt", "dollar"]),
               help="Sort by speed, speed per watt, or speed per dollar of the launch price.")  # fmt: skip
@@ -27,9 +28,9 @@ COLUMNS = (
               help="Correlation of the errors of two predictions; measured GPUs: 0.8 with one stack, 0.1 with two.")  # fmt: skip
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of estimates; an object for several batches.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per device and batch.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@json_option("Print a JSON list of estimates; an object for several batches.")
+@csv_option("Print one CSV row per device and batch.")
+@html_option()
 def command(
     net: str, hw: str, batch_text: str, by: str, correlation: float, copies: bool | None, as_json: bool, as_csv: bool,
     html: str | None, **given: Any,
@@ -48,8 +49,7 @@ def command(
     """
     from archsim.study.batches import batches_of
 
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    one_form(as_json, as_csv)
     devices = list(dict.fromkeys(names(hw)))
     if not devices:
         raise click.UsageError("--hw names no device")

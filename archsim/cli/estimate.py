@@ -8,17 +8,18 @@ import click
 
 from archsim.base.errors import EXIT
 from archsim.cli.options import choices, holds, setting_options
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 
 @click.command("estimate")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@NET
+@HW
 @setting_options
 @click.option("--layers/--no-layers", "layers", default=None,
               help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per op.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@json_option()
+@csv_option("Print one CSV row per op.")
+@html_option()
 @click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline for ui.perfetto.dev.")
 @click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with code 1 if this is true, e.g. "latency_s > 0.005".')
 def command(
@@ -40,8 +41,7 @@ def command(
     from archsim.report.data import csv_text, json_text, record
     from archsim.schedule.observer import Recording
 
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    one_form(as_json, as_csv)
     arguments = choices(**given)
     seen = Recording()
     events = find(arguments["fidelity"]).events

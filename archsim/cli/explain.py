@@ -8,16 +8,17 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
+from archsim.cli.vocabulary import HW, NET, json_option
 
 
 @click.command("explain")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@NET
+@HW
 @click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
 @click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
 @click.option("--all", "every", is_flag=True, help="Print the equations of every kernel; JSON always has them.")
 @setting_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(
     net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, **given: Any
 ) -> None:

@@ -55,6 +55,15 @@ class Lazy(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; for an option that it calls differently, name the one that it has."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            from archsim.cli.vocabulary import with_nearest
+
+            raise with_nearest(error, error.ctx.command.params if error.ctx else ()) from None
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""
         from archsim.base.errors import nearest

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from archsim.base.errors import EXIT
+from archsim.cli.vocabulary import NETS
 
 if TYPE_CHECKING:
     from archsim.measure.run import MeasurementPlan, Open, Result
 
 
 @click.command("measure")
-@click.option("--net", required=True, help="Shipped networks or paths of network files, separated by commas.")
+@NETS
 @click.option("--batch", default="1", show_default=True, help="Samples per run, separated by commas.")
 @click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--hw", default=None, metavar="SPEC", help="The device that the rows name; this computer if not given.")
+@click.option("--hw", default=None, metavar="DEVICE", help="The device that the rows name; this computer if not given.")
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
               help="Undisturbed rounds of each measurement.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Time limit for them.")
@@ -49,7 +50,7 @@ def command(
       archsim validate --measurements mine.csv --by network
       archsim detect --probe --out host.toml
       archsim measure --net resnet_50 --hw host.toml --out other.csv
-      archsim validate --measurements other.csv --spec host.toml
+      archsim validate --measurements other.csv --hw host.toml
     """
     from archsim.cli.options import names
     from archsim.detect.system import allowed_here

@@ -180,13 +180,20 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def specs_by_id(specs: Sequence[str], measurements: Sequence[str] = ()) -> dict[str, str]:
-    """Paths of device files by id: those named, then those that lie beside measurement files."""
+def measured_devices(hw: str | None, measurements: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Device files by the ids that rows name: those that lie beside measurement files, then those of `--hw`; and its ids."""
     from archsim.detect.catalog import find
 
-    near = [path for path in map(spec_beside, measurements) if Path(path).is_file()]
-    paths = [path if "/" in path or path.endswith(".toml") else f"./{path}" for path in (*near, *specs)]
-    return {find(path).identity.id: path for path in paths}
+    near = [path if "/" in path else f"./{path}" for path in map(spec_beside, measurements) if Path(path).is_file()]
+    asked = {name: find(name).identity.id for name in names(hw or "")}
+    if hw is not None and not asked:
+        raise click.UsageError("--hw names no device")
+    files = {find(path).identity.id: path for path in near}
+    return files | {identity: name for name, identity in asked.items() if _is_file(name)}, list(asked.values())
+
+
+def _is_file(name: str) -> bool:
+    return "/" in name or name.endswith(".toml")
 
 
 def spec_beside(measurements: str) -> str:

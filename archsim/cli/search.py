@@ -8,11 +8,12 @@ import click
 
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 
 @click.command("search")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--base", "--hw", "hw", required=True, help="The device to start from: a name, an alias, or the path of a spec.")
+@NET
+@HW
 @setting_options
 @click.option("--vary", multiple=True, metavar="KEY=VALUES",
               help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
@@ -32,9 +33,9 @@ from archsim.cli.options import choices, names, setting_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row for each of the best and of the front.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with the front.")
+@json_option()
+@csv_option("Print one CSV row for each of the best and of the front.")
+@html_option("Also write a self-contained page with the front.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
@@ -48,12 +49,11 @@ def command(
 
     \b
     Examples:
-      archsim search --net vgg_16 --base titan_x_pascal --minimise energy --where "power_w < 180" --vary sm.count=16:48:4
-      archsim search --net alexnet --base gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
-      archsim search --net resnet_50 --base gtx_1080 --target throughput=1000/s
+      archsim search --net vgg_16 --hw titan_x_pascal --minimise energy --where "power_w < 180" --vary sm.count=16:48:4
+      archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
+      archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    one_form(as_json, as_csv)
     arguments = choices(**given)
     if target is not None:
         if minimise or maximise or where or front or sample or trials or html or as_csv or link:

@@ -8,13 +8,14 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 
 
 @click.command("sensitivity")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@NET
+@HW
 @setting_options
 @click.option("--of", "output", default="latency", show_default=True, type=click.Choice(list(OUTPUTS)),
               help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
@@ -23,9 +24,9 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
               help="Relative step of the elasticities, both ways.")  # fmt: skip
 @click.option("--span", type=click.FloatRange(0.001, 0.9), default=0.25, show_default=True,
               help="Relative step of the tornado, both ways.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV row per value of the spec.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with tornados.")
+@json_option()
+@csv_option("Print one CSV row per value of the spec.")
+@html_option("Also write a self-contained page with tornados.")
 def command(
     net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool, html: str | None,
     **given: Any,
@@ -44,8 +45,7 @@ def command(
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
     from archsim.study.sensitivity import sensitivity
 
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    one_form(as_json, as_csv)
     wanted = [] if keys is None else names(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")

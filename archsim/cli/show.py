@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import click
 
+from archsim.cli.vocabulary import json_option
+
 
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (hw and stack only).")
+@json_option("Print JSON (hw and stack only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, or the die model, with the source of every number.

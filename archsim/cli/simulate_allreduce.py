@@ -8,6 +8,7 @@ from dataclasses import asdict
 import click
 
 from archsim.cli.options import names, quantity, whole
+from archsim.cli.vocabulary import json_option
 
 
 @click.command("allreduce")
@@ -15,7 +16,7 @@ from archsim.cli.options import names, quantity, whole
               help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
     """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.
 

@@ -8,14 +8,15 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
+from archsim.cli.vocabulary import HW, NET, html_option, json_option
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 
 
 @click.command("serve")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@NET
+@HW
 @click.option("--rate", type=float, default=None, help="Requests per second, with Poisson arrivals.")
 @click.option("--trace", default=None, metavar="FILE", help="Recorded arrivals: a CSV file with a column arrival_s.")
 @click.option("--p99", default=None, metavar="TIME", help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")
@@ -27,8 +28,8 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Number of simulated requests.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the arrivals.")
 @some_options("batch", "task", "devices", "fidelity", "streams")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@json_option()
+@html_option()
 @click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline of batches for ui.perfetto.dev.")
 def command(
     net: str, hw: str, rate: float | None, trace: str | None, p99: str | None, batching: str, scenario: str, devices: int,

@@ -8,13 +8,14 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
+from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 NODE = "deepbench_8gpu"
 
 
 @click.command("train")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped GPU, an alias, or the path of a spec file.")
+@NET
+@HW
 @click.option("--node", default=NODE, show_default=True,
               help="The node that holds the devices (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
@@ -28,8 +29,8 @@ NODE = "deepbench_8gpu"
 @click.option("--bucket", default="25MB", show_default=True, help="Size of the buckets in which gradients are exchanged.")
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "streams", "graph")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@json_option()
+@html_option()
 @click.option("--timeline", default=None, metavar="FILE",
               help="Also write a timeline of the largest number of devices for ui.perfetto.dev.")  # fmt: skip
 def command(

@@ -10,6 +10,7 @@ import click
 from archsim.base.errors import InputError
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.vocabulary import HWS, NETS
 
 if TYPE_CHECKING:
 
@@ -21,8 +22,8 @@ MANY = 5_000_000  # points beyond which --yes is required
 
 
 @click.command("sweep")
-@click.option("--net", required=True, help="Networks or trace files, separated by commas.")
-@click.option("--hw", required=True, help="Devices to start from, separated by commas.")
+@NETS
+@HWS
 @click.option("--vary", multiple=True, metavar="KEY=VALUES",
               help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")  # fmt: skip
 @click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",

@@ -10,24 +10,27 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.cli.options import FIDELITY, specs_by_id
+from archsim.cli.options import FIDELITY, measured_devices, names
 from archsim.cli.progress import Progress
+from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
     from archsim.validate.evaluation import ValidationSettings
 
-FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stack": "stack", "split": "split", "metric": "metric"}
+# option -> column of the rows that it chooses by, and the word of errors
+FILTERS = {
+    "source": ("source", "source"), "net": ("label", "network"), "stack": ("stack", "stack"), "split": ("split", "split"),
+    "metric": ("metric", "metric"),
+}  # fmt: skip
 
 
 @click.command("validate")
-@click.option("--measurements", multiple=True, metavar="FILE", help="Measurement files; the shipped corpus if none is given.")
-@click.option("--spec", "specs", multiple=True, metavar="FILE",
-              help="Specs that the rows name by their ids; FILE.toml beside FILE.csv is found.")  # fmt: skip
+@MEASUREMENTS
 @click.option("--add", default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
 @click.option("--source", default=None, help="Only rows of these sources (separated by commas, as below).")
-@click.option("--hardware", default=None, help="Only these devices.")
-@click.option("--network", default=None, help="Only these networks, or ops of kernel rows.")
+@ROWS_OF
+@click.option("--net", default=None, help="Only these networks, or ops of kernel rows.")
 @click.option("--stack", default=None, help="Only these stacks.")
 @click.option("--split", default=None, help="calibrate or test.")
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
@@ -39,14 +42,14 @@ FILTERS = {"source": "source", "hardware": "hardware", "network": "label", "stac
 @click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every row.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one CSV line per row.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page with charts.")
+@json_option("Print one JSON object with every row.")
+@csv_option("Print one CSV line per row.")
+@html_option()
 @click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
 @click.option("--folds", default=None, metavar="FOLDS",
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
-    measurements: tuple[str, ...], specs: tuple[str, ...], add: str | None, limit: int | None, by: str, fidelity: str,
+    measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None,
     freeze: str | None, folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
@@ -58,17 +61,16 @@ def command(
     \b
     Examples:
       archsim validate
-      archsim validate --hardware gtx_1080,tesla_k80 --by network
+      archsim validate --hw gtx_1080,tesla_k80 --by network
       archsim validate --measurements mine.csv --json
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
-      archsim validate --measurements mine.csv --spec host.toml --by network
+      archsim validate --measurements mine.csv --hw host.toml --by network
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
     """
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    one_form(as_json, as_csv)
     if freeze is not None:
         _refuse_beside_freeze(click.get_current_context())
         _freeze(freeze, folds, calibration)
@@ -84,11 +86,14 @@ def command(
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validate.evaluation import validate
 
+    specs, devices = measured_devices(hw, measurements)
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, specs_by_id(specs, measurements))
+        cases, skips = read_files(measurements, specs)
         settings = _settings(cases, by, fidelity, baseline, without, calibration)
-        cases, skips = _chosen(cases, skips, chosen)
+        cases, skips = _only(cases, skips, "hardware", "device", devices)
+        for option, text in chosen.items():
+            cases, skips = _only(cases, skips, *FILTERS[option], names(text or ""))
         if fold is not None:
             settings = _held_out(settings, fold, tell)
         result = validate(cases[:limit], skips, settings, tell)
@@ -111,7 +116,6 @@ def _settings(
     cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None
 ) -> ValidationSettings:  # fmt: skip
     from archsim.calibration.constants import default, load
-    from archsim.cli.options import names
     from archsim.estimation.ablation import PARTS
     from archsim.estimation.fidelity import find
     from archsim.evidence.columns import known_columns
@@ -160,7 +164,6 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     from archsim.base.files import write_text
     from archsim.base.version import __version__
     from archsim.calibration.constants import default, load
-    from archsim.cli.options import names
     from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation_page import summary_page
     from archsim.validate.crossvalidate import FOLDS
@@ -202,19 +205,17 @@ def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[st
     return given
 
 
-def _chosen(cases: list[Case], skips: list[Skip], chosen: dict[str, str | None]) -> tuple[list[Case], list[Skip]]:
-    """The cases and skips that pass every filter; a value that no row has is an error."""
-    from archsim.cli.options import names
+def _only(
+    cases: list[Case], skips: list[Skip], place: str, word: str, wanted: Sequence[str]
+) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips whose column has one of the wanted values, or all without any; a value that no row has is an error."""
     from archsim.evidence.columns import column, written
 
-    for option, text in chosen.items():
-        if text is None:
-            continue
-        wanted = names(text)
-        values, left_out = column(cases, FILTERS[option]), [written(skip, option) for skip in skips]
-        for name in wanted:
-            if name not in values and name not in left_out:
-                raise UnknownName(option, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
-        cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
-        skips = [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
-    return cases, skips
+    if not wanted:
+        return cases, skips
+    values, left_out = column(cases, place), [written(skip, word if place == "label" else place) for skip in skips]
+    for name in wanted:
+        if name not in values and name not in left_out:
+            raise UnknownName(word, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
+    cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
+    return cases, [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]

@@ -8,20 +8,21 @@ import click
 
 from archsim.base.errors import nearest
 from archsim.cli.options import choices, setting_options
+from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len")
 
 
 @click.command("whatif")
-@click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-@click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+@NET
+@HW
 @setting_options
 @click.option("--to", "to", multiple=True, metavar="WHAT=VALUE",
               help=f"Change something else than a value of the device: {', '.join(CHANGES)}.")  # fmt: skip
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with both estimates.")
-@click.option("--html", default=None, metavar="FILE", help="Also write a self-contained page.")
+@json_option("Print one JSON object with both estimates.")
+@html_option("Also write a self-contained page.")
 def command(
     net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: str | None, **given: Any
 ) -> None:

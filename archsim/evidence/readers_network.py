@@ -80,7 +80,7 @@ def _same_spec(written: str, spec: Spec) -> None:
     """A row that says which spec it was measured with is not predicted with another."""
     if written and written != spec.digest:
         raise Refused(f"measured with another spec of {spec.identity.id!r} (hash {written}, this one has {spec.digest}); "
-                      "name its file with --spec")  # fmt: skip
+                      "name its file with --hw")  # fmt: skip
 
 
 def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:

@@ -28,7 +28,7 @@ def test_a_key_without_an_effect_is_named(cli: Any, words: tuple[str, ...]) -> N
 
 def test_what_a_search_varies_in_vain_is_named_too(cli: Any) -> None:
     vary = ("--vary", "sm.alu_latency=4clk,6clk", "--vary", "sm.count=8,16")
-    found = cli("search", "--net", "alexnet", "--base", "gtx_1080", "--minimise", "energy", *vary)
+    found = cli("search", "--net", "alexnet", "--hw", "gtx_1080", "--minimise", "energy", *vary)
     assert found.code == 0, found.err
     assert "archsim: sm.alu_latency changes no output\n" in found.err
 

@@ -92,7 +92,7 @@ def test_a_new_computer_is_described_beside_its_rows(cli: Any, tmp_path: Path) -
     assert spec.read_text() == before
     assert json.loads(cli("validate", "--measurements", str(rows), "--json").out)["skipped"] == []
     spec.unlink()
-    assert "name its file with --spec" in cli("validate", "--measurements", str(rows)).out
+    assert "name its file with --hw" in cli("validate", "--measurements", str(rows)).out
 
 
 @pytest.mark.usefixtures("ready")
@@ -108,10 +108,10 @@ def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> 
     spec.write_text(cli("detect").out.replace('capacity = { value = "', 'capacity = { value = "1'))
     assert cli("measure", "--net", "resnet_56", "--hw", str(spec), "--out", rows, *QUICK).code == 0
     other = json.loads(cli("validate", "--measurements", rows, "--json").out)
-    assert "name its file with --spec" in other["skipped"][0]["reason"]
-    own = json.loads(cli("validate", "--measurements", rows, "--spec", str(spec), "--json").out)
+    assert "name its file with --hw" in other["skipped"][0]["reason"]
+    own = json.loads(cli("validate", "--measurements", rows, "--hw", str(spec), "--json").out)
     assert (own["skipped"], len(own["rows"])) == ([], 1)
-    assert cli("validate", "--measurements", rows, "--spec", str(tmp_path / "no.toml")).code == 66
+    assert cli("validate", "--measurements", rows, "--hw", str(tmp_path / "no.toml")).code == 66
 
 
 @pytest.mark.usefixtures("ready")
@@ -121,7 +121,7 @@ def test_constants_are_fitted_to_rows_of_a_computer_of_one_s_own(cli: Any, tmp_p
     assert cli("detect", "--id", "my_computer", "--out", spec).code == 0
     nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
     assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
-    result = cli("calibrate", "--measured", rows, "--spec", spec, "--fit", "cpu.mlas", "--out", out)
+    result = cli("calibrate", "--measurements", rows, "--hw", spec, "--fit", "cpu.mlas", "--out", out)
     assert "fitting to 6 of 6 rows" in result.err
     assert Path(out).exists()
 

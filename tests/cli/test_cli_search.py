@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-ALEXNET = ("search", "--net", "alexnet", "--base", "gtx_1080")
+ALEXNET = ("search", "--net", "alexnet", "--hw", "gtx_1080")
 GRID = ("--vary", "memory.bandwidth=100GB/s:500GB/s:5lin", "--vary", "sm.count=8:40:8")
 
 

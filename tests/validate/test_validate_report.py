@@ -215,22 +215,22 @@ def test_filters_and_limit(file: str, run: Run) -> None:
         return list(json.loads(out)["rows"])
 
     assert len(rows("--split", "test")) == 1
-    assert len(rows("--hardware", "gtx_1080,titan_x_maxwell", "--metric", "latency_s")) == 2
-    assert [r["network"] for r in rows("--network", "vgg_a")] == ["vgg_a"]
+    assert len(rows("--hw", "gtx_1080,titan_x_maxwell", "--metric", "latency_s")) == 2
+    assert [r["network"] for r in rows("--net", "vgg_a")] == ["vgg_a"]
     assert len(rows("--limit", "2")) == 2
     assert len(rows("--source", "me", "--stack", "caffe-cudnn5.1")) == 4
     assert "roofline" not in rows()[0]
 
 
 def test_skips_are_filtered_with_the_rows(file: str, run: Run) -> None:
-    answer = json.loads(run("validate", "--measurements", file, "--json", "--hardware", "gtx_1080")[1])
+    answer = json.loads(run("validate", "--measurements", file, "--json", "--hw", "gtx_1080")[1])
     assert answer["skipped"] == []
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--hardware", "gtx_1081"), "unknown hardware 'gtx_1081'; nearest: gtx_1080"),
+        (("--hw", "gtx_1081"), "unknown device 'gtx_1081'; nearest: gtx_1080"),
         (("--by", "colour"), "unknown column 'colour'"),
         (("--baseline", "magic"), "unknown baseline 'magic'"),
         (("--without", "physics"), "unknown part 'physics'"),

@@ -1,0 +1,60 @@
+"""The words that every command shares: what runs, on what, with which measurements, and in which form the answer comes.
+
+A command takes them as decorators, so that a word has one name, one meaning and one help text everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+NET = click.option("--net", required=True, help="A shipped network or the path of a trace file.")
+NETS = click.option("--net", required=True, help="Networks or trace files, separated by commas.")
+HW = click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
+HWS = click.option("--hw", required=True, help="Devices, separated by commas.")
+MEASUREMENTS = click.option("--measurements", multiple=True, metavar="FILE",
+                            help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
+ROWS_OF = click.option("--hw", default=None, metavar="DEVICE,...",
+                       help="Only rows of these devices; yours are named by path (FILE.toml beside FILE.csv is found).")  # fmt: skip
+
+
+def json_option(what: str = "Print one JSON object.") -> Decorator:
+    """`--json`: the answer on standard output as JSON."""
+    return click.option("--json", "as_json", is_flag=True, help=what)
+
+
+def csv_option(what: str) -> Decorator:
+    """`--csv`: the answer on standard output as CSV."""
+    return click.option("--csv", "as_csv", is_flag=True, help=what)
+
+
+def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
+    """`--html FILE`: a page beside what is printed."""
+    return click.option("--html", default=None, metavar="FILE", help=what)
+
+
+def one_form(as_json: bool, as_csv: bool) -> None:
+    """Refuse two forms for one standard output."""
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+
+
+# option that other tools or earlier versions have -> the one here
+ELSEWHERE = {
+    "--base": "--hw", "--hardware": "--hw", "--device": "--hw", "--gpu": "--hw", "--cpu": "--hw", "--spec": "--hw",
+    "--network": "--net", "--model": "--net", "--measured": "--measurements", "--framework": "--stack", "--library": "--stack",
+    "--dtype": "--precision", "--batch-size": "--batch", "--freq": "--clock", "--frequency": "--clock", "--output": "--out",
+    "--sequence-length": "--seq-len",
+}  # fmt: skip
+
+
+def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -> click.NoSuchOption:
+    """The error for an unknown option, naming the option of the command that is called differently here."""
+    here = ELSEWHERE.get(error.option_name)
+    if here is not None and any(here in param.opts for param in params):
+        return click.NoSuchOption(error.option_name, possibilities=[here], ctx=error.ctx)
+    return error

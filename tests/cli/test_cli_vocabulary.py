@@ -1,0 +1,64 @@
+"""One word for one thing in all commands, and the right word for those who use another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from archsim.cli.main import group
+from archsim.cli.vocabulary import ELSEWHERE
+from tests.each import each
+
+# option -> the commands in which it means something of its own
+OWN = {"--gpu": {"detect"}, "--device": {"measure"}}
+
+
+def commands(parent: click.Group = group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(parent)
+    for name in parent.list_commands(context):
+        found = parent.get_command(context, name)
+        assert found is not None
+        yield f"{prefix}{name}", found
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{prefix}{name} ")
+
+
+EVERY = dict(commands())
+WORDS = {name: {option: p for p in command.params for option in p.opts} for name, command in EVERY.items()}
+
+
+@each("name", WORDS)
+def test_no_command_has_a_word_of_its_own_for_what_another_calls_otherwise(name):
+    assert {word for word in WORDS[name] if word in ELSEWHERE} <= {word for word, where in OWN.items() if name in where}
+
+
+@pytest.mark.parametrize("word", ["--net", "--stack", "--precision", "--clock", "--html", "--measurements", "--fidelity"])
+def test_a_word_has_one_argument_name_in_all_commands(word):
+    found = {words[word].name for words in WORDS.values() if word in words}
+    assert len(found) == 1, found
+
+
+@each("name", WORDS)
+def test_json_csv_and_html_mean_the_same_everywhere(name):
+    words = WORDS[name]
+    for flag, argument in (("--json", "as_json"), ("--csv", "as_csv")):
+        assert flag not in words or (words[flag].is_flag and words[flag].name == argument)
+    assert "--html" not in words or words["--html"].metavar == "FILE"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("search", "--base", "gtx_1080"), "Did you mean '--hw'?"),
+        (("validate", "--network", "vgg_a"), "Did you mean '--net'?"),
+        (("calibrate", "--measured", "mine.csv"), "Did you mean '--measurements'?"),
+        (("simulate", "serve", "--dtype", "fp16"), "Did you mean '--precision'?"),
+        (("estimate", "--stak", "x"), "--stack"),
+    ],
+)
+def test_a_word_of_another_tool_is_answered_with_the_one_here(cli, words, said):
+    result = cli(*words)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
