@@ -19,7 +19,7 @@ HWS = click.option("--hw", required=True, help="Devices, separated by commas.")
 MEASUREMENTS = click.option("--measurements", multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
 ROWS_OF = click.option("--hw", default=None, metavar="DEVICE,...",
-                       help="Only rows of these devices; yours are named by path (FILE.toml beside FILE.csv is found).")  # fmt: skip
+                       help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
 def json_option(what: str = "Print one JSON object.") -> Decorator:
@@ -52,9 +52,9 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
-def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -> click.NoSuchOption:
+def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -> click.UsageError:
     """The error for an unknown option, naming the option of the command that is called differently here."""
     here = ELSEWHERE.get(error.option_name)
     if here is not None and any(here in param.opts for param in params):
-        return click.NoSuchOption(error.option_name, possibilities=[here], ctx=error.ctx)
+        return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", error.ctx)
     return error
