@@ -63,8 +63,9 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "batch": click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
-    "precision": click.option("--precision", default="fp32", show_default=True,
-                              help="fp32, fp16, bf16, tf32, fp8, int8 or fp64."),
+    "precision": click.option("--precision", default=None,
+                              help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
+                                   "takes it unless asked."),
     "task": click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
     "stack": click.option("--stack", default=None,
                           help="Software stack (`archsim list stacks`); the device's default if not given."),

@@ -37,6 +37,7 @@ class Cost:
     cache_bytes: Array
     work: Mapping[str, Array] = field(default_factory=dict)
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
+    share: Array | float = 1.0  # of the highest clock, which a power limit may lower
     smooth: Array | float = SMOOTH  # exponent of the smooth maximum, [V]
     terms: Any = None
 
@@ -51,7 +52,8 @@ class Cost:
             bounds={name: some(values) for name, values in self.bounds.items()},
             work={name: some(values) for name, values in self.work.items()},
             busy_s=some(self.busy_s), overhead_s=some(self.overhead_s), dram_bytes=some(self.dram_bytes),
-            cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)), smooth=some(np.asarray(self.smooth)),
+            cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)), share=some(np.asarray(self.share)),
+            smooth=some(np.asarray(self.smooth)),
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from archsim.cost.energy import spent
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
+from archsim.cost.relief import FASTER
 from archsim.cost.roofline import RooflineTerms
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
@@ -120,6 +121,7 @@ def roofline_cost(
     return PlanCost(
         time_s=time, option=np.broadcast_to(t.option, time.shape), bound_names=tuple(bounds),
         bound_s={name: np.where(largest == i, time, 0.0) for i, name in enumerate(bounds)},
+        eased_s=lambda: {name: reduce(np.maximum, {**bounds, name: bound / FASTER}.values()) for name, bound in bounds.items()},
         flop=np.broadcast_to(t.flop, time.shape), dram_bytes=cost.dram_bytes, energy_j=energy,
         total_energy_j=lambda: np.asarray(reduce(np.add, energy.values())), clocks=time * t.speed, launches=nothing,
         workspace=nothing, kernel_time_s=wide, kernel_bound=bound,

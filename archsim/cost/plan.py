@@ -29,6 +29,7 @@ class PlanCost:
     option: Index
     bound_names: tuple[str, ...]
     bound_s: LazyField[Mapping[str, Array]] = LazyField()
+    eased_s: LazyField[Mapping[str, Array]] = LazyField()
     flop: LazyField[Array] = LazyField()
     dram_bytes: LazyField[Array] = LazyField()
     energy_j: LazyField[Mapping[str, Array]] = LazyField()
@@ -44,7 +45,10 @@ class PlanCost:
     variant_energy_j: LazyField[Mapping[str, Array]] = LazyField()
 
 
-def plan_cost(cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str, Array]]) -> PlanCost:
+def plan_cost(
+    cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str, Array]],
+    ease: Callable[[Cost], Mapping[str, Cost]] = lambda ran: {},
+) -> PlanCost:  # fmt: skip
     """Choose the fastest variants and options; sums over all launches of each plan are formed when they are asked for.
 
     t = sum of repeat (t_busy + t_overhead) over the kernels of the fastest option [s], [D, O]; energy [J], traffic [B] and clocks
@@ -52,6 +56,7 @@ def plan_cost(cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str,
 
     cost: of one launch of every variant; kernels: how variants, options and plans belong together
     spend: the energy of one launch of some variants by component [J]
+    ease: their costs if one bound were served faster, by its name
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -65,7 +70,9 @@ def plan_cost(cost: Cost, kernels: Kernels, spend: Callable[[Cost], Mapping[str,
     of = _Sums(variants=cost, kernels=kernels, choice=choose(cost, kernels), spend=spend)
     return PlanCost(
         variants=cost, choice=of.choice, time_s=of.choice.plan_time_s, option=of.choice.option,
-        bound_names=(*cost.bounds, LAUNCH), bound_s=of.bound_s, flop=lambda: of.summed(kernels.flop[of.choice.ran[0]]),
+        bound_names=(*cost.bounds, LAUNCH), bound_s=of.bound_s,
+        eased_s=lambda: {name: of.summed(one.busy_s + one.overhead_s) for name, one in ease(of.ran).items()},
+        flop=lambda: of.summed(kernels.flop[of.choice.ran[0]]),
         dram_bytes=lambda: of.summed(of.ran.dram_bytes),
         energy_j=lambda: {name: of.summed(part) for name, part in spend(of.ran).items()},
         total_energy_j=lambda: of.summed(reduce(np.add, spend(of.ran).values())),

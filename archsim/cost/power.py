@@ -42,13 +42,31 @@ def power_at(
     >>> half < full
     True
     """
-    slower = {name: bound / ratio if clocked(name) else bound for name, bound in cost.bounds.items()}
-    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.smooth), cost.busy_s)
-    at = replace(cost, bounds=slower, busy_s=busy)
+    at = slowed(cost, ratio)
     energy = spent(at, device, precision, clock * ratio, np.inf, constants)
     with np.errstate(invalid="ignore"):
-        power = reduce(np.add, energy.values()) / (busy + cost.overhead_s)
+        power = reduce(np.add, energy.values()) / (at.busy_s + at.overhead_s)
     return np.where(np.isfinite(power), power, 0.0)
+
+
+def slowed(cost: Cost, ratio: Array | float) -> Cost:
+    """The costs at `ratio` of their core clock, each [D, V]: bounds that the clock moves take 1/ratio as long.
+
+    t = (sum of (b / ratio)^q of clocked bounds and b^q of others)^(1/q) [s]
+
+    cost: of one launch of every variant, at the clock f; ratio: of that clock [1], a float or [D, V]
+
+    >>> import numpy as np
+    >>> one = np.ones((1, 1))
+    >>> cost = Cost(bounds={"compute": 2 * one, "dram": 3 * one}, busy_s=13**0.5 * one, overhead_s=one, dram_bytes=one,
+    ...             cache_bytes=one, clock=1e9)
+    >>> half = slowed(cost, 0.5)
+    >>> half.busy_s.item(), half.clock, half.share
+    (5.0, 500000000.0, 0.5)
+    """
+    slower = {name: bound / ratio if clocked(name) else bound for name, bound in cost.bounds.items()}
+    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.smooth), cost.busy_s)
+    return replace(cost, bounds=slower, busy_s=busy, clock=cost.clock * ratio, share=cost.share * ratio)
 
 
 def sustained_share(

@@ -85,10 +85,10 @@ class Gpu:
         """Core clock under sustained load in single precision [Hz]."""
         return self.clock.sustained
 
-    def usual_clock(self, precision: str) -> Number:
-        """Core clock of an estimate that names none [Hz]: `clock.narrow` for operands under 4 B where the spec has it."""
-        narrow = self.clock.narrow is not None and PRECISION_BYTES[precision] < PRECISION_BYTES["fp32"]
-        return self.clock.narrow if narrow and self.clock.narrow is not None else self.clock.sustained
+    @property
+    def usual_clock(self) -> Number:
+        """Core clock of an estimate that names none [Hz]; a power limit may lower it for single kernels."""
+        return self.clock.sustained
 
     def pipe(self, precision: str) -> Number:
         """Fused multiply-adds per clock and SM of the fastest unit that takes operands of `precision` [FMA/clk].
@@ -144,8 +144,9 @@ class Cpu:
         wide = self.clock.simd512
         return self.clock.simd if wide is None else wide
 
-    def usual_clock(self, precision: str) -> Number:
-        """Core clock of an estimate that names none [Hz]; the same for every precision."""
+    @property
+    def usual_clock(self) -> Number:
+        """Core clock of an estimate that names none [Hz]."""
         return self.default_clock
 
     def pipe(self, precision: str) -> Number:

@@ -214,7 +214,6 @@ class GpuClock:
     base: Number = spec("Hz", "guaranteed core clock", informational=True)
     boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
     sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate", inherited=False)
-    narrow: Number | None = spec("Hz", "the same for operands under 4 B, where these run faster", optional=True, inherited=False)
     silicon: Number | None = spec("Hz", "highest clock of any card with this chip, where higher than the boost", optional=True)
 
 

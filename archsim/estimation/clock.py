@@ -14,7 +14,7 @@ from archsim.device.spec import Spec
 
 
 def clock_and_limit(
-    spec: Spec, precision: str, clock: float | Array | None = None, power_limit: float | Array | None = None,
+    spec: Spec, clock: float | Array | None = None, power_limit: float | Array | None = None,
     without: frozenset[str] = frozenset(),
 ) -> tuple[float | Array, float | Array | None]:  # fmt: skip
     """The highest core clock that kernels may take [Hz], and the power that they keep to [W], None where no power lowers it.
@@ -26,9 +26,9 @@ def clock_and_limit(
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
 
     >>> from archsim.device.catalog import find
-    >>> clock_and_limit(find("tegra_x1"), "fp32")  # its sustained clock is published
+    >>> clock_and_limit(find("tegra_x1"))  # its sustained clock is published
     (690000000.0, None)
-    >>> clock_and_limit(find("tesla_k80"), "fp32")[1]  # nobody measured it: the TDP of one of the two GPUs
+    >>> clock_and_limit(find("tesla_k80"))[1]  # nobody measured it: the TDP of one of the two GPUs
     150.0
     """
     device = spec.device
@@ -41,7 +41,7 @@ def clock_and_limit(
     if power_limit is not None:
         return highest_clock(device), power_limit
     guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].kind == "assumed"
-    return device.usual_clock(precision), device.power.tdp if guessed else None
+    return device.usual_clock, device.power.tdp if guessed else None
 
 
 def highest_clock(device: Gpu | Cpu) -> float | Array:

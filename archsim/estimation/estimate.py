@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from archsim.base.version import __version__
-from archsim.cost.cost import Array
 from archsim.cost.energy import COMPONENTS
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
+from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
-from archsim.estimation.pipeline import ROUNDING, Run, mean_clock, run, spread
+from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.references import references_of
 from archsim.estimation.request import SEQUENCE, Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
@@ -55,7 +55,7 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         power_boundary=device.power.boundary, memory=lambda: footprint_of(request, result),
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
-        breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
+        limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
         references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, assumptions(request.stack)),
         assumed_values=lambda: tuple(entry.key for entry in request.spec.assumed), provenance=lambda: provenance_of(request),
@@ -81,6 +81,7 @@ def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:
         rows.append(
             OpEstimate(
                 name=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]),
+                wait_s=float(waits[i]),
                 bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
                 dram_bytes=float(result.dram_bytes[0, i]),
                 energy_j=math.fsum(float(result.energy[name][0, i]) for name in COMPONENTS),
@@ -113,18 +114,8 @@ def _breakdown(result: Run) -> dict[str, float]:
     Of each op the times of its bounds count; where ops overlap, times the share of it that it adds to the latency.
     """
     index = result.lowered.plan_of
-    share = _shares(result)[index >= 0]
+    share = result.share[0, index >= 0]
     live = index[index >= 0]
     split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
     split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
     return split
-
-
-def _shares(result: Run) -> Array:
-    """The share of its kernels' time that each op adds to the latency, shape [N]: 1 unless others run at the same time.
-
-    share = (op time - wait for the host CPU) / time alone, 1 where they differ by rounding
-    """
-    own = spread(result.cost.time_s, result.lowered.plan_of)[0]
-    added = result.timeline.op_time_s[0] - result.timeline.wait_s[0]
-    return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))

@@ -12,6 +12,7 @@ from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
+from archsim.cost.relief import relief
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
@@ -67,9 +68,10 @@ def _analytical(
     cost = at(1.0)
     if limit is not None:
         share = sustained_share(cost, device, precision, cost.clock, limit, constants)
-        cost = cost if (share == 1.0).all() else at(share)
+        cost = cost if (share == 1.0).all() else replace(at(share), share=share)
     cap = device.power.tdp if limit is None else limit
-    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants))
+    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
+                     lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
 
 
 def _cost_at(

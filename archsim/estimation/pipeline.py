@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -40,6 +40,17 @@ STATIC = ("base", "leakage")  # components of energy that are a power times the 
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
+class InOrder(Protocol):
+    """A schedule of the ops of a run, one after the other."""
+
+    def __call__(self, plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
+        """With these times of plans [s], [D, O], and of the host; the copy of the input takes `feed_factor` of its time.
+
+        share: how much of its kernels' time each op adds, [D, N]
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """The outcome of a request on D variants of a device; arrays are of ops, [D, N], and computed on first use."""
@@ -49,6 +60,7 @@ class Run:
     timeline: Timeline
     host: HostTime
     idle: float | Array  # power while the device waits for the host CPU [W]
+    order: InOrder  # the same ops one after the other, with other times
     overlaps: bool = False  # whether ops may run at the same time
     group_step_s: Array | None = None  # of several devices that share the batch, [1]
 
@@ -77,6 +89,16 @@ class Run:
     def energy_j(self) -> Array:
         """Energy of each op [J]: the sum of its components."""
         return np.asarray(reduce(np.add, self.energy.values()))
+
+    @cached_property
+    def share(self) -> Array:
+        """The share of its kernels' time that each op adds to the latency, [D, N]: 1 unless others run at the same time.
+
+        share = (op time - wait for the host CPU) / time alone, 1 where they differ by rounding
+        """
+        own = spread(self.cost.time_s, self.lowered.plan_of)
+        added = self.timeline.op_time_s - self.timeline.wait_s
+        return np.where(np.abs(added - own) <= ROUNDING * own, 1.0, added / np.maximum(own, np.finfo(float).tiny))
 
     @cached_property
     def host_s(self) -> Array:
@@ -164,14 +186,18 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
+
+    def order(plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
+        return in_order(plan_s, host, lowered.plan_of, device, feed * feed_factor, request.stack.waits, share)
+
     if request.fidelity.events or observers:
         timeline = _simulated(request, lowered, costs, host, feed, observers)
     else:
-        timeline = in_order(cost.time_s, host, lowered.plan_of, device, feed, request.stack.waits)
+        timeline = order(cost.time_s, host)
     step_s = None
     if request.group is not None and request.fidelity.overheads:
         step_s = _group_step(request.group, lowered, request.batch, timeline)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle,
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, order=order,
                overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
 
 
@@ -206,7 +232,7 @@ def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
     device = request.spec.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
-                 architecture=device.identity.architecture)  # fmt: skip
+                 architecture=device.identity.architecture, narrowed=request.narrowed)  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:
@@ -255,14 +281,16 @@ def replayed_gap(device: Gpu, constants: Calibration) -> Array:
 
 
 def in_order(
-    plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False
-) -> Timeline:
+    plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False,
+    share: Array | float = 1.0,
+) -> Timeline:  # fmt: skip
     """The schedule of ops that run one after the other.
 
     plan_s: time of the kernels of each plan [s], [D, O]; `plan_of`: the plan of each op, [N]
     host: time of the host CPU for each plan
     feed_s: copy of the input, before the first op is issued [s], a float or [D, 1]
     waits: the host CPU waits for each op before it issues the next, as a CPU always does; otherwise it issues ahead
+    share: of its kernels' time that each op takes, a float or [D, N]
 
     >>> from archsim.device.catalog import find
     >>> host = HostTime(issue_s=np.array([[2.0]]), stall_s=np.array([[0.0]]))
@@ -271,7 +299,7 @@ def in_order(
     >>> in_order(np.array([[5.0]]), host, np.array([0, 0]), find("gtx_1080").device, waits=True).latency_s.tolist()
     [14.0]
     """
-    device_s, issue_s = spread(plan_s, plan_of), spread(host.issue_s, plan_of)
+    device_s, issue_s = spread(plan_s, plan_of) * share, spread(host.issue_s, plan_of)
     issue_s[..., :1] += feed_s
     if not isinstance(device, Gpu):
         return synchronous(device_s, issue_s)

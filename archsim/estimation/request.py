@@ -28,6 +28,7 @@ from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import TASKS
 
 LARGEST_BATCH = 1 << 20
+WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 BATCH, SEQUENCE = "N", "T"  # the symbols that a request can set
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
@@ -46,6 +47,7 @@ class Request:
     graph: whether the run is replayed as one CUDA graph
     streams: CUDA streams on which ops that do not wait for each other may overlap
     host_cpu: the CPU that dispatches ops and launches kernels; a CPU dispatches for itself
+    narrowed: the op kinds whose products run in `precision`, those of others in fp32; None: all
     dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
     group: devices that share a training step; the trace is then that of one of them
     without: parts of the model that are left out, to see what each contributes
@@ -68,6 +70,7 @@ class Request:
     graph: bool = False
     streams: int = 1
     host_cpu: Spec
+    narrowed: frozenset[str] | None = None
     dispatch: float = 1.0
     group: DeviceGroup | None = None
     without: frozenset[str] = frozenset()
@@ -105,7 +108,7 @@ class Request:
 
 
 def make_request(
-    net: str, hw: str, *, batch: int = 1, precision: str = "fp32", task: str = "inference", stack: str | None = None,
+    net: str, hw: str, *, batch: int = 1, precision: str | None = None, task: str = "inference", stack: str | None = None,
     threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
@@ -114,6 +117,7 @@ def make_request(
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
     net, hw, stack: shipped names, aliases or paths; without a stack, the device's default
+    precision: of operands; without it, what the stack takes unless it is asked: fp32, in which some convolve in tf32
     batch: samples in a run; `seq_len`: tokens of a sequence, for networks that take any number
     threads: on a CPU; without them, what the stack takes
     clock: highest core clock [Hz]; `power_mode`: the clock of a module's mode (maxn, maxp, maxq)
@@ -133,7 +137,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
-    _check(batch, precision, task, threads, devices, clock)
+    _check(batch, precision or WIDE, task, threads, devices, clock)
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = stacks.find(stack or spec.identity.default_stack)
@@ -142,32 +146,34 @@ def make_request(
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
+    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
+    trace = _bound(work, batch, seq_len)
+    precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None and power_limit is None:
-            notes.append(_clock_note(spec, device, precision))
+            notes.append(_clock_note(spec, device))
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     else:
         threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
-            notes.append(f"clock {_megahertz(device, precision)} MHz: all cores in SIMD code; --clock sets another")
+            notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
         _check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
-    notes += _precision_notes(device, precision, chosen)
+    notes += said + _precision_notes(device, precision, chosen)
     if graph:
         _check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
         _check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
-    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
-    highest, limit = clock_and_limit(spec, precision, clock, power_limit)
+    highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
-        network=net, trace=_bound(work, batch, seq_len), work=work, spec=spec, stack=chosen, task=task, batch=batch,
-        precision=precision, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
+        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=batch,
+        precision=precision, narrowed=narrowed, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
         calibration=calibration or default_calibration(), graph=graph, streams=streams, host_cpu=host_of(spec, host_cpu),
         notes=tuple(notes), asked=asked,
     )  # fmt: skip
@@ -195,7 +201,7 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     `asked` replaces arguments of `make_request` among clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    clock, limit = clock_and_limit(spec, request.precision, asked_clock(spec, given), given.get("power_limit"))
+    clock, limit = clock_and_limit(spec, asked_clock(spec, given), given.get("power_limit"))
     threads = given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
@@ -280,16 +286,36 @@ def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
         raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
 
 
-def _clock_note(spec: Spec, device: Gpu, precision: str) -> str:
-    megahertz = _megahertz(device, precision)
-    if clock_and_limit(spec, precision)[1] is None:
+def _clock_note(spec: Spec, device: Gpu) -> str:
+    megahertz = _megahertz(device)
+    if clock_and_limit(spec)[1] is None:
         return f"clock {megahertz} MHz: the sustained clock of the spec; --clock sets another"
     return (f"clock up to {megahertz} MHz, less for kernels that would draw more than "
             f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
 
 
-def _megahertz(device: Gpu | Cpu, precision: str) -> str:
-    return f"{float(device.usual_clock(precision)) / 1e6:.0f}"
+def _megahertz(device: Gpu | Cpu) -> str:
+    return f"{float(device.usual_clock) / 1e6:.0f}"
+
+
+def _products(
+    asked: str | None, device: Gpu | Cpu, stack: Stack, trace: BoundTrace
+) -> tuple[str, frozenset[str] | None, list[str]]:  # fmt: skip
+    """The precision of products, the op kinds that have it where others stay in fp32, and what is said of it.
+
+    A framework may compute fp32 products of some op kinds in tf32 where the chip can; who does not ask gets that.
+    """
+    able = isinstance(device, Gpu) and device.has_tensor(NARROWED)
+    present = {op.kind.op for op in trace.ops}
+    usual = sorted(present & set(stack.tf32)) if able else []
+    if asked is None and usual:
+        others = "" if "linear" in stack.tf32 else ", fp32 in other products"
+        note = f"precision tf32 in {', '.join(usual)}{others}: what {stack.id} does unless told otherwise"
+        return NARROWED, frozenset(stack.tf32), [f"{note}; --precision fp32 or tf32 sets one for all"]
+    if asked == WIDE and usual:
+        note = f"precision fp32: unless its users turn that off, {stack.id} computes {', '.join(usual)} in tf32"
+        return WIDE, None, [f"{note}; leave --precision out for that"]
+    return asked or WIDE, None, []
 
 
 def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
+from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
 from archsim.estimation.references import Reference
 
@@ -28,7 +29,7 @@ class KernelEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpEstimate:
-    """One op. `time_s` is what it adds to the latency, the wait for the host CPU included; `bound` is what limits it.
+    """One op. `time_s` is what it adds to the latency; for `wait_s` of it the device waits for the host CPU. `bound` takes most.
 
     `energy_breakdown_j` has the components of `archsim.cost.energy`; `energy_j` is their sum.
     """
@@ -37,6 +38,7 @@ class OpEstimate:
     kind: str
     phase: str
     time_s: float
+    wait_s: float
     bound: str
     flop: float
     dram_bytes: float
@@ -54,7 +56,9 @@ class Estimate:
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
     max_batch: the largest batch that fits; None where the network fixes its batch
-    breakdown_s: latency by what limits it
+    breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
+    limited_by: the resource that would save most if it were 20 % faster; `relief_s` is what each would save
+    host_floor_s: time in which the host CPU issues the work; no device is faster
     references: published measurements of the same cell
     assumed_values: spec keys that are not published
     """
@@ -92,6 +96,7 @@ class Estimate:
     max_batch: LazyField[int | None] = LazyField()
     flop: LazyField[float] = LazyField()
     dram_bytes: float
+    limits: LazyField[Limits] = LazyField()
     breakdown_s: LazyField[Mapping[str, float]] = LazyField()
     ops: LazyField[tuple[OpEstimate, ...]] = LazyField()
     references: LazyField[tuple[Reference, ...]] = LazyField()
@@ -101,6 +106,31 @@ class Estimate:
     provenance: LazyField[Mapping[str, str]] = LazyField()
 
     html: ClassVar[Callable[[Estimate], str] | None] = None  # how a notebook shows it; the package's API sets it
+
+    @property
+    def limited_by(self) -> str:
+        """The resource that limits the run: the one whose relief saves most."""
+        return self.limits.limited_by
+
+    @property
+    def relief_s(self) -> Mapping[str, float]:
+        """Time that each resource would save if it were 20 % faster [s], largest first."""
+        return self.limits.relief_s
+
+    @property
+    def host_wait_s(self) -> float:
+        """Time in which the device waits for the host CPU [s]."""
+        return self.limits.host_wait_s
+
+    @property
+    def device_s(self) -> float:
+        """Time in which the device works [s]."""
+        return self.latency_s - self.host_wait_s
+
+    @property
+    def host_floor_s(self) -> float:
+        """Time in which the host CPU issues the work [s]: what is left with the fastest device."""
+        return self.limits.host_floor_s
 
     @property
     def memory_bytes(self) -> float:

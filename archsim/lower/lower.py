@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -55,12 +55,13 @@ class Lowered:
 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
-    architecture: str = "",
+    architecture: str = "", narrowed: frozenset[str] | None = None,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
-    `architecture` selects kernels that a library has for some GPUs only.
+    `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products have this
+    precision, those of others being fp32; None: all.
 
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """
@@ -70,13 +71,13 @@ def lower(
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
-    return _lowered(network, library, device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture)
+    return _lowered(network, library, device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture, narrowed)
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
-    tensor: bool, architecture: str,
+    tensor: bool, architecture: str, narrowed: frozenset[str] | None,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
@@ -86,7 +87,9 @@ def _lowered(
     plan_of = []
     for op in ops:
         if op.signature not in seen:
-            plan = _plan(_Work(op=op, context=context))
+            wide = narrowed is not None and op.kind.op not in narrowed
+            plan = _plan(_Work(op=op, context=replace(context, tensor=False) if wide else context))
+            plan = _wide(plan) if wide else plan
             seen[op.signature] = len(plans) if plan is not None else -1
             plans += [] if plan is None else [plan]
         plan_of.append(seen[op.signature])
@@ -94,6 +97,18 @@ def _lowered(
         raise Unsupported("the network has no op that takes time")
     kernels = pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack)
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+
+
+def _wide(plan: Plan | None) -> Plan | None:
+    """A plan whose products leave the tensor cores idle."""
+    if plan is None:
+        return None
+    options = tuple(
+        replace(option, kernels=tuple([replace(k, gpu=replace(k.gpu, plain=1)) if k.menu or k.dense else k
+                                       for k in option.kernels]))
+        for option in plan.options
+    )  # fmt: skip
+    return replace(plan, options=options)
 
 
 def _tiled(plans: Sequence[Plan], stack: Stack) -> GpuKernels:

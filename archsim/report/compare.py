@@ -56,7 +56,7 @@ def _side_by_side(contenders: Sequence[Contender]) -> str:
             (r.hardware, r.stack, show(r.clock_hz, "Hz", 3), show(c.latency_s, "s", 3),
              f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{c.latency_s / fastest:.2f}x", f"{c.throughput_per_s:.4g}",
              show(r.power_w, "W", 3), show(c.energy_j, "J", 3), f"{c.throughput_per_w:.3g}", _price(c),
-             max(r.breakdown_s, key=lambda name: r.breakdown_s[name]), "yes" if r.fits else "NO", _errors(c))
+             r.limited_by, "yes" if r.fits else "NO", _errors(c))
         )  # fmt: skip
     head = ("device", "stack", "clock", "latency", f"{100 * e.interval_level:.0f} % interval", "time", rate, "power", "energy",
             f"{rate}/W", "price", "limited by", "fits", "measured")  # fmt: skip

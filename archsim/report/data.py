@@ -17,8 +17,9 @@ SCALARS = (
     "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w",
     "power_interval_w", "energy_j", "energy_interval_j",
     "throughput_per_w", "power_limit_w", "power_boundary", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
+    "limited_by", "device_s", "host_wait_s", "host_floor_s",
 )  # fmt: skip
-OP_COLUMNS = ("name", "kind", "phase", "time_s", "bound", "flop", "dram_bytes", "energy_j")
+OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
 
 
 def record(estimate: Estimate) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def record(estimate: Estimate) -> dict[str, Any]:
         **scalars,
         "held_out": asdict(estimate.held_out),
         "memory": asdict(estimate.memory),
+        "relief_s": dict(estimate.relief_s),
         "breakdown_s": dict(estimate.breakdown_s),
         "energy_breakdown_j": dict(estimate.energy_breakdown_j),
         "ops": [asdict(op) for op in estimate.ops],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.base.units import show, show_capacity
 from archsim.estimation.result import Estimate
 from archsim.report.markup import text
-from archsim.report.text import METRIC_NAMES, METRIC_UNITS, rate_unit
+from archsim.report.text import METRIC_NAMES, METRIC_UNITS, limit_line, rate_unit, time_line
 
 
 def notebook_table(estimate: Estimate) -> str:
@@ -28,13 +28,13 @@ def notebook_table(estimate: Estimate) -> str:
 def _totals(e: Estimate) -> list[tuple[str, str]]:
     low, high = e.latency_interval_s
     level = f"{100 * e.interval_level:.0f} % interval {show(low, 's', 3)} to {show(high, 's', 3)}"
-    split = sorted(((time, name) for name, time in e.breakdown_s.items() if time > 0.0005 * e.latency_s), reverse=True)
     return [
         ("latency", f"{show(e.latency_s, 's')} ({level})"),
         ("throughput", show(e.throughput_per_s, rate_unit(e))),
         ("power", show(e.power_w, "W", 3)),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W"),
-        ("limited by", ", ".join(f"{name} {100 * time / e.latency_s:.1f} %" for time, name in split)),
+        ("limited by", limit_line(e)),
+        ("time", time_line(e)),
         ("memory", f"{show(e.memory_bytes, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'does not fit'}"),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.palette import look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import energy_parts, rate_unit, streams_note
+from archsim.report.text import FASTER_TEXT, energy_parts, floor_line, limit_line, rate_unit, streams_note
 from archsim.schedule.observer import Recording
 
 # The browser refuses to load anything from outside the page.
@@ -112,14 +112,20 @@ def _measured(e: Estimate) -> str:
 
 
 def _breakdown(e: Estimate) -> str:
-    """The time by bound as one bar, with a legend for all charts."""
+    """What limits the run, and its time by bound as one bar, with a legend for all charts."""
     whole = sum(e.breakdown_s.values()) or 1.0
-    split = [(name, e.breakdown_s[name]) for name in order(set(e.breakdown_s))]
+    split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.relief_s})]
     stripe = "".join(_in_stripe(name, time / whole) for name, time in split if time > 0.0005 * whole)
-    rows = [(_bound(name), number(t, "s", 4), percent(t / whole), words(look(name).meaning)) for name, t in split]
+    rows = [
+        (_bound(name), number(t, "s", 4), percent(t / whole), percent(e.relief_s.get(name, 0.0) / whole),
+         words(look(name).meaning))
+        for name, t in split
+    ]
+    floor = floor_line(e)
+    head = ("bound", "time", "share", f"saved if {FASTER_TEXT} faster", "meaning")
     return (
-        f'<h2>What limits it</h2>\n<div class="stripe">{stripe}</div>\n'
-        f"{table(('bound', 'time', 'share', 'meaning'), rows)}"
+        f"<h2>What limits it</h2>\n<p>{text(limit_line(e))}.{f' {text(floor)}.' if floor else ''}</p>\n"
+        f'<div class="stripe">{stripe}</div>\n{table(head, rows)}'
     )
 
 

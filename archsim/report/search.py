@@ -14,7 +14,7 @@ from archsim.report.data import rows_as_csv
 from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.study_figures import PlotAxis, Series, lines
-from archsim.report.text import clean, table
+from archsim.report.text import FASTER_TEXT, clean, table
 from archsim.report.validation_page import document
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, SILICON, Condition
@@ -195,11 +195,8 @@ def target_text(request: Request, target: Condition, found: Sequence[TargetChang
 
 
 def _limit(way: TargetChange) -> str:
-    """The largest bound where a change does not meet its target."""
-    if not way.limits:
-        return ""
-    largest = max(way.limits, key=lambda name: way.limits[name])
-    return f"{largest} {100 * way.limits[largest]:.0f} %"
+    """What limits where a change does not meet its target, and what more of it would save."""
+    return next((f"{name} ({100 * share:.0f} % if {FASTER_TEXT} faster)" for name, share in way.limits.items()), "")
 
 
 def _knobs(way: TargetChange) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.study_figures import Span, tornado
-from archsim.report.text import clean, table
+from archsim.report.text import clean, floor_line, limit_line, table
 from archsim.report.validation_page import document
 from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 
@@ -30,6 +31,13 @@ def heading(request: Request) -> str:
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
+def limit_text(request: Request) -> str:
+    """What limits the run, and the floor that the host CPU sets, which no value of the device moves."""
+    e = estimate_of(request, references=False)
+    floor = floor_line(e)
+    return f"limited by  {limit_line(e)}" + (f"\nhost        {floor}" if floor else "")
+
+
 def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str, step: float, span: float) -> str:
     """A table of the values that matter with a tornado of `output`, and the list of the others."""
     live = by_swing(found, output)
@@ -43,7 +51,7 @@ def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str,
     head = ("key", "value", *(TITLES[name] for name in OUTPUTS), f"{TITLES[output]} at -{100 * span:g} % | +{100 * span:g} %", "",
             "")  # fmt: skip
     parts = [
-        heading(request),
+        f"{heading(request)}\n{limit_text(request)}",
         f"Elasticities: per cent of output for each per cent of the value; steps of {percent} (whole numbers: of 1) both ways.",
         _lines(head, rows),
         _legend(found),
@@ -99,6 +107,7 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
     return {
         "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
         "task": request.task, "batch": request.batch, "precision": request.precision, "step": step, "span": span,
+        **_limits(request),
         "values": [
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
@@ -107,6 +116,11 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
             for e in found
         ],
     }  # fmt: skip
+
+
+def _limits(request: Request) -> dict[str, Any]:
+    e = estimate_of(request, references=False)
+    return {"limited_by": e.limited_by, "relief_s": dict(e.relief_s), "host_floor_s": e.host_floor_s}
 
 
 def sensitivity_json(request: Request, found: Sequence[Elasticity], step: float, span: float) -> str:
@@ -122,7 +136,7 @@ def sensitivity_csv(found: Sequence[Elasticity]) -> str:
 
 def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float) -> str:
     """Tornados of time and energy, and all elasticities."""
-    sections = [f'<h1>Sensitivity</h1>\n<p class="asked">{text(heading(request))}</p>']
+    sections = [f'<h1>Sensitivity</h1>\n<p class="asked">{text(heading(request))}</p>\n<p>{text(limit_text(request))}</p>']
     for name in ("latency_s", "energy_j"):
         live = by_swing(found, name)[:20]
         rows = [_span(e, name) for e in live]

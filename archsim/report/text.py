@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archsim.base.units import show, show_capacity
+from archsim.cost.relief import FASTER
+from archsim.estimation.limits import HOST
 from archsim.estimation.references import Reference
 from archsim.estimation.result import Estimate, OpEstimate
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
+NOTABLE = 0.0005  # of the latency: less is not shown
+NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is worth a line
+FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 METRIC_UNITS = {"latency_s": "s", "throughput_per_s": "img/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz"}
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 
@@ -91,7 +96,6 @@ def energy_parts(e: Estimate) -> str:
 def totals(e: Estimate) -> str:
     """The totals."""
     low, high = e.latency_interval_s
-    split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
     m = e.memory
     uses = [("parameters", m.parameters), ("activations", m.activations), ("gradients", m.gradients),
             ("optimiser", m.optimiser), ("workspace", m.workspace), ("context", m.reserved)]  # fmt: skip
@@ -102,14 +106,43 @@ def totals(e: Estimate) -> str:
         ("power", f"{show(e.power_w, 'W', 3)} ({show(e.power_interval_w[0], 'W', 3)} to "
                   f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary})"),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
-        ("limited by", ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in split)),
+        ("limited by", limit_line(e)),
+        ("time", time_line(e)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'DOES NOT FIT'} ("
                    + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"
                    + ("" if e.max_batch is None else f"; largest batch {e.max_batch}")),
     ]  # fmt: skip
+    floor = floor_line(e)
+    lines += [("host", floor)] if floor else []
     return "\n".join(f"{name:<11} {value}" for name, value in lines)
+
+
+def limit_line(e: Estimate) -> str:
+    """What limits the run, and what each resource would save."""
+    saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
+    if not saved:
+        return f"{e.limited_by}: no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
+    first, others = saved[0], saved[1:]
+    rest = "; " + ", ".join(f"{name} {share:.1f} %" for name, share in others) if others else ""
+    return f"{first[0]}: {FASTER_TEXT} faster saves {first[1]:.1f} %{rest}"
+
+
+def time_line(e: Estimate) -> str:
+    """Where the time goes: on the device by bound, and waiting for the host CPU."""
+    parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
+    on_device = ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in parts if name != HOST)
+    waits = f"waiting for the host {100 * e.host_wait_s / e.latency_s:.1f} %" if e.host_wait_s > 0.0005 * e.latency_s else ""
+    return "; ".join(filter(None, (on_device, waits)))
+
+
+def floor_line(e: Estimate) -> str:
+    """The floor that the host CPU sets, where the latency is near it; else empty."""
+    if e.limited_by != HOST and e.host_floor_s < NEAR_FLOOR * e.latency_s:
+        return ""
+    way = "; --graph does" if e.limits.graph else ""
+    return f"{e.host_cpu} needs {show(e.host_floor_s, 's', 3)} to issue this; no faster chip gets below{way}"
 
 
 def measured(e: Estimate) -> str:

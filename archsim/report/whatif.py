@@ -10,7 +10,7 @@ from typing import Any
 from archsim.base.units import show
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.silicon import die_line
-from archsim.report.text import LONGEST, MANY, clean, rate_unit, table
+from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table
 from archsim.study.whatif import TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
@@ -85,8 +85,9 @@ def _totals(c: Change) -> str:
         b, a = getattr(c.before, name), getattr(c.after, name)
         rows.append((title, quantity(b, unit, name, c.before), quantity(a, unit, name, c.after), ratio_text(c.ratios.get(name))))
     rows.append(("fits", "yes" if c.before.fits else "NO", "yes" if c.after.fits else "NO", ""))
-    last = f"limited by  {limits(c.before)} before; {limits(c.after)} after"
-    return f"{table(('', 'before', 'after', ''), rows)}\n{last}"
+    lines = [f"limited by  {limits(c.before)} before; {limits(c.after)} after (saved if {FASTER_TEXT} faster)"]
+    lines += [f"host {when:<6} {floor}" for when, e in (("before", c.before), ("after", c.after)) if (floor := floor_line(e))]
+    return "\n".join([table(("", "before", "after", ""), rows), *lines])
 
 
 def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
@@ -97,9 +98,9 @@ def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
 
 
 def limits(e: Estimate) -> str:
-    """The largest bounds of an estimate, as shares of its time."""
-    split = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.005 * e.latency_s), reverse=True)
-    return ", ".join(f"{name} {100 * t / e.latency_s:.0f} %" for t, name in split[:3])
+    """What limits an estimate, and what more of the first three resources would save."""
+    saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > 0.005 * e.latency_s]
+    return ", ".join(f"{name} ({share:.0f} %)" for name, share in saved[:3]) or e.limited_by
 
 
 def dies_text(c: Change) -> str:

@@ -180,6 +180,7 @@ class Stack:
         "of the framework's published benchmark scripts", choices=("sgd", "sgd_momentum", "adam"), default="sgd_momentum"
     )
     without_tensor_cores: tuple[str, ...] = key("precisions whose products do not run on tensor cores", default=())
+    tf32: tuple[str, ...] = key("op kinds whose fp32 products run in tf32 on chips that can, unless fp32 is asked", default=())
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )

@@ -24,7 +24,7 @@ from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 from archsim.study.sample import MOST, hypercube_positions
 
 CHUNK = 4096  # points computed and stored together
-DEFAULTS = {"batch": 1, "precision": "fp32", "task": "inference"}  # of `make_request`
+DEFAULTS = {"batch": 1, "precision": None, "task": "inference"}  # of `make_request`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

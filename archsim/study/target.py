@@ -34,7 +34,7 @@ class TargetChange:
     """One change: `knobs` times `factor`. `values` are the outputs there.
 
     `factor` is None where none up to `LARGEST_FACTOR` meets the target; then `reached` is the nearest that the output comes, and
-    `limits` the shares of the latency by bound at that point.
+    `limits` what each resource would save there if it were faster, as shares of the latency, largest first.
     """
 
     knobs: tuple[str, ...]
@@ -86,14 +86,14 @@ def _least_change(evaluator: Evaluator, request: Request, target: Condition, kno
 
 
 def _limits(request: Request, settings: Mapping[str, float]) -> dict[str, float]:
-    """Shares of the latency by bound with these values of knobs; empty where that is not modelled."""
+    """What each resource would save with these values of knobs, as shares of the latency; empty where that is not modelled."""
     try:
         base = with_choices(request, {knob: value for knob, value in settings.items() if knob in CHOICES})
         there = with_columns(base, {knob: np.array([value]) for knob, value in settings.items() if knob not in CHOICES})
         found = estimate_of(there, references=False)
     except ArchsimError:
         return {}
-    return {name: time / found.latency_s for name, time in found.breakdown_s.items()}
+    return {name: time / found.latency_s for name, time in found.relief_s.items()}
 
 
 def _at(

@@ -37,8 +37,6 @@ CELLS: dict[str, list[Cell]] = {
 # Whole numbers and shares that scale by these stay what they are.
 FACTORS = (0.5, 2.0, 0.9, 4.0, 0.01)
 LEVELS = ("l1", "l2", "l3")
-# Keys that no shipped spec has, with a value that differs from what these take without them.
-NOWHERE = {"clock.narrow": 1e9}
 
 
 def outcome(cell: Cell, spec: Spec) -> tuple[float, ...]:
@@ -53,13 +51,9 @@ def moves_a_run(kind: str, key: str) -> bool:
     """Whether some change of the value changes time or energy of some cell."""
     for cell in CELLS[kind]:
         spec = devices.find(cell[1])
-        if key not in spec.entries and key not in NOWHERE:
+        if key not in spec.entries:
             continue
         before = outcome(cell, spec)
-        if key in NOWHERE:
-            if outcome(cell, spec.with_values({key: NOWHERE[key]})) != before:
-                return True
-            continue
         value = float(spec.entries[key].number)
         for factor in FACTORS:
             changed = max(1.0, round(value * factor)) if key.endswith(("count", "warps", "ctas")) else value * factor
@@ -117,10 +111,6 @@ def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
     shown_only = {key for key, mark in marked.items() if mark}
     assert still - shown_only == set(), "change nothing: let a model read them, or mark them informational"
     assert shown_only - still == set(), "are read: take the mark off"
-
-
-def test_keys_that_no_shipped_spec_has_are_really_in_none() -> None:
-    assert [(name, key) for name in devices.names() for key in NOWHERE if key in devices.find(name).entries] == []
 
 
 def test_the_cpu_that_a_spec_names_dispatches() -> None:

@@ -48,7 +48,7 @@ def of(case: Case) -> Request:
 
 def test_a_row_without_conditions_takes_the_defaults() -> None:
     plain = of(replace(gpu(), clock=None))
-    assert plain.clock == plain.spec.device.usual_clock("fp32")
+    assert plain.clock == plain.spec.device.usual_clock
     assert (plain.threads, plain.graph, plain.streams, plain.dispatch, plain.group) == (None, False, 1, 1.0, None)
     cores = cpu().spec.device.core  # type: ignore[union-attr]
     assert of(replace(cpu(), threads=None)).threads == cpu().stack.usual_threads(int(cores.count), int(cores.threads))

@@ -215,7 +215,7 @@ def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_
     assert mine.digest != parent.digest
     gone = {key for key in parent.entries if key not in mine.entries}
     assert gone == {"market.price", "market.launch"}
-    assert (mine.device.usual_clock("fp16"), mine.device.power.idle) == (1.7e9, 20.0)
+    assert (mine.device.usual_clock, mine.device.power.idle) == (1.7e9, 20.0)
     assert mine.stated == {}
 
 
