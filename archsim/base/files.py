@@ -1,10 +1,10 @@
-"""Where the shipped data lies, and how files of strangers are read: bounded, as UTF-8, with one kind of error."""
+"""Where the shipped data lies, and how files of strangers are read: bounded, as UTF-8, with one kind of error.
+
+`archsim.base.writer` writes files.
+"""
 
 from __future__ import annotations
 
-import gzip
-import os
-import tempfile
 import zlib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -79,41 +79,3 @@ def _inflate(data: bytes, limit: int, path: str) -> bytes:
     if not stream.eof:
         raise InputError(path, "is a truncated gzip file")
     return inflated
-
-
-def check_place(path: str | Path) -> None:
-    """Raise InputError if `path` is a folder or in none: for commands that work for long before they write."""
-    place = Path(path)
-    if place.is_dir():
-        raise InputError(str(place), "is a folder; name a file")
-    if not place.parent.is_dir():
-        raise InputError(str(place), f"cannot be written: no folder {place.parent}")
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all: a temporary neighbour, synced, then renamed over `path`.
-
-    Raises InputError when the folder is missing, `path` is a folder, or the disk refuses.
-    """
-    place = Path(path)
-    check_place(place)
-    body = gzip.compress(text.encode(), mtime=0) if place.suffix == ".gz" else text.encode()
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, place)
-    except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise InputError(str(place), f"cannot be written ({error.strerror or error})") from None
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

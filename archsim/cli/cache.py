@@ -7,7 +7,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.options import choices, setting_options
+from archsim.cli.output import output_file, write
 from archsim.cli.vocabulary import html_option, json_option
 
 OF_CHECK = frozenset({"check", "plain"})
@@ -33,7 +35,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
               help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, curve: bool,
-    plain: bool, as_json: bool, html: str | None, check: str | None, **given: Any,
+    plain: bool, as_json: bool, html: OutputFile | None, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -46,7 +48,6 @@ def command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
-    from archsim.base.files import check_place, write_text
     from archsim.cli.progress import Progress
     from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
@@ -65,8 +66,6 @@ def command(
         raise click.UsageError("--instructions belongs to --trace")
     if trace is not None:
         _refuse_others("--trace", OF_TRACE)
-    if html is not None:
-        check_place(html)
     with Progress() as tell:
         def told(share: float) -> None:
             done = round(20 * share)
@@ -81,8 +80,7 @@ def command(
             request = make_request(net, hw, **arguments)
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
-        write_text(html, cache_page(answer))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, cache_page(answer))
     click.echo(cache_json(answer) if as_json else cache_text(answer))
 
 
@@ -99,15 +97,16 @@ def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as files."""
     from pathlib import Path
 
-    from archsim.base.files import check_place, write_text
     from archsim.cli.progress import Progress
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validate.traffic import compare
 
-    data, page = (Path(folder) / f"traffic.{form}" for form in ("json", "html"))
-    check_place(data)
+    data = output_file(str(Path(folder) / "traffic.json"), json_with("archsim-traffic/"))
+    page = output_file(str(Path(folder) / "traffic.html"), PAGE)
+    for file in (data, page):
+        file.check()
     with Progress() as tell:
         rows = compare(fast, tell)
-    write_text(data, traffic_json(rows))
-    write_text(page, traffic_page(rows))
+    data.write(traffic_json(rows))
+    page.write(traffic_page(rows))
     click.echo(traffic_text(rows))

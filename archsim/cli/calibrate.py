@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from archsim.base.errors import EXIT
-from archsim.cli.options import measured_devices
+from archsim.base.writer import TOML, OutputFile
+from archsim.cli.options import measured_devices, spec_beside
+from archsim.cli.output import FORCE, output, write
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 
 
@@ -18,10 +22,11 @@ from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 @click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
-@click.option("--out", default=None, metavar="FILE", help="Write the calibration here; otherwise it is printed.")
+@output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
+@FORCE
 def command(
     measurements: tuple[str, ...], hw: str | None, prefixes: tuple[str, ...], kind: str | None,
-    calibration: str | None, intervals: str | None, out: str | None,
+    calibration: str | None, intervals: str | None, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -32,15 +37,14 @@ def command(
     \b
     Examples:
       archsim calibrate --kind gpu --intervals hardware --out calibration.toml
-      archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out mine.toml
-      archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out mine.toml
-      archsim estimate --net alexnet --hw gtx_1080 --calibration mine.toml
+      archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out constants.toml
+      archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out constants.toml
+      archsim estimate --net alexnet --hw gtx_1080 --calibration constants.toml
     """
     from dataclasses import replace
 
     import numpy as np
 
-    from archsim.base.files import write_text
     from archsim.calibration.constants import ENERGY, default, dump, load
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
@@ -49,6 +53,9 @@ def command(
     from archsim.validate.interval import spreads
     from archsim.validate.predict import predict
 
+    for path in measurements:
+        if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
+            raise click.BadParameter(f"{out.path} is the device file of {path}; name another file", param_hint="--out")
     given = load(calibration) if calibration else default()
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
@@ -76,8 +83,7 @@ def command(
         result = replace(result, spreads={**start.spreads, **found}, stacks=start.stacks if of_energy else stacks)
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
     if out:
-        write_text(out, dump(result))
-        click.echo(f"archsim: wrote {out}", err=True)
+        write(out, dump(result))
     else:
         click.echo(dump(result), nl=False)
     if answer.at_bound:

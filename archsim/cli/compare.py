@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options_of_batches
+from archsim.cli.output import write
 from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
 
 COLUMNS = (
@@ -33,7 +35,7 @@ COLUMNS = (
 @html_option()
 def command(
     net: str, hw: str, batch_text: str, by: str, correlation: float, copies: bool | None, as_json: bool, as_csv: bool,
-    html: str | None, **given: Any,
+    html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank several devices on one network: by speed, per watt and per dollar, with the probability of the order.
 
@@ -109,8 +111,9 @@ class ComparedDevices:
 
 
 def _one_batch(
-    field: ComparedDevices, batch: int, copies: bool, by: str, correlation: float, as_json: bool, as_csv: bool, html: str | None
-) -> None:
+    field: ComparedDevices, batch: int, copies: bool, by: str, correlation: float, as_json: bool, as_csv: bool,
+    html: OutputFile | None,
+) -> None:  # fmt: skip
     import json
 
     from archsim.report.compare import comparison_text
@@ -125,7 +128,7 @@ def _one_batch(
     if html is not None:
         from archsim.report.compare_page import comparison_page
 
-        _write(html, comparison_page(ordered, rankings))
+        write(html, comparison_page(ordered, rankings))
     if as_json:
         click.echo(json.dumps(comparison_record(ordered, rankings), indent=2, allow_nan=False))
     elif as_csv:
@@ -136,7 +139,7 @@ def _one_batch(
 
 def _many_batches(
     field: ComparedDevices, batches: Sequence[int], copies: bool, correlation: float, as_json: bool, as_csv: bool,
-    html: str | None,
+    html: OutputFile | None,
 ) -> None:  # fmt: skip
     import json
 
@@ -165,7 +168,7 @@ def _many_batches(
     if html is not None:
         from archsim.report.compare_page import curves_page
 
-        _write(html, curves_page(curves, found, pays))
+        write(html, curves_page(curves, found, pays))
     if as_json:
         click.echo(json.dumps(curves_record(curves, found, pays), indent=2, allow_nan=False))
     elif as_csv:
@@ -209,10 +212,3 @@ def _warn_without_effect(contenders: Sequence[Any]) -> None:
         for text in c.estimate.warnings:
             if "changes no output" in text:
                 click.echo(f"archsim: {c.name}: {text}", err=True)
-
-
-def _write(path: str, page: str) -> None:
-    from archsim.base.files import write_text
-
-    write_text(path, page)
-    click.echo(f"archsim: wrote {path}", err=True)

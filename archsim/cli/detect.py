@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import click
 
+from archsim.base.writer import TOML, OutputFile
+from archsim.cli.output import FORCE, output
+
 
 @click.command("detect")
-@click.option("--out", default=None, metavar="FILE", help="Write the spec here; otherwise it is printed.")
+@output("--out", TOML, "Write the spec here; otherwise it is printed.", prints=True)
+@FORCE
 @click.option("--probe", is_flag=True, help="Measure clocks, copy bandwidth, latency and matrix products; takes some seconds.")
 @click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
 @click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
-def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
+def command(out: OutputFile | None, probe: bool, name: str, gpu: int | None) -> None:
     """Describe this computer as a device: what the system reports, what --probe measures, and what had to be assumed.
 
     Every value names its origin. In a container its limits count. Without --out the file goes to standard output. `--hw host`
@@ -23,7 +27,6 @@ def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
       archsim estimate --net alexnet --hw host.toml
       archsim detect --gpu 0 --out gpu.toml
     """
-    from archsim.base.files import write_text
     from archsim.cli.progress import Progress
 
     if gpu is not None:
@@ -44,5 +47,5 @@ def command(out: str | None, probe: bool, name: str, gpu: int | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
-    write_text(out, text)
-    click.echo(f"archsim: wrote {out}; use it with --hw {out}", err=True)
+    out.write(text)
+    click.echo(f"archsim: wrote {out.path}; use it with --hw {out.path}", err=True)

@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from archsim.base.errors import EXIT
+from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, holds, setting_options
+from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 
@@ -20,10 +22,10 @@ from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option
 @json_option()
 @csv_option("Print one CSV row per op.")
 @html_option()
-@click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline for ui.perfetto.dev.")
+@timeline_option("Also write a timeline for ui.perfetto.dev.")
 @click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with code 1 if this is true, e.g. "latency_s > 0.005".')
 def command(
-    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: str | None, timeline: str | None,
+    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None,
     fail_if: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
@@ -52,8 +54,6 @@ def command(
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
-        from archsim.cli.output import write_timeline
-
         write_timeline(timeline, seen, f"{result.network} on {result.hardware}")
     if as_json:
         click.echo(json_text(result))
@@ -68,10 +68,8 @@ def command(
         raise click.exceptions.Exit(EXIT["bound missed"])
 
 
-def _write_page(path: str, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:
-    from archsim.base.files import write_text
+def _write_page(file: OutputFile, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:
     from archsim.estimation.request import find_device
     from archsim.report.page import page
 
-    write_text(path, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))
-    click.echo(f"archsim: wrote {path}", err=True)
+    write(file, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))

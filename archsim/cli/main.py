@@ -12,7 +12,9 @@ import click
 
 from archsim.base.errors import EXIT, ArchsimError
 from archsim.base.version import __version__
+from archsim.cli.streams import Terminated, ended_by_signals, output_is_open
 
+SIGNALLED = 128  # an exit code above it names the signal, as in a shell
 # command -> (module, one line for the overview); a command's module is imported only when it runs
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Time, power, energy and memory of one network on one device."),
@@ -100,13 +102,16 @@ def main() -> None:
     gc.set_threshold(50_000)  # imported objects stay alive; scanning them every 700 objects would take a tenth of a cold start
     if sys.argv[1:2] != ["measure"]:  # it times libraries that may use the same variable
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that no command uses
+    if not output_is_open():
+        sys.exit(_say("standard output is closed, so nothing could be printed", EXIT["bad input"]))
     try:
-        code = group.main(standalone_mode=False, prog_name="archsim")
-        sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = _say("interrupted", EXIT["interrupted"])
-    except KeyboardInterrupt:
-        code = _say("interrupted", EXIT["interrupted"])
+        with ended_by_signals():
+            code = group.main(standalone_mode=False, prog_name="archsim")
+            sys.stdout.flush()
+    except click.exceptions.Abort as ending:  # what click makes of an interrupt
+        code = _ended(ending.__cause__)
+    except KeyboardInterrupt as ending:
+        code = _ended(ending)
     except click.ClickException as error:
         error.show()
         code = EXIT["usage"]
@@ -117,7 +122,10 @@ def main() -> None:
         code = EXIT["ok"]
     except OSError as error:
         _drop_output()
-        code = _say(f"cannot write the output ({error.strerror or error})", EXIT["bad input"])
+        why = error.strerror or error
+        code = _say(f"{error.filename}: {why}" if error.filename else f"cannot write the output ({why})", EXIT["bad input"])
+    except MemoryError:
+        code = _say("there is not enough memory for this", EXIT["bad input"])
     except ArchsimError as error:
         code = _say(str(error), error.exit_code)
     except Exception as error:
@@ -126,6 +134,12 @@ def main() -> None:
         text = f"{type(error).__name__}: {error}\nThis is a defect of archsim; ARCHSIM_DEBUG=1 shows where. Please report it."
         code = _say(text, EXIT["defect"])
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _ended(why: BaseException | None) -> int:
+    if isinstance(why, Terminated):
+        return _say("terminated", SIGNALLED + why.number)
+    return _say("interrupted", EXIT["interrupted"])
 
 
 def _drop_output() -> None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from archsim.base.errors import EXIT
+from archsim.base.writer import TOML, OutputFile, table_with
+from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.vocabulary import NETS
 
 if TYPE_CHECKING:
     from archsim.measure.run import MeasurementPlan, Open, Result
+
+
+def _columns() -> Sequence[str]:
+    from archsim.measure.rows import COLUMNS
+
+    return COLUMNS
 
 
 @click.command("measure")
@@ -32,10 +40,11 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Write no measurement during which other work used the cores.")
 @click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
-@click.option("--out", default=None, metavar="FILE", help="Write the rows here; otherwise they are printed.")
+@output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
+@FORCE
 def command(
     net: str, batch: str, threads: str | None, backend: str, device: str, hw: str | None, rounds: int, seconds: float,
-    per_op: bool, by_processor: bool, strict: bool, split: str, out: str | None,
+    per_op: bool, by_processor: bool, strict: bool, split: str, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Run networks on this computer, with random weights, and write their times as measurement rows.
 
@@ -53,49 +62,67 @@ def command(
       archsim validate --measurements other.csv --hw host.toml
     """
     from archsim.cli.options import names
+    from archsim.detect.available import available_here
     from archsim.detect.system import allowed_here
+    from archsim.measure.memory import check_memory, memory_of
     from archsim.measure.rows import Writer
-    from archsim.measure.run import MeasurementPlan, check, check_threads, device_of, energy_said, opener, stack_of, whole_numbers
-
-    open_session = opener(backend, device)
-    wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
-    counts = whole_numbers(threads, "--threads") if threads else (_cores(wanted),)
-    check_threads(counts, len(allowed_here()))
-    plan = MeasurementPlan(
-        networks=tuple(dict.fromkeys(names(net))), batches=whole_numbers(batch, "--batch"), threads=counts, hw=wanted,
-        rounds=rounds, seconds=seconds, per_op=per_op, strict=strict, by_processor=by_processor, split=split,
-        stack=stack_of(backend, device),
+    from archsim.measure.run import (
+        MeasurementPlan,
+        check,
+        check_networks,
+        check_threads,
+        device_of,
+        energy_said,
+        opener,
+        stack_of,
+        whole_numbers,
     )  # fmt: skip
-    if not plan.networks:
+
+    open_session, stack = opener(backend, device), stack_of(backend, device)
+    networks, batches = tuple(dict.fromkeys(names(net))), whole_numbers(batch, "--batch")
+    if not networks:
         raise click.UsageError("--net names no network")
+    counts = whole_numbers(threads, "--threads") if threads else ()
+    check_threads(counts or (1,), len(allowed_here()))
+    check_networks(networks, batches, stack)
+    if device == "cpu":  # before the probes, which take long
+        check_memory(networks, batches, stack, available_here())
+    wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
+    plan = MeasurementPlan(
+        networks=networks, batches=batches, threads=counts or (_cores(wanted),), hw=wanted, rounds=rounds, seconds=seconds,
+        per_op=per_op, strict=strict, by_processor=by_processor, split=split, stack=stack,
+    )  # fmt: skip
     kind = "gpu" if device == "cuda" else "cpu"
     check(plan, kind)
+    if device == "cuda":
+        check_memory(networks, batches, stack, memory_of(wanted))
     _say(energy_said(kind))
     refused = 0
-    with Writer(out, sys.stdout) as writer:
-        try:
-            for result in _with_progress(plan, open_session):
-                writer.write(result.rows)
-                refused += result.refused
-                _say(result.said)
-        finally:
-            _say(f"{writer.rows} rows" + (f" in {out}" if out and writer.rows else ""))
+    writer = Writer(out, sys.stdout)
+    try:
+        for result in _with_progress(plan, open_session):
+            writer.write(result.rows)
+            refused += result.refused
+            _say(result.said)
+    finally:
+        _say(f"{writer.rows} rows" + (f" in {out.path}" if out and writer.rows else ""))
     if refused:
         raise click.exceptions.Exit(EXIT["bound missed"])
 
 
-def _described(out: str) -> str:
+def _described(out: OutputFile) -> str:
     """The device file of this computer beside its measurements; probed and written if there is none."""
-    from archsim.base.files import write_text
     from archsim.cli.options import spec_beside
     from archsim.cli.progress import Progress
     from archsim.detect.detect import detect
 
-    path = spec_beside(out)
+    path = spec_beside(out.path)
     if not Path(path).is_file():
+        place = output_file(path, TOML)
+        place.check()
         with Progress() as tell:
             found = detect(probe=True, tell=tell)
-        write_text(path, found.text)
+        place.write(found.text)
         _say(f"probed this computer and described it in {path}, which the rows name")
     return path if "/" in path else f"./{path}"
 

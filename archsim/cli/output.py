@@ -1,16 +1,73 @@
-"""Files that several commands write besides their output."""
+"""Options that name files to write. They are checked while the command line is read, before any work starts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from archsim.schedule.observer import Recording
+from archsim.base.writer import TIMELINE, OutputFile, OutputKind
+
+if TYPE_CHECKING:
+    from archsim.schedule.observer import Recording
+
+FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
 
 
-def write_timeline(path: str, recording: Recording, title: str) -> None:
+def _checked(kind: OutputKind, prints: bool) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """What makes the name of a file an OutputFile, once it has been checked.
+
+    Where a command prints what it does not write, `-` is standard output.
+    """
+
+    def check(ctx: click.Context, param: click.Parameter, value: str | None) -> OutputFile | None:
+        if value is None or (value == "-" and prints):
+            return None
+        if value == "-":
+            raise click.BadParameter("'-' is no file, and standard output has the text of the command; name a file", ctx, param)
+        found = output_file(value, kind, ctx)
+        place, named = found.check(), ctx.meta.setdefault(NAMED, {})
+        if place in named:
+            raise click.UsageError(f"{named[place]} and {param.opts[0]} both name {value}", ctx)
+        named[place] = param.opts[0]
+        return found
+
+    return check
+
+
+def output_file(path: str, kind: OutputKind, ctx: click.Context | None = None) -> OutputFile:
+    """A file that the running command writes."""
+    context = ctx or click.get_current_context()
+    return OutputFile(path=path, kind=kind, command=str(context.info_name), force=context.meta.get(FORCED, False))
+
+
+def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that names a file to write; it arrives as an OutputFile, or None."""
+    return click.option(name, default=None, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
+
+
+def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[FORCED] = value
+
+
+FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
+                     help="Overwrite files that this command did not write.")  # fmt: skip
+
+
+def timeline_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--timeline FILE`: when what ran."""
+    return output("--timeline", TIMELINE, text)
+
+
+def write(file: OutputFile, text: str) -> None:
+    """Write a file and say so."""
+    file.write(text)
+    click.echo(f"archsim: wrote {file.path}", err=True)
+
+
+def write_timeline(file: OutputFile, recording: Recording, title: str) -> None:
     """Write a timeline for Perfetto; InputError where it cannot be written."""
-    from archsim.base.files import write_text
     from archsim.report.timeline import chrome_trace
 
-    write_text(path, chrome_trace(recording, title))
-    click.echo(f"archsim: wrote {path}", err=True)
+    write(file, chrome_trace(recording, title))

@@ -8,6 +8,7 @@ import click
 
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 
@@ -121,10 +122,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     with Progress() as tell:
         found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
-        from archsim.base.files import write_text
-
-        write_text(o["html"], search_page(request, found))
-        click.echo(f"archsim: wrote {o['html']}", err=True)
+        write(o["html"], search_page(request, found))
     if o["as_json"]:
         click.echo(search_json(request, found))
     elif o["as_csv"]:

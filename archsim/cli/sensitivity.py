@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -28,7 +30,8 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @csv_option("Print one CSV row per value of the spec.")
 @html_option("Also write a self-contained page with tornados.")
 def command(
-    net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool, html: str | None,
+    net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool,
+    html: OutputFile | None,
     **given: Any,
 ) -> None:  # fmt: skip
     """How much each value of a device matters: elasticities of latency, energy and power, and a tornado.
@@ -53,10 +56,7 @@ def command(
     tell_without_effect([request])
     found = sensitivity(request, wanted, step, span)
     if html is not None:
-        from archsim.base.files import write_text
-
-        write_text(html, sensitivity_page(request, found, span))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, sensitivity_page(request, found, span))
     if as_json:
         click.echo(sensitivity_json(request, found, step, span))
     elif as_csv:

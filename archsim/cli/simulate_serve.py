@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
+from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 from archsim.schedule.serving import Batching
 
@@ -30,10 +32,10 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @some_options("batch", "task", "devices", "fidelity", "streams")
 @json_option()
 @html_option()
-@click.option("--timeline", default=None, metavar="FILE", help="Also write a timeline of batches for ui.perfetto.dev.")
+@timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
     net: str, hw: str, rate: float | None, trace: str | None, p99: str | None, batching: str, scenario: str, devices: int,
-    requests: int, seed: int, as_json: bool, html: str | None, timeline: str | None, **given: Any,
+    requests: int, seed: int, as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
@@ -66,14 +68,10 @@ def command(
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
     if html is not None:
-        from archsim.base.files import write_text
         from archsim.report.serving_page import serving_page
 
-        write_text(html, serving_page(answer, seen))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, serving_page(answer, seen))
     if timeline is not None:
-        from archsim.cli.output import write_timeline
-
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware}")
     click.echo(serving_json(answer) if as_json else serving_text(answer))
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
+from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 NODE = "deepbench_8gpu"
@@ -31,11 +33,10 @@ NODE = "deepbench_8gpu"
 @some_options("batch", "task", "devices", "fidelity", "streams", "graph")
 @json_option()
 @html_option()
-@click.option("--timeline", default=None, metavar="FILE",
-              help="Also write a timeline of the largest number of devices for ui.perfetto.dev.")  # fmt: skip
+@timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
     net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
-    as_json: bool, html: str | None, timeline: str | None, **words: Any,
+    as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -73,13 +74,9 @@ def command(
             bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:
-        from archsim.base.files import write_text
         from archsim.report.training_page import training_page
 
-        write_text(html, training_page(answer, seen))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, training_page(answer, seen))
     if timeline is not None:
-        from archsim.cli.output import write_timeline
-
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware}")
     click.echo(training_json(answer) if as_json else training_text(answer))

@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT
+from archsim.base.errors import EXIT, ArchsimError
+from archsim.base.writer import OutputKind
+from archsim.cli.output import FORCE, output_file
 
 
 @click.command("study")
 @click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
 @click.option("--out", default=None, metavar="FOLDER", help="Folder for the files; that of the study if not given.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with code 1 if a file is out of date.")
+@FORCE
 def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
     """Run studies: files with a question in parts, which become reports with tables and pictures.
 
@@ -41,10 +44,12 @@ def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
 
 def _run(study: Any, folder: Path, check: bool) -> list[str]:
     """Write the files of a study, or name those that differ."""
-    from archsim.base.files import write_text
     from archsim.cli.progress import Progress
-    from archsim.report.study import study_files
+    from archsim.report.study import REPORT, study_files
 
+    report = _report(folder / REPORT)
+    if not check:
+        output_file(str(folder / REPORT), _own(REPORT, "", report)).check()
     with Progress() as tell:
         files = study_files(study, tell)
     if check:
@@ -52,10 +57,34 @@ def _run(study: Any, folder: Path, check: bool) -> list[str]:
         for name in stale:
             click.echo(f"archsim: {name} is not what the study gives now", err=True)
         return stale
+    outputs = {name: output_file(str(folder / name), _own(name, text, report)) for name, text in files.items()}
+    for output in outputs.values():
+        output.check()
     for name, text in files.items():
-        write_text(folder / name, text)
+        outputs[name].write(text)
     click.echo(f"archsim: wrote {len(files)} files to {folder}", err=True)
     return []
+
+
+def _report(place: Path) -> str:
+    """The report that an earlier run left; empty where there is none."""
+    from archsim.base.files import read_text
+    from archsim.report.study import LARGEST_REPORT, MADE
+
+    try:
+        text = read_text(place, LARGEST_REPORT)
+    except ArchsimError:  # no file, or none of ours, which is not replaced
+        return ""
+    return text if MADE in text else ""
+
+
+def _own(name: str, text: str, report: str) -> OutputKind:
+    """The files of a study are its report, the pictures that the report names, and tables beside it with the same columns."""
+    from archsim.report.study import REPORT
+
+    head, named = text.partition("\n")[0], name == REPORT or f"({name})" in report
+    own = bool(report) and (named or name.endswith(".csv"))
+    return OutputKind(name="file of this study", own=lambda old, command: own and (named or old.partition("\n")[0] == head))
 
 
 def _same(place: Path, text: str) -> bool:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.errors import InputError
+from archsim.base.writer import SWEEP, OutputFile
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
+from archsim.cli.output import FORCE, output
 from archsim.cli.vocabulary import HWS, NETS
 
 if TYPE_CHECKING:
+    from pathlib import Path
 
     from archsim.estimation.request import Request
     from archsim.study.space import Space
@@ -32,14 +35,14 @@ MANY = 5_000_000  # points beyond which --yes is required
               help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
-@click.option("--out", default=None, metavar="FILE",
-              help="Write an SQLite, .csv or .parquet file; CSV on standard output if not given.")  # fmt: skip
+@output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
+@FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
 @click.option("--scheduler", default=None, metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
-    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: str | None,
+    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
     resume: bool, workers: int, scheduler: str | None, yes: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
@@ -136,18 +139,12 @@ def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: s
         head = []
 
 
-def _to_file(out: str, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:
-    from pathlib import Path
-
+def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:
     from archsim.cli.progress import Progress
     from archsim.report.sweep import FORMATS, export, summary
     from archsim.study.store import open_store
 
-    path = Path(out)
-    kept = path
-    if path.suffix in FORMATS:
-        FORMATS[path.suffix].check(path)
-        kept = path.with_name(f"{path.name}.partial")
+    path, kept = _places(out, resume)
     record = space.record(requests)
     with open_store(kept, space, record, requests[0].spec.kind, resume) as store:
         before = store.count
@@ -160,17 +157,40 @@ def _to_file(out: str, space: Space, requests: list[Request], workers: int, sche
         except KeyboardInterrupt:
             click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
             raise
-        if kept != path:
+        if path.suffix in FORMATS:
             try:
-                export(store, path)
+                export(store, out)
             except InputError:
                 click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
                 raise
         text = summary(store)
-    if kept != path:
+    if path.suffix in FORMATS:
         kept.unlink()
+    elif kept != path:
+        kept.replace(out.check())
     click.echo(text)
     click.echo(f"archsim: wrote {space.count:,} points to {path}", err=True)
+
+
+def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
+    """The file of a sweep, and the one that holds it until it is complete: a neighbour for CSV and Parquet, and by --force."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from archsim.report.sweep import FORMATS, beside
+
+    path = Path(out.path)
+    if path.suffix in FORMATS:
+        FORMATS[path.suffix].check(out)
+        if path.suffix == ".csv":
+            beside(out).check()
+    elif not (out.force and path.exists()):
+        return path, path
+    kept = Path(f"{out.path}.partial")
+    replace(out, path=str(kept)).check()
+    if out.force and not resume:
+        kept.unlink(missing_ok=True)
+    return path, kept
 
 
 class _Pace:

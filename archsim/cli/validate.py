@@ -10,7 +10,9 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.errors import InputError, UnknownName
+from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.options import FIDELITY, measured_devices, names
+from archsim.cli.output import output_file, write
 from archsim.cli.progress import Progress
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
@@ -50,7 +52,7 @@ FILTERS = {
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
-    baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: str | None,
+    baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: OutputFile | None,
     freeze: str | None, folds: str | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -99,11 +101,9 @@ def command(
         result = validate(cases[:limit], skips, settings, tell)
     provenance = provenance_of(result, data_hash(measurements))
     if html is not None:
-        from archsim.base.files import write_text
         from archsim.report.validation_page import validation_page
 
-        write_text(html, validation_page(result, provenance))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, validation_page(result, provenance))
     if as_json:
         click.echo(validation_json(result, provenance))
     elif as_csv:
@@ -161,7 +161,6 @@ def _refuse_beside_freeze(context: click.Context) -> None:
 
 def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     """Write validation.json and index.html."""
-    from archsim.base.files import write_text
     from archsim.base.version import __version__
     from archsim.calibration.constants import default, load
     from archsim.evidence.readers import data_hash, read_files
@@ -173,6 +172,9 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     constants = load(calibration) if calibration else default()
     place = _made(folder)
     file = place / "validation.json"
+    data, index = output_file(str(file), json_with("archsim-validation-summary/")), output_file(str(place / "index.html"), PAGE)
+    for output in (data, index):
+        output.check()
     try:
         earlier = file.read_text("utf-8") if file.exists() else ""
     except (OSError, ValueError) as error:
@@ -183,8 +185,8 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
         summary = freeze(
             cases, skips, constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier, tell=tell
         )
-    write_text(file, as_text(summary))
-    write_text(place / "index.html", summary_page(summary))
+    data.write(as_text(summary))
+    index.write(summary_page(summary))
     held = ", ".join(sorted(summary["cross_validation"])) or "none"
     click.echo(f"archsim: wrote {file} and {place / 'index.html'}; cross-validated: {held}", err=True)
 

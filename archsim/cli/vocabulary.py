@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import PAGE
+from archsim.cli.output import FORCE, output
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NET = click.option("--net", required=True, help="A shipped network or the path of a trace file.")
@@ -33,8 +36,8 @@ def csv_option(what: str) -> Decorator:
 
 
 def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
-    """`--html FILE`: a page beside what is printed."""
-    return click.option("--html", default=None, metavar="FILE", help=what)
+    """`--html FILE`: a page beside what is printed; and `--force`."""
+    return lambda command: output("--html", PAGE, what)(FORCE(command))
 
 
 def one_form(as_json: bool, as_csv: bool) -> None:

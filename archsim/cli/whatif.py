@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from archsim.base.errors import nearest
+from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, setting_options
+from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len")
@@ -24,7 +26,7 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "pow
 @json_option("Print one JSON object with both estimates.")
 @html_option("Also write a self-contained page.")
 def command(
-    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: str | None, **given: Any
+    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: OutputFile | None, **given: Any
 ) -> None:
     """Change a device and see each layer before and after: what gets faster, and what limits it then.
 
@@ -55,11 +57,9 @@ def command(
         dies = (die_estimate(before.spec, before.spec), die_estimate(before.spec, after.spec))
     found = change(estimate_of(before, references=False), estimate_of(after, references=False), words, dies)
     if html is not None:
-        from archsim.base.files import write_text
         from archsim.report.whatif_page import whatif_page
 
-        write_text(html, whatif_page(found))
-        click.echo(f"archsim: wrote {html}", err=True)
+        write(html, whatif_page(found))
     if as_json:
         click.echo(whatif_json(found))
     else:

@@ -118,7 +118,8 @@ def _integer(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _number(place: Path) -> int | None:
+def number_in(place: Path) -> int | None:
+    """The whole number in a small file of the system; None where there is none."""
     return _integer(words_of(place))
 
 
@@ -175,9 +176,9 @@ def _topology(root: Path, usable: list[int], words: Mapping[str, str]) -> tuple[
 def _core_of(root: Path, cpu: int) -> tuple[int, int] | None:
     """(socket, core); siblings name a core better than core_id, which repeats between clusters of some ARM chips."""
     folder = root / CPUS / f"cpu{cpu}" / "topology"
-    package = _number(folder / "physical_package_id")
+    package = number_in(folder / "physical_package_id")
     siblings = cpu_list(words_of(folder / "thread_siblings_list"))
-    core = min(siblings) if siblings else _number(folder / "core_id")
+    core = min(siblings) if siblings else number_in(folder / "core_id")
     return None if core is None else (package or 0, core)
 
 
@@ -197,19 +198,19 @@ def _caches(root: Path, cpu: int, usable: list[int], cores: int) -> tuple[tuple[
 
 
 def _cache(place: Path, usable: list[int], cores: int) -> Cache | None:
-    size, level = words_of(place / "size"), _number(place / "level")
+    size, level = words_of(place / "size"), number_in(place / "level")
     match = re.fullmatch(r"(\d+)([KM]?)", size)
     if words_of(place / "type") == "Instruction" or level is None or match is None or not int(match[1]):
         return None
     sharers = len(cpu_list(words_of(place / "shared_cpu_list")) & set(usable)) or 1
     return Cache(
         level=level, size_B=int(match[1]) * {"": 1, "K": 1024, "M": 1024**2}[match[2]],
-        ways=_number(place / "ways_of_associativity") or 0, line_B=_number(place / "coherency_line_size") or 64,
+        ways=number_in(place / "ways_of_associativity") or 0, line_B=number_in(place / "coherency_line_size") or 64,
         shared_by=max(1, math.ceil(sharers * cores / len(usable))),
     )  # fmt: skip
 
 
-def _groups(root: Path, controller: str) -> list[Path]:
+def groups(root: Path, controller: str) -> list[Path]:
     """The folders of this process's control group and of those around it, version 2 and version 1."""
     folders: list[Path] = []
     for line in words_of(root / "proc/self/cgroup").splitlines():
@@ -225,7 +226,7 @@ def _groups(root: Path, controller: str) -> list[Path]:
 def _quota(root: Path) -> float | None:
     """Processors whose time the tightest control group grants."""
     granted = []
-    for folder in _groups(root, "cpu"):
+    for folder in groups(root, "cpu"):
         quota, period = [*words_of(folder / "cpu.max").split(), "", ""][:2]
         if not quota:
             quota, period = words_of(folder / "cpu.cfs_quota_us"), words_of(folder / "cpu.cfs_period_us")
@@ -236,8 +237,8 @@ def _quota(root: Path) -> float | None:
 
 def _memory(root: Path) -> Told | None:
     """Memory of the computer, or what the control group allows of it."""
-    limits = [number for folder in _groups(root, "memory") for name in ("memory.max", "memory.limit_in_bytes")
-              if (number := _number(folder / name)) and number < UNLIMITED]  # fmt: skip
+    limits = [number for folder in groups(root, "memory") for name in ("memory.max", "memory.limit_in_bytes")
+              if (number := number_in(folder / name)) and number < UNLIMITED]  # fmt: skip
     match = re.search(r"^MemTotal:\s*(\d+) kB", words_of(root / "proc/meminfo"), re.MULTILINE)
     if match is None:
         return None
@@ -263,13 +264,13 @@ def _base_clock(root: Path, words: Mapping[str, str]) -> Told | None:
 
 
 def _frequency(root: Path, name: str) -> Told | None:
-    found = _number(root / CPUS / "cpu0/cpufreq" / name)
+    found = number_in(root / CPUS / "cpu0/cpufreq" / name)
     return Told(value=found * 1e3, source=f"/{CPUS}/cpu0/cpufreq/{name}") if found else None
 
 
 def _package_power(root: Path, sockets: int) -> Told | None:
     """The long-term limit that RAPL enforces, over all sockets."""
-    watts = [_number(root / f"sys/class/powercap/intel-rapl:{i}/constraint_0_power_limit_uw") for i in range(sockets)]
+    watts = [number_in(root / f"sys/class/powercap/intel-rapl:{i}/constraint_0_power_limit_uw") for i in range(sockets)]
     known = [watt for watt in watts if watt]
     if len(known) < sockets:
         return None
@@ -278,7 +279,7 @@ def _package_power(root: Path, sockets: int) -> Told | None:
 
 def _vector_bits(root: Path, flags: Collection[str]) -> int | None:
     """Width of the widest SIMD registers for arithmetic."""
-    if "sve" in flags and (length := _number(root / "proc/sys/abi/sve_default_vector_length")):
+    if "sve" in flags and (length := number_in(root / "proc/sys/abi/sve_default_vector_length")):
         return 8 * length
     widths = {"avx512f": 512, "avx2": 256, "avx": 256, "asimd": 128, "neon": 128, "sse2": 128}
     return next((bits for name, bits in widths.items() if name in flags), None)

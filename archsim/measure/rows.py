@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
-from archsim.base.errors import InputError
+from archsim.base.writer import OutputFile
 from archsim.device.spec import Spec
 from archsim.evidence.readers_network import TOGETHER
 from archsim.measure.timing import Reading
@@ -72,52 +69,29 @@ def _figure(value: float) -> str:
 
 
 class Writer:
-    """A CSV file that grows row by row, so that an interrupt keeps the rows so far; standard output without a path.
+    """A CSV file that grows by whole rows, so that an interrupt keeps the rows so far; standard output without a file.
 
-    The file is created, or replaced, with the first row.
+    The file is created, or replaced, with the first rows, and then again with all rows so far.
     """
 
-    def __init__(self, path: str | None, output: TextIO) -> None:
-        if path is not None:
-            _check(path)
-        self._path, self._stream, self._begun = path, output, False
-        self._files = ExitStack()
+    def __init__(self, file: OutputFile | None, output: TextIO) -> None:
+        if file is not None:
+            file.check()
+        self._file, self._output, self._text = file, output, io.StringIO()
         self.rows = 0
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._files.close()
 
     def write(self, rows: list[dict[str, str]]) -> None:
         """Write complete rows and sync them to the disk."""
         if not rows:
             return
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-        if not self._begun:
-            self._begin()
+        begin = self._text.tell()
+        writer = csv.DictWriter(self._text, COLUMNS, restval="", lineterminator="\n")
+        if begin == 0:
             writer.writeheader()
         writer.writerows(rows)
-        self._stream.write(text.getvalue())
-        self._stream.flush()
-        if self._path is not None:
-            os.fsync(self._stream.fileno())
+        if self._file is not None:
+            self._file.write(self._text.getvalue())
+        else:
+            self._output.write(self._text.getvalue()[begin:])
+            self._output.flush()
         self.rows += len(rows)
-
-    def _begin(self) -> None:
-        if self._path is not None:
-            try:
-                self._stream = self._files.enter_context(Path(self._path).open("w", encoding="utf-8", newline=""))  # noqa: SIM115
-            except OSError as error:
-                raise InputError(self._path, f"cannot be written ({error.strerror or error})") from None
-        self._begun = True
-
-
-def _check(path: str) -> None:
-    place = Path(path)
-    if place.is_dir():
-        raise InputError(path, "is a folder; name a file")
-    if not place.parent.is_dir():
-        raise InputError(path, f"cannot be written: no folder {place.parent}")

@@ -94,21 +94,28 @@ def stack_of(backend: str, device: str) -> str:
 
 
 def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
-    """Refuse what cannot be measured on a device of this kind, or would be wrong, before anything runs.
-
-    Rows contain no absolute paths, which would reveal users and folders.
-    """
+    """Refuse what cannot be measured on a device of this kind, or would be wrong, before anything runs."""
     spec = find(plan.hw)
     if spec.kind != kind:
         raise Unsupported(f"--hw {plan.hw} is a {spec.kind}, but the networks would run on a {kind}")
     if plan.by_processor and (plan.threads != (1,) or kind != "cpu"):
         raise Unsupported("--processor-time says what one thread of a processor takes; add --threads 1")
-    for net in plan.networks:
+
+
+def check_networks(networks: Sequence[str], batches: Sequence[int], stack: str) -> None:
+    """Refuse networks that are not there, or that cannot run at these batches, before anything else.
+
+    Rows contain no absolute paths, which would reveal users and folders.
+    """
+    variants = stacks.find(stack).variants
+    for net in networks:
         if os.path.isabs(net):
             raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")
         free = [symbol for symbol in prepared(net, "inference").unsized if symbol != "N"]
         if free:
             raise Unsupported(f"network {net} needs {', '.join(free)}, which `archsim measure` does not set")
+        for batch in batches:
+            bound(variants.get(net, net), batch)
 
 
 def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:

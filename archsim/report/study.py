@@ -16,13 +16,15 @@ from archsim.study.file import PartForm, Study
 RENDER: dict[str, Callable[[PartForm], Section]] = {
     "grid": grid, "sensitivity": elasticities, "whatif": before_after, "batches": over_batches, "search": searched,
 }  # fmt: skip
+REPORT = "README.md"
+LARGEST_REPORT = 1 << 24  # bytes
 MADE = (
     "Made by `archsim study study.toml` in this folder; every figure below is a prediction of the model, none a measurement."
 )
 
 
 def study_files(study: Study, tell: Callable[[str], None] = lambda text: None) -> dict[str, str]:
-    """The files of a study: name -> text; `README.md` is the report. Raises InputError for a part that cannot be computed."""
+    """The files of a study: name -> text, `REPORT` among them. Raises InputError for a part that cannot be computed."""
     sections = []
     for part in study.parts:
         tell(part.title)
@@ -31,7 +33,7 @@ def study_files(study: Study, tell: Callable[[str], None] = lambda text: None) -
         except ArchsimError as error:
             raise InputError(study.path, f"part {part.name}: {error}") from None
     files = {name: text for section in sections for name, text in section.files.items()}
-    return {"README.md": _report(study, sections), **files}
+    return {REPORT: _report(study, sections), **files}
 
 
 def _report(study: Study, sections: Sequence[Section]) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from archsim.base.errors import InputError, MissingExtra
 from archsim.base.units import show
+from archsim.base.writer import OutputFile, json_with
 from archsim.report.data import csv_lines
 from archsim.report.text import clean, table
 from archsim.study.knob import SIZES, WORDS
@@ -35,14 +33,14 @@ class Format:
     extra: str = ""
     module: str = ""
 
-    def check(self, path: Path) -> None:
+    def check(self, file: OutputFile) -> None:
         """Raises MissingExtra where its package is absent, InputError where the file is there already."""
         import importlib.util
 
         if self.module and importlib.util.find_spec(self.module) is None:
-            raise MissingExtra(f"a {path.suffix} file", self.extra)
-        if path.exists():
-            raise InputError(str(path), "is there already; name another file")
+            raise MissingExtra(f"a {Path(file.path).suffix} file", self.extra)
+        if Path(file.path).exists() and not file.force:
+            raise InputError(file.path, "is there already; name another file, or add --force")
 
 
 def _csv(store: Store, stream: IO[bytes]) -> None:
@@ -71,35 +69,21 @@ def _parquet(store: Store, stream: IO[bytes]) -> None:
 FORMATS = {".csv": Format(write=_csv), ".parquet": Format(write=_parquet, extra="data", module="pyarrow")}
 
 
-def export(store: Store, path: Path) -> None:
-    """Write a finished sweep in the format of the ending of `path`; a CSV has its provenance beside it, in `PATH.json`.
+def beside(file: OutputFile) -> OutputFile:
+    """The file of provenance beside a CSV."""
+    return replace(file, path=f"{file.path}.json", kind=json_with("archsim-sweep/"))
+
+
+def export(store: Store, file: OutputFile) -> None:
+    """Write a finished sweep in the format of the ending of its path; a CSV has its provenance beside it, in `PATH.json`.
 
     Raises InputError where it cannot be written; then no file is left.
     """
-    with _whole(path) as stream:
-        FORMATS[path.suffix].write(store, stream)
-    if path.suffix == ".csv":
-        with _whole(path.with_name(f"{path.name}.json")) as stream:
-            stream.write((json.dumps(store.about(), indent=2) + "\n").encode())
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name only when it is complete on the disk."""
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(str(path), f"cannot be written ({error.strerror or error})") from None
-    finally:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+    suffix = Path(file.path).suffix
+    with file.stream() as stream:
+        FORMATS[suffix].write(store, stream)
+    if suffix == ".csv":
+        beside(file).write(json.dumps(store.about(), indent=2) + "\n")
 
 
 def summary(store: Store) -> str:

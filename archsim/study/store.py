@@ -21,6 +21,7 @@ SCHEMA = "archsim-sweep/1"
 LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
 TYPES = {"text": "TEXT"}
 INTEGERS = ("point", "fits")
+LARGEST_VALUE, MOST_KEYS = 1 << 24, 1000  # bytes and keys of what a file says of itself
 
 
 class Store:
@@ -78,7 +79,7 @@ def open_store(path: Path, space: Space, record: Mapping[str, Any], kind: str, r
         raise InputError(str(path), f"cannot be written: no folder {path.parent}")
     there = path.exists() and path.stat().st_size > 0
     if there and not resume:
-        raise InputError(str(path), "is there already; --resume goes on with its sweep, or name another file")
+        raise InputError(str(path), "is there already; --resume goes on with its sweep, --force replaces it")
     columns = names(space, kind)
     with _as_file_errors(path, ""):
         connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_S)
@@ -121,10 +122,18 @@ def _is_started(connection: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]) -> None:
-    """InputError unless the file holds the sweep of this record."""
+    """InputError unless the file holds the sweep of this record.
+
+    Its tables must be those that archsim makes: a view or a trigger of a stranger could run without end.
+    """
     try:
-        about = {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM study")}
-    except (sqlite3.DatabaseError, ValueError) as error:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+        kinds = connection.execute("SELECT type, name FROM sqlite_master ORDER BY name LIMIT 3").fetchall()
+        if kinds != [("table", "points"), ("table", "study")]:
+            raise ValueError("other tables")
+        described = connection.execute("SELECT key, value FROM study LIMIT ?", (MOST_KEYS,))
+        about = {key: json.loads(value) for key, value in described}
+    except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
         if "locked" in str(error) or "readonly" in str(error):
             raise
         raise InputError(str(path), "is not a sweep of archsim; name another file") from None

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.base.writer import OutputFile, table_with
+from archsim.detect.system import Told
 from archsim.device.catalog import find
+from archsim.measure.memory import check_memory, needed_bytes
 from archsim.measure.meters import EnergyMeter, meter_for, package_meter
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
-from archsim.measure.run import MeasurementPlan, check, check_threads, opener, results, stack_of, whole_numbers
+from archsim.measure.run import MeasurementPlan, check, check_networks, check_threads, opener, results, stack_of, whole_numbers
 from archsim.measure.timing import Round, Session, cpu_share, energy_of, measure, reading
 from archsim.trace.trace import BoundTrace
 
@@ -113,22 +116,34 @@ def test_rows_have_the_columns_and_the_joined_ops() -> None:
     assert {row["spec_hash"] for row in rows} == {""}  # a shipped device needs no hash
 
 
+def out(path: Path) -> OutputFile:
+    return OutputFile(path=str(path), kind=table_with(lambda: COLUMNS, "file of measurements"), command="measure")
+
+
 def test_a_file_grows_row_by_row_and_is_not_touched_before(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("earlier")
-    with Writer(str(path), io.StringIO()) as writer:
-        writer.write([])
-        assert path.read_text() == "earlier"
-        writer.write(op_rows(CELL, {("a",): 0.25}))
-        assert len(path.read_text().splitlines()) == 2  # it is there although the file is still open
-        writer.write(op_rows(CELL, {("b",): 0.25}))
+    earlier = ",".join(COLUMNS) + "\n"
+    path.write_text(earlier)
+    writer = Writer(out(path), io.StringIO())
+    writer.write([])
+    assert path.read_text() == earlier
+    writer.write(op_rows(CELL, {("a",): 0.25}))
+    assert len(path.read_text().splitlines()) == 2
+    writer.write(op_rows(CELL, {("b",): 0.25}))
     assert [row["op"] for row in csv.DictReader(path.read_text().splitlines())] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("name", "text"), [(".", "is a folder"), ("no/mine.csv", "no folder")])
 def test_a_path_that_cannot_be_written_is_refused_first(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(InputError, match=text):
-        Writer(str(tmp_path / name), io.StringIO())
+        Writer(out(tmp_path / name), io.StringIO())
+
+
+def test_rows_that_somebody_else_wrote_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("network,value\nalexnet,1\n")
+    with pytest.raises(InputError, match="name another file, or add --force"):
+        Writer(out(tmp_path / "mine.csv"), io.StringIO())
+    assert (tmp_path / "mine.csv").read_text() == "network,value\nalexnet,1\n"
 
 
 PLAN = MeasurementPlan(networks=("resnet_56",), batches=(1, 2), threads=(1,), hw="i7_6700k", rounds=1, seconds=0.0, per_op=True)
@@ -182,6 +197,16 @@ def test_what_is_wrong_is_said_before_anything_runs() -> None:
         opener("torsh", "cpu")
     with pytest.raises(Unsupported, match="--backend torch"):
         opener("onnxruntime", "cuda")
-    absolute = ("/home/somebody/net.jsonl",)
     with pytest.raises(Unsupported, match="relative"):
-        check(MeasurementPlan(networks=absolute, batches=(1,), threads=(1,), hw="host", rounds=1, seconds=1.0))
+        check_networks(("/home/somebody/net.jsonl",), (1,), stack_of("onnxruntime", "cpu"))
+
+
+def test_a_network_that_takes_more_memory_than_there_is_is_refused_before_it_is_built() -> None:
+    room, stack = Told(value=8 * 2**30, source="a test"), stack_of("onnxruntime", "cpu")
+    check_memory(("resnet_50",), (1,), stack, room)
+    check_memory(("llama_2_7b",), (1,), stack, None)  # nobody tells what there is
+    with pytest.raises(Unsupported, match=r"llama_2_7b, batch 1: takes about .* GiB of memory, and there are 8 GiB \(a test\)"):
+        check_memory(("resnet_50", "llama_2_7b"), (1,), stack, room)
+    with pytest.raises(Unsupported, match="vgg_16, batch 4096: takes"):
+        check_memory(("vgg_16",), (1, 4096), stack, room)
+    assert needed_bytes("alexnet", 1, stack) > needed_bytes("alexnet", 1, stack_of("torch", "cpu"))  # held twice

@@ -1,4 +1,4 @@
-"""Reading strangers' files and writing our own."""
+"""Reading strangers' files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from archsim.base import files
 from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import data_folder, read_text, write_text
+from archsim.base.files import data_folder, read_text
 
 LIMIT = 10_000
 
@@ -104,48 +103,3 @@ def test_a_file_that_only_claims_to_be_gzip(tmp_path: Path) -> None:
 def test_the_shipped_data_is_found() -> None:
     assert data_folder("hwspecs").joinpath("tegra_x1.toml").is_file()
     assert data_folder("traces/nets").joinpath("alexnet.jsonl").is_file()
-
-
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.txt", "größer\n")
-    assert (tmp_path / "a.txt").read_text("utf-8") == "größer\n"
-    write_text(tmp_path / "a.gz", "größer\n")
-    assert read_text(tmp_path / "a.gz", LIMIT) == "größer\n"
-    assert sorted(os.listdir(tmp_path)) == ["a.gz", "a.txt"]
-
-
-def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.gz", "x" * 1000)
-    first = (tmp_path / "a.gz").read_bytes()
-    write_text(tmp_path / "a.gz", "x" * 1000)
-    assert (tmp_path / "a.gz").read_bytes() == first
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace", "chmod"])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    (tmp_path / "a.txt").write_text("old")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, step, full)
-    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
-        write_text(tmp_path / "a.txt", "new")
-    monkeypatch.undo()
-    assert (tmp_path / "a.txt").read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.txt"]
-
-
-def test_an_output_path_that_is_a_folder_or_in_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder; name a file"):
-        write_text(tmp_path, "x")
-    with pytest.raises(InputError, match="no folder"):
-        write_text(tmp_path / "nope" / "a.txt", "x")
-
-
-def test_a_written_file_has_ordinary_permissions(tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("x")
-    write_text(tmp_path / "ours", "x")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode

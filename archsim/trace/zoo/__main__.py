@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from archsim.base.files import data_folder, write_text
+from archsim.base.files import data_folder
+from archsim.base.writer import OutputFile, json_with
 from archsim.trace.file import FOLDER, dumps
 from archsim.trace.zoo.networks import NETWORKS
 
@@ -14,7 +15,7 @@ def main() -> None:
     folder = Path(str(data_folder(FOLDER)))
     folder.mkdir(parents=True, exist_ok=True)
     for name, build in NETWORKS.items():
-        write_text(folder / f"{name}.jsonl", dumps(build()))
+        OutputFile(path=str(folder / f"{name}.jsonl"), kind=json_with("archsim-trace/"), command="zoo").write(dumps(build()))
     print(f"{len(NETWORKS)} networks written to {folder}")
 
 
