@@ -103,8 +103,8 @@ def choices(**given: Any) -> dict[str, Any]:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
-    given["settings"] = _once([_pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
-    factors = _once([_pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
+    given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
+    factors = once([pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
     if calibration is not None:
         from archsim.calibration.constants import load
@@ -147,14 +147,15 @@ def whole(text: str, option: str) -> int:
         raise click.BadParameter(f"{text!r} is not a whole number", param_hint=option) from None
 
 
-def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+def pair(text: str, option: str, example: str) -> tuple[str, str]:
+    """The key and the value of `KEY=VALUE`."""
     key, separator, value = text.partition("=")
     if not separator or not key.strip() or not value.strip():
         raise click.BadParameter(f"{text!r} is not KEY=VALUE, like {example}", param_hint=option)
     return key.strip(), value.strip()
 
 
-def _once(found: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
+def once(found: Sequence[tuple[str, str]], option: str) -> dict[str, str]:
     """The pairs as a table, unless a key is given twice."""
     table = dict(found)
     if len(table) < len(found):

@@ -40,11 +40,14 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def read_table(place: str | Path | Traversable) -> Table:
-    """Read a CSV file (`.gz` allowed); MissingFile, or InputError with up to 20 problems, each with its line."""
+def read_table(place: str | Path | Traversable, limit: int = SIZE_LIMIT) -> Table:
+    """Read a CSV file of at most `limit` bytes (`.gz` allowed).
+
+    Raises MissingFile, or InputError with up to 20 problems, each with its line.
+    """
     place = Path(place) if isinstance(place, str) else place
     path = str(place)
-    text = _decoded(read_bytes(place, SIZE_LIMIT), path)
+    text = _decoded(read_bytes(place, limit), path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     problems: list[str] = []
     rows: list[Row] = []

@@ -1,48 +1,53 @@
-"""A comparison of devices as text: side by side, ranked, over batches, and crossings."""
+"""A comparison of devices at one batch as text: side by side, ranked, by stack and by network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from archsim.base.units import show
+from archsim.report.compare_cost import cost_text, workload_text
+from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text
 from archsim.report.text import clean, rate_unit, table
-from archsim.study.batches import BatchCurve
-from archsim.study.crossover import CERTAIN, Crossing, Payoff
-from archsim.study.ranking import SAME_STACK, Contender, Ranking
+from archsim.study.comparison import Comparison
+from archsim.study.contender import Contender
+from archsim.study.crosstable import CrossTable, by_network, by_stack
+from archsim.study.ranking import Criterion, Ranking
 
-ONLY = "with their data already on the device"
-CURVATURE = (
-    "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
-)
+MOST_SIDE_BY_SIDE = 3  # rankings in one block of lines
 
 
-def comparison_text(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
-    """Devices at one batch in the order of the first ranking, and all rankings below."""
-    parts = [_title(contenders[0], str(contenders[0].estimate.batch)), _side_by_side(contenders)]
-    if len(contenders) > 1:
-        parts += [_ranks(rankings), certainty(rankings)]
-    notes = [_price_note(contenders), _copy_note(contenders)]
-    return "\n\n".join([*parts, *filter(None, notes)])
-
-
-def curves_text(
-    curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
-) -> str:
-    """Devices over batches: time per sample, efficiency and curvature, crossings, and ops that gain or never do."""
-    first = curves[0].points[0]
-    batches = curves[0].batches
-    parts = [_title(first, f"{batches[0]} to {batches[-1]}"), _over_batches(curves)]
-    parts += ["\n".join([*(curvature_line(c) for c in curves), CURVATURE])]
+def comparison_text(c: Comparison) -> str:
+    """Devices at one batch in the order of the first ranking, all rankings, costs, and who is left out."""
+    found = c.contenders
+    parts = [title(c.all[0], str(c.all[0].estimate.batch)), _side_by_side(found) if found else "no device holds this work"]
+    parts += [left_out_text(c), besides(c.all)]
+    cross = by_stack(c)
+    if cross is not None:
+        parts.append(cross_text(cross))
+    if len(found) > 1:
+        parts += [*_blocks(c.rankings), "\n".join(certainty(c.rankings))]
     if found:
-        parts.append("\n".join(crossing_line(c, curves) for c in found))
-    parts += [_payoff(home, guest, rows) for home, guest, rows in pays if rows]
-    notes = [_copy_note([c.points[0] for c in curves])]
-    return "\n\n".join([*filter(None, parts), *filter(None, notes)])
+        parts += [cost_text(c), workload_text(c), "\n".join(price_notes(c))]
+    return "\n\n".join(filter(None, [*parts, copy_note(found)]))
 
 
-def _title(c: Contender, batch: str) -> str:
+def comparisons_text(comparisons: Sequence[Comparison]) -> str:
+    """One or several networks, each on its own, then all of them side by side."""
+    parts = [comparison_text(c) for c in comparisons]
+    cross = by_network(comparisons)
+    return "\n\n\n".join([*parts, *([] if cross is None else [cross_text(cross)])])
+
+
+def title(c: Contender, batch: str) -> str:
+    """What is asked, in one line."""
     e = c.estimate
     return f"{clean(e.network)}: {e.task}, batch {batch}, {e.precision}, {e.fidelity} model"
+
+
+def left_out_text(c: Comparison) -> str:
+    """Those that are not ranked, each with the reason."""
+    found = left_out(c.unfit, c.excluded)
+    return "\n".join("\n".join([f"{why}:", *(f"  {clean(line)}" for line in lines)]) for why, lines in found)
 
 
 def _side_by_side(contenders: Sequence[Contender]) -> str:
@@ -51,22 +56,16 @@ def _side_by_side(contenders: Sequence[Contender]) -> str:
     rows = []
     for c in contenders:
         r = c.estimate
-        low, high = (bound * c.latency_s / r.latency_s for bound in r.latency_interval_s)
+        low, high = c.latency_interval_s
         rows.append(
             (r.hardware, r.stack, show(r.clock_hz, "Hz", 3), show(c.latency_s, "s", 3),
              f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{c.latency_s / fastest:.2f}x", f"{c.throughput_per_s:.4g}",
-             show(r.power_w, "W", 3), show(c.energy_j, "J", 3), f"{c.throughput_per_w:.3g}", _price(c),
-             r.limited_by, "yes" if r.fits else "NO", _errors(c))
+             show(r.power_w, "W", 3), show(c.energy_j, "J", 3), f"{c.throughput_per_w:.3g}", price_text(c.price),
+             r.limited_by, show(r.memory_bytes, "B", 3), _errors(c))
         )  # fmt: skip
     head = ("device", "stack", "clock", "latency", f"{100 * e.interval_level:.0f} % interval", "time", rate, "power", "energy",
-            f"{rate}/W", "price", "limited by", "fits", "measured")  # fmt: skip
+            f"{rate}/W", "price", "limited by", "memory", "measured")  # fmt: skip
     return table(head, rows, left=2)
-
-
-def _price(c: Contender) -> str:
-    if c.price_usd is None:
-        return "-"
-    return f"{c.price_usd:.0f} USD" + ("?" if c.price_kind == "assumed" else "")
 
 
 def _errors(c: Contender) -> str:
@@ -80,13 +79,31 @@ def _errors(c: Contender) -> str:
     return "-"
 
 
+def criterion_unit(criterion: Criterion, c: Contender) -> str:
+    """The unit of a criterion for what the network of a contender counts.
+
+    >>> from types import SimpleNamespace as Some
+    >>> from archsim.study.ranking import CRITERIA
+    >>> [criterion_unit(criterion, Some(estimate=Some(seq_len=None))) for criterion in CRITERIA]
+    ['img/s', 'img/s/W', 'img/s/USD', 'USD/M img']
+    """
+    rate = rate_unit(c.estimate)
+    return criterion.unit.format(rate=rate, sample=rate.removesuffix("/s"))
+
+
+def _blocks(rankings: Sequence[Ranking]) -> list[str]:
+    """The rankings that rank anything, a few side by side."""
+    live = [r for r in rankings if r.order]
+    width = MOST_SIDE_BY_SIDE if len(live) <= MOST_SIDE_BY_SIDE else (len(live) + 1) // 2
+    return [_ranks(live[i : i + width]) for i in range(0, len(live), width)]
+
+
 def _ranks(rankings: Sequence[Ranking]) -> str:
-    """The rankings side by side; each place with the probability that it is before the next one."""
-    rate = rate_unit(rankings[0].order[0].estimate)
+    """Rankings side by side; each place with the probability that it is before the next one."""
     head, places = ["place"], max(len(r.order) for r in rankings)
     rows = [[str(i + 1)] for i in range(places)]
     for r in rankings:
-        head += [f"by {r.criterion.title}", rate + r.criterion.unit, "before next"]
+        head += [f"by {r.criterion.title}", criterion_unit(r.criterion, r.order[0]), "before next"]
         for i, row in enumerate(rows):
             row += _place(r, i)
     widths = [max(len(line[i]) for line in (head, *rows)) for i in range(len(head))]
@@ -98,8 +115,7 @@ def _ranks(rankings: Sequence[Ranking]) -> str:
 def _place(r: Ranking, i: int) -> list[str]:
     if i >= len(r.order):
         return ["", "", ""]
-    ahead = f"{100 * r.ahead[i]:.0f} %" if i < len(r.ahead) else ""
-    return [r.order[i].name, f"{r.scores[i]:.3g}", ahead]
+    return [r.order[i].name, f"{r.scores[i]:.3g}", chance(r.ahead[i]) if i < len(r.ahead) else ""]
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int], to_left: set[int]) -> str:
@@ -107,78 +123,11 @@ def _aligned(line: Sequence[str], widths: Sequence[int], to_left: set[int]) -> s
     return "  ".join(cells).rstrip()
 
 
-def certainty(rankings: Sequence[Ranking]) -> str:
-    """The probability of each whole order, and the assumptions behind it."""
-    ranked = [r for r in rankings if len(r.order) > 1]
-    whole = ", ".join(f"by {r.criterion.title} {100 * r.whole:.0f} %" for r in ranked)
-    best = ", ".join(f"{r.order[0].name} {100 * r.best[0]:.0f} % by {r.criterion.title}" for r in ranked)
-    r = rankings[0].correlation
-    shared = "assumed independent" if r == 0 else f"assumed to have the correlation {r:g}"
-    lines = [f"whole order right: {whole}", f"best of all: {best}",
-             f"Errors of two devices are {shared} (--correlation); a shared error does not change their order."]  # fmt: skip
-    if all(r.shared is not None for r in ranked):
-        likely = ", ".join(f"by {r.criterion.title} {100 * (r.shared or 0.0):.0f} %" for r in ranked)
-        lines.append(f"Measured GPUs with one stack had a correlation of {SAME_STACK:g}; whole order right with that: {likely}")
-    return "\n".join(lines)
+def cross_text(cross: CrossTable) -> str:
+    """A table of devices and stacks, or of devices and networks, with the best marked."""
+    rows = [(row.name, *(_cell(value, why, best) for value, why, best in row.cells), row.note) for row in cross.rows]
+    return f"{cross.title}:\n" + table(("device", *cross.columns, cross.note), rows)
 
 
-def _price_note(contenders: Sequence[Contender]) -> str:
-    missing = [c.name for c in contenders if c.price_usd is None]
-    assumed = [c.name for c in contenders if c.price_kind == "assumed"]
-    lines = []
-    if missing:
-        lines.append(f"no launch price is known of {', '.join(missing)}: not ranked by dollar (market.price of a spec)")
-    if assumed:
-        lines.append(f"USD?: no list price of {', '.join(assumed)} is published; the spec assumes one")
-    return "\n".join(lines)
-
-
-def _copy_note(contenders: Sequence[Contender]) -> str:
-    if not contenders[0].copies:
-        return ""
-    return "Times include copying inputs from host memory and the results of an inference back; --no-copies leaves that out."
-
-
-def _over_batches(curves: Sequence[BatchCurve]) -> str:
-    head = ["batch"]
-    rows = [[str(batch)] for batch in curves[0].batches]
-    for c in curves:
-        head += [c.name, "of best", "fits"]
-        for row, p, time, share in zip(rows, c.points, c.per_sample_s, c.efficiency, strict=True):
-            row += [show(time, "s", 3), f"{100 * share:.0f} %", "" if p.estimate.fits else "NO"]
-    return "Time per sample, and throughput as a share of the best that fits:\n" + table(head, rows, left=0)
-
-
-def curvature_line(c: BatchCurve) -> str:
-    """The curvature of one device, and its largest batch."""
-    limit = "any batch fits" if c.max_batch is None else f"largest batch that fits {c.max_batch}"
-    if not c.bends:
-        return f"{c.name}: {limit}"
-    parts = [f"{name} from {low} to {high}" for name, low, high in c.runs]
-    return f"{c.name}: curvature {', '.join(parts)}; {limit}"
-
-
-def crossing_line(c: Crossing, curves: Sequence[BatchCurve]) -> str:
-    """A crossing as a sentence."""
-    last = curves[0].batches[-1]
-    sure = f"{100 * CERTAIN:.0f} % sure from batch {c.sure}" if c.sure else f"not {100 * CERTAIN:.0f} % sure up to batch {last}"
-    if c.start:
-        return f"{c.winner} is faster than {c.loser} from the first batch, {c.batch} ({sure})"
-    return f"{c.winner} overtakes {c.loser} at batch {c.batch} ({sure})"
-
-
-def _payoff(home: str, guest: str, rows: Sequence[Payoff]) -> str:
-    never = [r.op for r in rows if r.resident is None]
-    only = [r for r in rows if r.resident is not None and r.alone is None]
-    earliest = min((r.resident for r in rows if r.resident is not None), default=0)
-    begins = ["" if r.resident == earliest else f" (from batch {r.resident})" for r in only]
-    moved = sum(r.alone is not None for r in rows)
-    lines = [f"of {len(rows)} ops, {moved} are faster on {guest} than on {home} even if their inputs and output cross the link"]
-    lines.append(f"  faster only {ONLY}: " + (_listed([r.op + begin for r, begin in zip(only, begins, strict=True)]) or "none"))
-    lines.append("  never faster: " + (_listed(never) or "none"))
-    return "\n".join(lines)
-
-
-def _listed(names: Sequence[str], most: int = 30) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(clean, names[:most])) + more
+def _cell(value: float | None, why: str, best: bool) -> str:
+    return why if value is None else f"{value:.4g}{' *' if best else '  '}"

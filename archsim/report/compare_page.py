@@ -2,101 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from archsim.base.units import show
 from archsim.report import figures
-from archsim.report.compare import CURVATURE, certainty, crossing_line, curvature_line
+from archsim.report.compare import criterion_unit
+from archsim.report.compare_cost import (
+    WORKLOAD_HEAD,
+    cost_head,
+    cost_parts,
+    workload_cells,
+    workload_notes,
+    workload_rows,
+    workload_title,
+)
+from archsim.report.compare_curves import CURVATURE, best_head, best_rows, crossing_line, curvature_line, curve_notes
+from archsim.report.compare_notes import besides, certainty, copy_note, left_out, price_notes, price_text, usage_notes
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
 from archsim.report.validation_page import document
-from archsim.study.batches import BatchCurve
-from archsim.study.crossover import Crossing, Payoff
-from archsim.study.ranking import Contender, Ranking
+from archsim.study.comparison import Comparison, CurveComparison, Excluded
+from archsim.study.contender import Contender
+from archsim.study.crossover import Payoff
+from archsim.study.crosstable import CrossTable, by_network, by_stack
+from archsim.study.ranking import Ranking
 
 
-def comparison_page(contenders: Sequence[Contender], rankings: Sequence[Ranking]) -> str:
-    """Devices at one batch: times with their intervals, and the places by each criterion."""
-    e = contenders[0].estimate
-    rows = [_span(c) for c in sorted(contenders, key=lambda c: c.latency_s)]
-    sections = [
-        _heading(contenders[0], str(e.batch), len(contenders)),
-        f"<h2>Time of one batch</h2>\n<p class=\"quiet\">The mark is the prediction, the bar its {100 * e.interval_level:.0f} % "
-        f"interval.</p>\n{figures.embed(spans(rows, 's', 'latency'), 'times')}",
-        *(_ranking(r) for r in rankings),
-        _certainty(rankings) if len(contenders) > 1 else "",
-        f"<h2>Devices</h2>\n<div class=\"scroll\">\n{_devices(contenders)}\n</div>",
-    ]
-    return document(f"{e.network} on {len(contenders)} devices", sections, figures.library())
+def comparisons_page(comparisons: Sequence[Comparison]) -> str:
+    """Devices at one batch, network by network: times with intervals, places by each criterion, costs, and who is left out."""
+    sections = [part for i, c in enumerate(comparisons) for part in _comparison(c, i)]
+    across = by_network(comparisons)
+    if across is not None:
+        sections.append(_cross(across))
+    nets = ", ".join(c.network for c in comparisons)
+    return document(f"{nets} on {len(comparisons[0].all)} devices", sections, figures.library())
 
 
-def curves_page(
-    curves: Sequence[BatchCurve], found: Sequence[Crossing], pays: Sequence[tuple[str, str, Sequence[Payoff]]]
-) -> str:
-    """Devices over batches: time per sample, share of the best throughput, curvature, crossings, and ops that gain."""
-    first = curves[0].points[0]
-    time = [Series(name=c.name, x=c.batches, y=c.per_sample_s, hollow=[not p.estimate.fits for p in c.points]) for c in curves]
-    share = [Series(name=c.name, x=c.batches, y=[100 * v for v in c.efficiency],
-                    hollow=[not p.estimate.fits for p in c.points]) for c in curves]  # fmt: skip
+def curve_pages(comparisons: Sequence[CurveComparison]) -> str:
+    """Devices over batches, network by network: time per sample, the best at each batch, curvature, crossings, ops that gain."""
+    sections = [part for i, c in enumerate(comparisons) for part in _over_batches(c, i)]
+    return document(f"{', '.join(c.network for c in comparisons)} over batches", sections, figures.library())
+
+
+def _comparison(c: Comparison, i: int) -> list[str]:
+    sections = [_heading(c.all[0], str(c.all[0].estimate.batch), len(c.all)), _quiet([besides(c.all), copy_note(c.all)])]
+    if c.contenders:
+        level = 100 * c.all[0].estimate.interval_level
+        rows = [_span(x) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
+        chart = figures.embed(spans(rows, "s", "latency"), f"times-{i}")
+        note = f"The mark is the prediction, the bar its {level:.0f} % interval."
+        sections.append(f'<h2>Time of one batch</h2>\n<p class="quiet">{note}</p>\n{chart}')
+    sections += [_left_out(c.unfit, c.excluded)]
+    stacks = by_stack(c)
+    sections += [_cross(stacks) if stacks is not None else "", *map(_ranking, c.rankings), _certainty(c.rankings)]
+    if c.contenders:
+        sections += [_costs(c), _workload(c), f'<h2>Devices</h2>\n<div class="scroll">\n{_devices(c.contenders)}\n</div>']
+        sections.append(_quiet(price_notes(c)))
+    return sections
+
+
+def _over_batches(c: CurveComparison, i: int) -> list[str]:
+    curves, first = c.curves, c.curves[0].points[0]
+    hollow = [[not p.fits for p in curve.points] for curve in curves]
+    time = [Series(name=s.name, x=s.batches, y=s.per_sample_s, hollow=h) for s, h in zip(curves, hollow, strict=True)]
+    share = [Series(name=s.name, x=s.batches, y=[100 * v for v in s.efficiency], hollow=h)
+             for s, h in zip(curves, hollow, strict=True)]  # fmt: skip
     batch = PlotAxis(title="batch", log=True)
-    said = "".join(f"<li>{text(curvature_line(c))}</li>" for c in curves)
-    met = "".join(f"<li>{text(crossing_line(c, curves))}</li>" for c in found)
-    sections = [
+    said = "".join(f"<li>{text(curvature_line(curve))}</li>" for curve in curves)
+    met = "".join(f"<li>{text(crossing_line(crossing, curves))}</li>" for crossing in c.crossings)
+    best = table(best_head(c), [list(map(words, row)) for row in best_rows(c)])
+    points = [curve.points[0] for curve in curves]
+    return [
         _heading(first, f"{curves[0].batches[0]} to {curves[0].batches[-1]}", len(curves)),
+        _quiet([besides(points), *curve_notes(c), copy_note(points)]),
         '<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.</p>\n'
-        f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), 'per-sample')}",
+        f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), f'per-sample-{i}')}",
+        f"<h2>Best of those that fit</h2>\n{best}",
         "<h2>Throughput as a share of the best that fits</h2>\n"
-        f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), 'efficiency')}",
+        f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), f'efficiency-{i}')}",
+        _left_out([], c.excluded),
         f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n<ul>{said}</ul>',
         f"<h2>Crossings</h2>\n<ul>{met}</ul>" if met else "",
-        *(_payoffs(home, guest, rows) for home, guest, rows in pays),
+        *(_payoffs(home, guest, rows) for home, guest, rows in c.pays if rows),
     ]
-    return document(f"{first.estimate.network} over batches", sections, figures.library())
 
 
 def _heading(c: Contender, batch: str, devices: int) -> str:
     e = c.estimate
-    copies = " · copies between host and device included" if c.copies else ""
-    line = f"{e.task.replace('_', ' ')} · batch {batch} · {e.precision} · {e.fidelity} model{copies}"
+    line = f"{e.task.replace('_', ' ')} · batch {batch} · {e.precision} · {e.fidelity} model"
     return f'<h1>{text(e.network)} on {devices} devices</h1>\n<p class="asked">{text(line)}</p>'
 
 
+def _quiet(notes: Iterable[str]) -> str:
+    return "\n".join(f'<p class="quiet">{text(note)}</p>' for note in notes if note)
+
+
 def _span(c: Contender) -> Span:
-    low, high = (bound * c.latency_s / c.estimate.latency_s for bound in c.estimate.latency_interval_s)
-    note = show(c.latency_s, "s", 3) + ("" if c.estimate.fits else ", does not fit")
-    return Span(name=c.name, low=low, value=c.latency_s, high=high, note=note)
+    low, high = c.latency_interval_s
+    return Span(name=c.name, low=low, value=c.latency_s, high=high, note=show(c.latency_s, "s", 3))
+
+
+def _left_out(unfit: Sequence[Contender], excluded: Sequence[Excluded]) -> str:
+    return "\n".join(
+        f"<h2>{title.capitalize()}</h2>\n<ul>{''.join(f'<li>{text(line)}</li>' for line in listed)}</ul>"
+        for title, listed in left_out(unfit, excluded)
+    )
+
+
+def _cross(cross: CrossTable) -> str:
+    rows = [
+        (words(row.name), *(_cross_cell(value, why, best) for value, why, best in row.cells), words(row.note))
+        for row in cross.rows
+    ]  # fmt: skip
+    body = table(("device", *cross.columns, cross.note), rows)
+    return f'<h2>{text(cross.title)}</h2>\n<div class="scroll">\n{body}\n</div>'
+
+
+def _cross_cell(value: float | None, why: str, best: bool) -> TableCell:
+    if value is None:
+        return TableCell(body=text(why), style="num")
+    shown = f"{value:.4g}"
+    return TableCell(body=f"<b>{shown}&nbsp;*</b>" if best else shown, value=value, style="num")
 
 
 def _ranking(r: Ranking) -> str:
     if not r.order:
         return ""
-    unit = rate_unit(r.order[0].estimate) + r.criterion.unit
     rows = []
     for i, (c, score) in enumerate(zip(r.order, r.scores, strict=True)):
         ahead = percent(r.ahead[i], ".0f") if i < len(r.ahead) else TableCell(body="", style="num")
         value = TableCell(body=f"{score:.3g}", value=score, style="num")
         rows.append((words(str(i + 1)), words(c.name), value, ahead, percent(r.best[i], ".0f")))
-    head = ("place", "device", unit, "before the next with probability", "best of all with probability")
-    left = f'<p class="quiet">Not ranked: {text(", ".join(r.unranked))}.</p>' if r.unranked else ""
-    return f"<h2>By {text(r.criterion.title)}</h2>\n{table(head, rows)}\n{left}"
+    head = ("place", "device", criterion_unit(r.criterion, r.order[0]), "before the next with probability",
+            "best of all with probability")  # fmt: skip
+    left = [("Not ranked", r.unranked), ("Not ranked, as their memory does not hold the work", r.unfit)]
+    notes = _quiet(f"{why}: {', '.join(found)}." for why, found in left if found)
+    return f"<h2>By {text(r.criterion.title)}</h2>\n{table(head, rows)}\n{notes}"
 
 
 def _certainty(rankings: Sequence[Ranking]) -> str:
-    body = "".join(f"<li>{text(line)}</li>" for line in certainty(rankings).splitlines())
-    return f"<h2>Probability of the order</h2>\n<ul>{body}</ul>"
+    body = "".join(f"<li>{text(line)}</li>" for line in certainty(rankings))
+    return f"<h2>Probability of the order</h2>\n<ul>{body}</ul>" if body else ""
+
+
+def _costs(c: Comparison) -> str:
+    ranking = next((r for r in c.rankings if r.criterion.usage), None)
+    if ranking is None or not ranking.order:
+        return ""
+    rows = [
+        (words(x.name), *(_amount((x.hourly_usd or {}).get(part)) for part in cost_parts(c)), _amount(x.usd_per_hour),
+         _amount(x.usd_per_million))
+        for x in ranking.order
+    ]  # fmt: skip
+    return f"<h2>Cost of work</h2>\n{table(cost_head(c), rows)}\n{_quiet(usage_notes(ranking.order))}"
+
+
+def _amount(usd: float | None) -> TableCell:
+    return TableCell(body="-", style="num") if usd is None else TableCell(body=f"{usd:.3g}", value=usd, style="num")
+
+
+def _workload(c: Comparison) -> str:
+    if c.workload is None:
+        return ""
+    rows = [(words(name), *(words(cell, style="num") for cell in workload_cells(t))) for name, t in workload_rows(c)]
+    return f"<h2>{text(workload_title(c))}</h2>\n{table(WORKLOAD_HEAD, rows)}\n{_quiet(workload_notes(c))}"
 
 
 def _devices(contenders: Sequence[Contender]) -> str:
     rate = rate_unit(contenders[0].estimate)
     rows = [
-        (words(c.name), words(c.estimate.stack), number(c.estimate.clock_hz, "Hz"), number(c.latency_s, "s"),
+        (words(c.device_name), words(c.estimate.stack), number(c.estimate.clock_hz, "Hz"), number(c.latency_s, "s"),
          TableCell(body=f"{c.throughput_per_s:.4g}", value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
-         number(c.energy_j, "J"), words("yes" if c.estimate.fits else "no"),
-         words("" if c.price_usd is None else f"{c.price_usd:.0f} USD" + (" (assumed)" if c.price_kind == "assumed" else "")))
+         number(c.energy_j, "J"), number(c.estimate.memory_bytes, "B"), words(price_text(c.price)))
         for c in contenders
     ]  # fmt: skip
-    return table(("device", "stack", "clock", "latency", rate, "power", "energy", "fits", "launch price"), rows)
+    return table(("device", "stack", "clock", "latency", rate, "power", "energy", "memory", "price"), rows)
 
 
 def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> str:

@@ -8,15 +8,15 @@ from typing import Any
 from archsim.base.units import show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
-from archsim.report.compare import CURVATURE, curvature_line
+from archsim.report.compare_curves import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
+from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
-from archsim.study.ranking import Contender, contender
 from archsim.study.sensitivity import NOTHING, sensitivity
 from archsim.study.whatif import TOTALS, Change, change
 

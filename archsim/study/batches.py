@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from archsim.base.errors import ArchsimError
 from archsim.estimation.request import LARGEST_BATCH
-from archsim.study.ranking import Contender
+from archsim.study.contender import Contender
 
 STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight
 MOST_BATCHES = 200

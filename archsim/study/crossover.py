@@ -10,7 +10,8 @@ from archsim.device.device import Device, Gpu
 from archsim.estimation.result import Estimate
 from archsim.study.batches import BatchCurve
 from archsim.study.certainty import probability_less
-from archsim.study.ranking import HOST_ELEMENT, time_spread
+from archsim.study.contender import HOST_ELEMENT, time_spread
+from archsim.study.correlation import pair_correlation
 from archsim.trace.trace import BoundOp
 
 
@@ -46,15 +47,18 @@ CERTAIN = 0.9  # probability from which on a device counts as certainly faster
 
 
 def crossings(
-    slow: BatchCurve, fast: BatchCurve, time_at: Callable[[str, int], float], correlation: float = 0.0
+    slow: BatchCurve, fast: BatchCurve, time_at: Callable[[str, int], float], correlation: float | None = None
 ) -> list[Crossing]:
-    """The batches at which the faster of two devices changes, in increasing order.
+    """The batches at which the faster of two devices changes, in increasing order, among those that fit the memory of both.
 
     Between two given batches with different orders, bisection with `time_at(device, batch)` [s] finds one batch of change.
+    correlation: as in `archsim.study.ranking.rank`
     """
     found: list[Crossing] = []
     previous: tuple[int, bool] | None = None
     for a, b in zip(slow.points, fast.points, strict=True):
+        if not (a.fits and b.fits):
+            continue
         batch, ahead = a.estimate.batch, b.latency_s < a.latency_s
         if previous is None or previous[1] != ahead:
             winner, loser = (fast, slow) if ahead else (slow, fast)
@@ -72,11 +76,11 @@ def _first_batch(winner: str, loser: str, low: int, high: int, time_at: Callable
     return high
 
 
-def _certain_batch(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float) -> int | None:
+def _certain_batch(winner: BatchCurve, loser: BatchCurve, start: int, correlation: float | None) -> int | None:
     for a, b in zip(winner.points, loser.points, strict=True):
-        if a.estimate.batch >= start:
+        if a.estimate.batch >= start and a.fits and b.fits:
             (m, s), (n, t) = time_spread(a), time_spread(b)
-            if probability_less((m, n), (s, t), correlation) >= CERTAIN:
+            if probability_less((m, n), (s, t), pair_correlation(a, b, correlation)) >= CERTAIN:
                 return a.estimate.batch
     return None
 

@@ -1,0 +1,262 @@
+"""Several devices, each with one or several stacks, asked the same: estimates, exclusions, rankings, curves over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.device.spec import Spec
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import Request, find_device, make_request
+from archsim.stack import catalog
+from archsim.study.batches import BatchCurve, batch_curve
+from archsim.study.contender import Contender, contender, result_time, with_host_inputs
+from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
+from archsim.study.price import Price
+from archsim.study.ranking import CRITERIA, Criterion, Ranking, rank
+from archsim.study.usage import Usage, Workload
+
+Tell = Callable[[str], None]
+MOST_CROSSED = 8  # devices of which every pair is looked at; of more, those that are the fastest at some batch
+MOST_PAYOFFS = 6  # pairs of a CPU and a GPU whose ops are compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """A device with a stack, before it is asked: `name` and `stack` as given, `device` and `called` as they are shown."""
+
+    name: str
+    stack: str | None
+    spec: Spec
+    device: str
+    called: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """An entrant that cannot run what is asked, with the reason."""
+
+    hardware: str
+    stack: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One network at one batch.
+
+    contenders: those whose memory holds the work, in the order of the first ranking
+    unfit: those whose memory does not
+    excluded: those that cannot run it
+    rankings: one for each criterion, the one to sort by first
+    stacks: those that were asked for; none for the default of each device
+    """
+
+    contenders: tuple[Contender, ...]
+    unfit: tuple[Contender, ...]
+    excluded: tuple[Excluded, ...]
+    rankings: tuple[Ranking, ...]
+    stacks: tuple[str, ...] = ()
+    workload: Workload | None = None
+
+    @property
+    def all(self) -> tuple[Contender, ...]:
+        """All that can run it, those that do not fit last."""
+        return (*self.contenders, *self.unfit)
+
+    @property
+    def network(self) -> str:
+        """The network."""
+        return self.all[0].estimate.network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveComparison:
+    """One network over batches.
+
+    best: a comparison for each batch
+    pays: the ops of each pair of a CPU and a GPU
+    notes: what was left out because of the number of devices
+    """
+
+    curves: tuple[BatchCurve, ...]
+    crossings: tuple[Crossing, ...]
+    pays: tuple[tuple[str, str, Sequence[Payoff]], ...]
+    excluded: tuple[Excluded, ...]
+    best: tuple[Comparison, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def network(self) -> str:
+        """The network."""
+        return self.curves[0].points[0].estimate.network
+
+
+class ComparedDevices:
+    """The devices of a comparison and what each is asked.
+
+    arguments: those of `make_request` but network, device, batch and stack; threads go to CPUs only
+    prices: by id of the device, in place of those of the specs
+    by: the name of the criterion that comes first
+    """
+
+    def __init__(
+        self, devices: Sequence[str], stacks: Sequence[str] = (), arguments: Mapping[str, Any] | None = None,
+        prices: Mapping[str, Price] | None = None, usage: Usage | None = None, workload: Workload | None = None,
+        by: str = "speed",
+    ) -> None:  # fmt: skip
+        self.arguments = dict(arguments or {})
+        self._threads = self.arguments.pop("threads", None)
+        self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by
+        self.stacks = tuple(dict.fromkeys(catalog.find(name).id for name in stacks))
+        self.entrants = _entrants(devices, stacks)
+        self._times: dict[tuple[str, str, int, bool], float] = {}
+
+    def requests(self, c: CurveComparison) -> list[Request]:
+        """What the entrants of a comparison over batches were asked."""
+        live = {curve.name: curve.batches for curve in c.curves}
+        return [self.request(c.network, e, batch) for e in self.entrants for batch in live.get(e.called, ())]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether there are devices of several kinds."""
+        return len({entrant.spec.kind for entrant in self.entrants}) > 1
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """Those by which devices are ranked: the ones that depend on use only if something was said of the use."""
+        rented = any(p.usd_per_h is not None for p in self.prices.values())
+        asked = self.by == "cost" or self.usage.given or self.workload is not None or rented
+        return tuple([c for c in CRITERIA if asked or not c.usage])
+
+    def request(self, net: str, entrant: Entrant, batch: int) -> Request:
+        """What one entrant is asked."""
+        threads = self._threads if entrant.spec.kind == "cpu" else None
+        return make_request(net, entrant.name, batch=batch, threads=threads, stack=entrant.stack, **self.arguments)
+
+    def contender(self, net: str, entrant: Entrant, batch: int, copies: bool) -> Contender:
+        """The estimate of one entrant, with its price. Raises what `make_request` raises."""
+        whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
+        made = contender(
+            self.request(net, entrant, batch), copies, references=not whatif, device=entrant.device, called=entrant.called,
+            price=self.prices.get(entrant.spec.identity.id), usage=self.usage,
+        )  # fmt: skip
+        _ = made.fits  # what cannot be computed is found out here
+        return made
+
+    def time(self, net: str, entrant: Entrant, batch: int, copies: bool) -> float:
+        """The latency of an entrant [s], computed once."""
+        key = net, entrant.called, batch, copies
+        if key not in self._times:
+            request = self.request(net, entrant, batch)
+            shown = with_host_inputs(request) if copies else request
+            self._times[key] = float(run(shown).latency_s[0]) + (result_time(request) if copies else 0.0)
+        return self._times[key]
+
+    def at(self, net: str, batch: int, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
+        """All entrants at one batch. Raises the reason if none can run it."""
+        rows, excluded = self._rows(net, [batch], copies, tell)
+        return self._ranked([row[0] for row in rows], excluded, correlation)
+
+    def over(
+        self, net: str, batches: Sequence[int], copies: bool, correlation: float | None, tell: Tell
+    ) -> CurveComparison:
+        """All entrants over batches. Raises the reason if none can run all of them."""
+        rows, excluded = self._rows(net, batches, copies, tell)
+        curves = [batch_curve(row) for row in rows]
+        known = {entrant.called: entrant for entrant in self.entrants}
+        best = [self._ranked([row[i] for row in rows], (), correlation) for i in range(len(batches))]
+        fastest = {r.order[0].name for c in best for r in c.rankings if r.criterion.name == "speed" and r.order}
+        crossed = curves if len(curves) <= MOST_CROSSED else [curve for curve in curves if curve.name in fastest]
+        tell(f"{net}: crossings")
+        found = [
+            crossing for a, b in combinations(crossed, 2)
+            for crossing in crossings(a, b, lambda name, batch: self.time(net, known[name], batch, copies), correlation)
+        ]  # fmt: skip
+        pairs = self._pairs([known[curve.name] for curve in curves])
+        tell(f"{net}: ops")
+        pays = self._payoffs(net, pairs, batches) if len(pairs) <= MOST_PAYOFFS else []
+        left = [] if len(crossed) == len(curves) else [
+            f"crossings are those of the devices that are the fastest at some batch, as there are more than {MOST_CROSSED}"]
+        left += [] if len(pairs) <= MOST_PAYOFFS else [
+            f"ops are not compared one by one, as there are more than {MOST_PAYOFFS} pairs of a CPU and a GPU"]
+        return CurveComparison(curves=tuple(curves), crossings=tuple(found), pays=tuple(pays), excluded=tuple(excluded),
+                               best=tuple(best), notes=tuple(left))  # fmt: skip
+
+    def _rows(
+        self, net: str, batches: Sequence[int], copies: bool, tell: Tell
+    ) -> tuple[list[list[Contender]], list[Excluded]]:
+        """A row of contenders over batches for each entrant that can run all of them, and the others."""
+        rows, excluded, errors = list[list[Contender]](), list[Excluded](), list[ArchsimError]()
+        for i, entrant in enumerate(self.entrants):
+            row = []
+            try:
+                for batch in batches:
+                    tell(f"{net} on {entrant.called}, batch {batch} ({i + 1} of {len(self.entrants)})")
+                    row.append(self.contender(net, entrant, batch, copies))
+            except (Unsupported, ArgumentError) as error:
+                errors.append(error)
+                excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack, reason=str(error)))
+            else:
+                rows.append(row)
+        if not rows:
+            if len({str(error) for error in errors}) == 1:
+                raise errors[0]
+            raise Unsupported("nothing to compare:\n" + "\n".join(map(excluded_line, excluded)))
+        return rows, excluded
+
+    def _ranked(
+        self, contenders: Sequence[Contender], excluded: Sequence[Excluded], correlation: float | None
+    ) -> Comparison:
+        rankings = sorted((rank(contenders, c, correlation) for c in self.criteria), key=lambda r: r.criterion.name != self.by)
+        placed = rankings[0].order
+        others = sorted((c for c in contenders if c.fits and c not in placed), key=lambda c: c.latency_s)
+        return Comparison(
+            contenders=(*placed, *others), unfit=tuple([c for c in contenders if not c.fits]), excluded=tuple(excluded),
+            rankings=tuple(rankings), stacks=self.stacks, workload=self.workload,
+        )  # fmt: skip
+
+    def _pairs(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
+        """Every CPU with every GPU."""
+        cpus, gpus = ([e for e in entrants if e.spec.kind == kind] for kind in ("cpu", "gpu"))
+        return list(product(cpus, gpus))
+
+    def _payoffs(
+        self, net: str, pairs: Sequence[tuple[Entrant, Entrant]], batches: Sequence[int]
+    ) -> list[tuple[str, str, Sequence[Payoff]]]:
+        """For each pair, the ops of both at each batch that fits both, data in place."""
+        live = {entrant.called: entrant for pair in pairs for entrant in pair}
+        requests = {name: [self.request(net, e, batch) for batch in batches] for name, e in live.items()}
+        estimates = {name: [estimate_of(request, references=False) for request in row] for name, row in requests.items()}
+        found = list[tuple[str, str, Sequence[Payoff]]]()
+        for home, guest in ((a.called, b.called) for a, b in pairs):
+            both = [i for i in range(len(batches)) if estimates[home][i].fits and estimates[guest][i].fits]
+            there, here = ([row[i] for i in both] for row in (estimates[home], estimates[guest]))
+            asked = [requests[guest][i] for i in both]
+            rows = payoffs(there, here, [request.trace.ops for request in asked], requests[guest][0].spec.device)
+            found.append((home, guest, rows))
+        return found
+
+
+def excluded_line(one: Excluded) -> str:
+    """An exclusion as a line."""
+    return f"{one.hardware}{'' if one.stack is None else f' with {one.stack}'}: {one.reason}"
+
+
+def _entrants(devices: Sequence[str], stacks: Sequence[str]) -> list[Entrant]:
+    """Every device with every stack, each once, under names that tell them apart."""
+    specs = {name: find_device(name, None) for name in dict.fromkeys(devices)}
+    once = {(spec.identity.id, spec.digest): name for name, spec in reversed(specs.items())}
+    kept = sorted(once.values(), key=list(specs).index)
+    ids = [specs[name].identity.id for name in kept]
+    shown = {name: i if ids.count(i) == 1 else f"{i} ({name})" for name, i in zip(kept, ids, strict=True)}
+    choices = {catalog.find(stack).id: stack for stack in reversed(stacks)} if stacks else {}
+    return [
+        Entrant(name=name, stack=stack, spec=specs[name], device=shown[name],
+                called=shown[name] if len(choices) < 2 else f"{shown[name]} {identity}")
+        for name in kept for identity, stack in (reversed(choices.items()) if choices else (("", None),))
+    ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""How far two contenders share the error of their predictions.
+
+Correlations of log errors of times, over pairs of rows of networks.csv that constants may be fitted to, with the same network,
+task, batch and precision (tests/bench/correlation.py prints them):
+
+    two GPUs, one source and stack      0.62   581 pairs
+    two GPUs, two stacks                0.22  2923 pairs
+    one GPU, two stacks                 0.17  2143 pairs
+    a CPU and a GPU                     0.23  5536 pairs
+    one CPU, two stacks                 0.11  1764 pairs, all of one CPU
+    two CPUs                            too few: 588 of 624 pairs are of the same two CPUs
+
+A shared error moves both alike and leaves their order as it is. Where nothing was measured, the figures of GPUs are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from archsim.cost.cost import Array
+from archsim.study.contender import Contender
+
+SAME_STACK = 0.6
+TWO_STACKS = 0.2
+
+
+def pair_correlation(a: Contender, b: Contender, asked: float | None = None) -> float:
+    """The correlation of the log errors of two contenders: the one that was asked for, else the measured one."""
+    if asked is not None:
+        return asked
+    return SAME_STACK if a.estimate.stack == b.estimate.stack else TWO_STACKS
+
+
+def matrix(contenders: Sequence[Contender], asked: float | None = None) -> Array:
+    """The correlation of every pair, [n, n], 1 on the diagonal."""
+    found = np.eye(len(contenders))
+    for (i, a), (j, b) in combinations(enumerate(contenders), 2):
+        found[i, j] = found[j, i] = pair_correlation(a, b, asked)
+    return found
+
+
+def correlation_note(contenders: Sequence[Contender], asked: float | None) -> str:
+    """What is assumed of the errors of these contenders, as a sentence."""
+    if asked is not None:
+        return "independent (--correlation 0)" if asked == 0 else f"assumed to have the correlation {asked:g} (--correlation)"
+    pairs = list(combinations(contenders, 2))
+    same = [pair for pair in pairs if pair[0].estimate.stack == pair[1].estimate.stack]
+    parts = [f"{SAME_STACK:g} with one stack"] if same else []
+    parts += [f"{TWO_STACKS:g} with two"] if len(same) < len(pairs) else []
+    unmeasured = [pair for pair in pairs if {c.kind for c in pair} == {"cpu"}]
+    cpus = "; for two CPUs too few were measured, so that those of GPUs are used" if unmeasured else ""
+    return f"correlated as measured, {' and '.join(parts)}{cpus} (--correlation sets one number)"

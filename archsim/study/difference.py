@@ -1,0 +1,56 @@
+"""What differs between the contenders of a comparison besides the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from archsim.base.units import show
+from archsim.study.contender import Contender
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A condition in which contenders differ: which have which value, most frequent first; of a number also its range."""
+
+    name: str
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+    range: tuple[float, float] | None = None
+    unit: str = ""
+
+    @property
+    def written(self) -> str:
+        """In words."""
+        if self.range is not None:
+            return f"{self.name} {show(self.range[0], self.unit, 3)} to {show(self.range[1], self.unit, 3)}"
+        each = all(len(names) == 1 for _, names in self.values)
+        return f"{self.name} " + ", ".join(f"{value} ({names[0] if each else len(names)})" for value, names in self.values)
+
+
+# what differs, its unit, and its value for a contender; None where a device has no such thing
+CONDITIONS: tuple[tuple[str, str, Callable[[Contender], str | float | None]], ...] = (
+    ("stack", "", lambda c: c.estimate.stack),
+    ("precision", "", lambda c: c.estimate.precision),
+    ("clock", "Hz", lambda c: c.estimate.clock_hz),
+    ("host CPU", "", lambda c: c.estimate.host_cpu if c.kind != "cpu" else None),
+    ("threads", "1", lambda c: None if c.estimate.threads is None else float(c.estimate.threads)),
+)
+
+
+def differences(contenders: Sequence[Contender]) -> list[Difference]:
+    """The conditions that are not the same for all contenders that have them, most frequent values first."""
+    found = []
+    for name, unit, value_of in CONDITIONS:
+        named = dict[str, list[str]]()
+        numbers = []
+        for c in contenders:
+            value = value_of(c)
+            if value is not None:
+                named.setdefault(show(value, unit, 3) if isinstance(value, float) else value, []).append(c.name)
+            if isinstance(value, float):
+                numbers.append(value)
+        if len(named) > 1:
+            values = sorted(((value, tuple(names)) for value, names in named.items()), key=lambda pair: -len(pair[1]))
+            span = (min(numbers), max(numbers)) if numbers else None
+            found.append(Difference(name=name, values=tuple(values), range=span, unit=unit))
+    return found

@@ -1,0 +1,105 @@
+"""Prices of devices: what a spec says, what the user says, and amounts of money with their units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archsim.base.errors import ArgumentError
+from archsim.device.spec import Spec
+
+USD = "USD"
+LARGEST = 1e12  # USD; no device costs as much
+_AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d/]*)\s*(/\s*\w+)?", re.ASCII)
+_CODE = re.compile(r"[A-Z]{3}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a device costs to buy [USD] and to rent [USD/h], each None where it is not known.
+
+    kind: of the price to buy: datasheet or assumed, as in a spec, or given, by the user
+    source: where both are from
+    """
+
+    usd: float | None
+    usd_per_h: float | None
+    kind: str
+    source: str
+
+
+def spec_price(spec: Spec) -> Price | None:
+    """The launch price of a spec; None where it has none."""
+    entry = spec.entries.get("market.price")
+    if entry is None:
+        return None
+    source = "the price that its spec assumes" if entry.kind == "assumed" else "launch price, its spec"
+    return Price(usd=float(entry.value), usd_per_h=None, kind=entry.kind, source=source)
+
+
+def money(text: str, per: str = "", exchange: Mapping[str, float] | None = None) -> float:
+    """An amount of money in dollars: `30000 USD`, or with `per` `2.5 USD/h`.
+
+    exchange: dollars for one unit of other currencies. Raises ArgumentError.
+
+    >>> money("30000USD"), money("0.25 USD/kWh", "kWh"), money("100 EUR", exchange={"EUR": 1.1})
+    (30000.0, 0.25, 110.00000000000001)
+    """
+    example = {"": "599USD", "h": "2.5USD/h", "kWh": "0.25USD/kWh"}[per]
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None or (match[3] or "").replace("/", "").strip() != per:
+        raise ArgumentError(f"{text.strip()!r} is not an amount of money{f' per {per}' if per else ''}; write it like {example}")
+    value = float(match[1]) * _dollars(match[2], text, example, exchange or {})
+    if not 0 < value <= LARGEST:
+        raise ArgumentError(f"{text.strip()!r} is not between 0 and {LARGEST:g} USD")
+    return value
+
+
+def _dollars(currency: str, text: str, example: str, exchange: Mapping[str, float]) -> float:
+    """Dollars for one unit of a currency."""
+    if currency == USD:
+        return 1.0
+    if currency in exchange:
+        return exchange[currency]
+    if not currency:
+        raise ArgumentError(f"{text.strip()!r} lacks its currency; write it like {example}")
+    if not _CODE.fullmatch(currency):
+        raise ArgumentError(f"{text.strip()!r}: {currency!r} is no code of a currency like USD or EUR; write it like {example}")
+    raise ArgumentError(f"{text.strip()!r}: prices are in USD; --exchange {currency}=1.1USD says what one {currency} is worth")
+
+
+def exchange_rates(texts: Mapping[str, str]) -> dict[str, float]:
+    """Dollars for one unit of each currency, from `EUR=1.08USD`. Raises ArgumentError.
+
+    >>> exchange_rates({"EUR": "1.08 USD"})
+    {'EUR': 1.08}
+    """
+    for code in texts:
+        if not _CODE.fullmatch(code) or code == USD:
+            raise ArgumentError(f"exchange {code}: is no code of another currency, like EUR=1.08USD")
+    return {code: money(text) for code, text in texts.items()}
+
+
+def price_of(texts: Mapping[str, str], kind: str, source: str, exchange: Mapping[str, float]) -> Price:
+    """A price from amounts with the keys `price` and `per_hour`, of which one may lack or be empty."""
+    buy, rent = texts.get("price", ""), texts.get("per_hour", "")
+    return Price(usd=money(buy, exchange=exchange) if buy else None, usd_per_h=money(rent, "h", exchange) if rent else None,
+                 kind=kind, source=source)  # fmt: skip
+
+
+def merged(first: Price | None, then: Price) -> Price:
+    """A price with what a later one says; what that leaves out stays.
+
+    >>> launch = Price(usd=5.0, usd_per_h=None, kind="datasheet", source="launch")
+    >>> merged(launch, Price(usd=None, usd_per_h=1.0, kind="given", source="a")).usd
+    5.0
+    """
+    if first is None:
+        return then
+    whole = then.usd is not None and (then.usd_per_h is not None or first.usd_per_h is None)
+    source = then.source if whole or first.source == then.source else f"{first.source}; {then.source}"
+    return Price(
+        usd=first.usd if then.usd is None else then.usd, usd_per_h=first.usd_per_h if then.usd_per_h is None else then.usd_per_h,
+        kind=first.kind if then.usd is None else then.kind, source=source,
+    )  # fmt: skip
