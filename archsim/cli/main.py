@@ -19,7 +19,7 @@ SIGNALLED = 128  # an exit code above it names the signal, as in a shell
 COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Time, power, energy and memory of one network on one device."),
     "explain": ("archsim.cli.explain", "The equations behind one layer's time and energy, with their numbers."),
-    "compare": ("archsim.cli.compare", "Rank several devices by speed, speed per watt and speed per dollar."),
+    "compare": ("archsim.cli.compare", "Rank several devices and stacks by speed, per watt, per dollar and by cost."),
     "whatif": ("archsim.cli.whatif", "Change a device and see each layer before and after."),
     "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),
     "sweep": ("archsim.cli.sweep", "Estimate every combination of many device values, or a sample of them."),

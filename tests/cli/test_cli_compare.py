@@ -175,8 +175,8 @@ def test_prices_of_the_user_count(cli: Any, tmp_path: Path) -> None:
     assert "rented: electricity is in the price" in out
 
 
-COSTLY = (*BUYER, "--task", "training_step", "--samples", "1281167", "--epochs", "90", "--electricity", "0.2EUR/kWh", "--duty", "50%",
-          "--exchange", "EUR=1.25USD", "--by", "cost")  # fmt: skip
+COSTLY = (*BUYER, "--task", "training_step", "--samples", "1281167", "--epochs", "90", "--electricity", "0.2EUR/kWh",
+          "--duty", "50%", "--exchange", "EUR=1.25USD", "--by", "cost")  # fmt: skip
 
 
 def test_the_cost_of_training_says_what_was_assumed(cli: Any, tmp_path: Path) -> None:
