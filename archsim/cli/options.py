@@ -60,7 +60,7 @@ def _with(command: Callable[..., Any], names: Sequence[str]) -> Callable[..., An
 
 # name of the argument -> what adds its option
 SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "batch": click.option("--batch", type=int, default=1, show_default=True, help="Samples per run."),
+    "batch": click.option("--batch", type=int, default=None, show_default="1", help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
     "precision": click.option("--precision", default=None,
@@ -103,6 +103,8 @@ def choices(**given: Any) -> dict[str, Any]:
             given |= {} if text is None else {name: parse(text, unit)}
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
+    if given.get("batch", 1) is None:
+        del given["batch"]  # 1, or what the file of a network fixes
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
     factors = once([pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}

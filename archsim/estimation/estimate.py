@@ -14,10 +14,11 @@ from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.references import references_of
-from archsim.estimation.request import SEQUENCE, Request, make_request
+from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
 from archsim.estimation.warnings import warnings_of
 from archsim.schedule.observer import Observer
+from archsim.trace.dims import SEQUENCE
 
 
 def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:

@@ -10,10 +10,11 @@ import numpy as np
 from archsim.base.errors import ArchsimError
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
-from archsim.estimation.request import BATCH, SEQUENCE, Request
+from archsim.estimation.request import Request
 from archsim.evidence.case import Case
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation, protocol
+from archsim.trace.dims import BATCH, SEQUENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
+from archsim.trace.dims import BATCH, SEQUENCE
 from archsim.trace.file import digest
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
@@ -29,7 +30,6 @@ from archsim.trace.training import TASKS
 
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
-BATCH, SEQUENCE = "N", "T"  # the symbols that a request can set
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
@@ -108,8 +108,8 @@ class Request:
 
 
 def make_request(
-    net: str, hw: str, *, batch: int = 1, precision: str | None = None, task: str = "inference", stack: str | None = None,
-    threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
+    net: str, hw: str, *, batch: int | None = None, precision: str | None = None, task: str = "inference",
+    stack: str | None = None, threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
@@ -118,7 +118,8 @@ def make_request(
 
     net, hw, stack: shipped names, aliases or paths; without a stack, the device's default
     precision: of operands; without it, what the stack takes unless it is asked: fp32, in which some convolve in tf32
-    batch: samples in a run; `seq_len`: tokens of a sequence, for networks that take any number
+    batch: samples in a run; 1, or what the file fixes, if not given
+    seq_len: tokens of a sequence, for networks that take any number
     threads: on a CPU; without them, what the stack takes
     clock: highest core clock [Hz]; `power_mode`: the clock of a module's mode (maxn, maxp, maxq)
     power_limit: kernels run at the highest clock at which they draw no more [W]
@@ -137,7 +138,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
-    _check(batch, precision or WIDE, task, threads, devices, clock)
+    _check(1 if batch is None else batch, precision or WIDE, task, threads, devices, clock)
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = stacks.find(stack or spec.identity.default_stack)
@@ -147,7 +148,10 @@ def make_request(
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
     work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
-    trace = _bound(work, batch, seq_len)
+    samples = _samples(work, batch)
+    if batch is None and samples != 1:
+        notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
+    trace = _bound(work, samples, seq_len)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -172,7 +176,7 @@ def make_request(
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
-        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=batch,
+        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
         precision=precision, narrowed=narrowed, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
         calibration=calibration or default_calibration(), graph=graph, streams=streams, host_cpu=host_of(spec, host_cpu),
         notes=tuple(notes), asked=asked,
@@ -210,7 +214,9 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
 
 
 def with_batch(request: Request, batch: int) -> Request:
-    """The same request for another batch. Raises ValueError for one that makes a tensor too large."""
+    """The same request for another batch. Raises ValueError for one that is too large, or that the shapes do not have."""
+    if BATCH not in request.trace.symbols:
+        raise ArgumentError(f"batch {batch}: network {request.network} fixes its batch, {request.batch}")
     return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
 
 
@@ -236,6 +242,13 @@ def _bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
         return trace.bind(**symbols)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
+
+
+def _samples(work: Work, batch: int | None) -> int:
+    try:
+        return prepared(*work).samples(batch)
+    except ValueError as error:
+        raise ArgumentError(f"{work.net}: {error}") from None
 
 
 @lru_cache(maxsize=256)

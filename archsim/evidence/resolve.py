@@ -157,6 +157,8 @@ def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
         if tokens is not None and "T" not in trace.free_symbols:
             return f"network {graph!r} takes no sequences of a length that can be set"
+        if trace.fixed_batch not in (None, batch):
+            return f"network {graph!r} is of batch {trace.fixed_batch}, the row of batch {batch}"
         sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
         return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols})
     except (ArchsimError, ValueError) as error:

@@ -12,13 +12,14 @@ from archsim.base.errors import ArgumentError, UnknownName
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import SEQUENCE, Request
+from archsim.estimation.request import Request
 from archsim.explain.algorithms import Candidate, candidates
 from archsim.explain.dispatch import host_steps
 from archsim.explain.equation import Step, constant_unit
 from archsim.explain.kernel import ExplainedRun, KernelExplanation, explain_kernel
 from archsim.explain.reader import CONSTANT, SPEC, Leaf
 from archsim.trace.attributes import written
+from archsim.trace.dims import SEQUENCE
 
 SCHEMA = "archsim-explanation/1"
 PHASES = ("forward", "backward_data", "backward_filter", "backward", "update")

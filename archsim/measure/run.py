@@ -143,9 +143,10 @@ def bound(net: str, batch: int) -> BoundTrace:
     """A network with its batch."""
     trace = prepared(net, "inference")
     try:
+        trace.samples(batch)
         return trace.bind(**({"N": batch} if "N" in trace.free_symbols else {}))
     except ValueError as error:
-        raise InputError(f"--batch {batch}", str(error)) from None
+        raise InputError(net, str(error)) from None
 
 
 def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:

@@ -14,7 +14,7 @@ from archsim.estimation.estimate import provenance_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.memory import largest_batch
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import BATCH, Request, with_batch
+from archsim.estimation.request import Request, with_batch
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
 from archsim.simulate.arrivals import poisson
@@ -245,8 +245,10 @@ def _check(request: Request, load: Load, batching: Batching, devices: int) -> No
 
 
 def _check_size(request: Request, most: int) -> None:
-    if most > 1 and BATCH not in request.template.free_symbols:
-        raise ArgumentError(f"network {request.network} fixes its batch, so that it takes one request at a time: batching max=1")
+    fixed = request.template.fixed_batch
+    if fixed is not None and (most > 1 or fixed > 1):
+        way = "batching max=1" if fixed == 1 else "write 'N' in place of it in its file"
+        raise ArgumentError(f"network {request.network} fixes its batch, {fixed}, and takes no other number of requests: {way}")
     fitting = largest_batch(request, run(request))
     if fitting is not None and most > fitting:
         raise ArgumentError(f"batching max={most} does not fit the memory of {request.spec.identity.id}; {fitting} at most")

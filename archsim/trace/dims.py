@@ -11,6 +11,7 @@ from functools import lru_cache
 Shape = tuple[int, ...]
 Dim = int | str  # a size, or a product such as "N", "32*N", "N*T"
 
+BATCH, SEQUENCE = "N", "T"  # the symbols that a request can set: samples in a run, tokens of a sequence
 LARGEST = 2**53  # up to which a double counts exactly
 MOST_DIMS = 8
 

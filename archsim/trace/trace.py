@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import nearest
-from archsim.trace.dims import LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
+from archsim.trace.dims import BATCH, LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
 from archsim.trace.kind import FORWARD, UPDATE, Kind
 
 if TYPE_CHECKING:
@@ -137,6 +137,26 @@ class Trace:
     def unsized(self) -> tuple[str, ...]:
         """The symbols that `bind` needs, sorted: those without a size of their own."""
         return tuple([name for name in self.free_symbols if name not in self.sizes])
+
+    @property
+    def fixed_batch(self) -> int | None:
+        """Samples of a run where the shapes fix them: the first dimension that all inputs share, else 1; None where N is free."""
+        if BATCH in self.free_symbols:
+            return None
+        first = {dims[0] if dims else 1 for dims in self.inputs.values()}
+        (shared,) = first if len(first) == 1 else (1,)
+        return shared if isinstance(shared, int) else 1
+
+    def samples(self, batch: int | None) -> int:
+        """Samples in a run that was asked for with this batch; without one, those that the shapes fix, else 1.
+
+        Raises ValueError for another batch than the shapes have: the run would be the same, and its rate wrong.
+        """
+        fixed = self.fixed_batch
+        if batch not in (None, fixed) and fixed is not None:
+            raise ValueError(f"batch {batch}: the shapes of network {self.name!r} are of batch {fixed}; ask for that one, or "
+                             "write 'N' in place of it in inputs and outputs of its file")  # fmt: skip
+        return fixed or batch or 1
 
     @property
     def ends(self) -> tuple[str, ...]:
