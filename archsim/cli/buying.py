@@ -57,9 +57,10 @@ def exchange_from(given: dict[str, Any]) -> dict[str, float]:
 def prices_from(given: dict[str, Any], compared: Sequence[str], exchange: Mapping[str, float]) -> dict[str, Price]:
     """The prices by id of the device, taken out of `given`: those of the file, then those of `--price`.
 
-    compared: the devices that are compared; the price of another one is an error in `--price`, and fits in a file.
+    compared: the devices that are compared; the price of another one is an error in `--price`, but may stand in a file.
     """
     from archsim.cli.options import pair
+    from archsim.detect.selection import selected
     from archsim.estimation.request import find_device
     from archsim.study.price import merged, price_of
     from archsim.study.price_file import read_prices
@@ -75,14 +76,15 @@ def prices_from(given: dict[str, Any], compared: Sequence[str], exchange: Mappin
     for text in texts:
         name, amount = pair(text, "--price", "gtx_1080=450USD")
         key = "per_hour" if "/" in amount else "price"
-        identity = id_of(name)
-        if identity not in ids.values():
-            raise click.BadParameter(f"{name} is not among the devices of --hw", param_hint="--price")
-        if (identity, key) in seen:
-            raise click.BadParameter(f"{identity} is given twice", param_hint="--price")
-        seen.add((identity, key))
         price = _said("--price", price_of, {key: amount}, "given", "--price", exchange)
-        found[identity] = merged(found.get(identity), price)
+        named = [identity for identity in map(id_of, selected([name])) if identity in ids.values()]
+        if not named:
+            raise click.BadParameter(f"{name} is not among the devices of --hw", param_hint="--price")
+        for identity in named:
+            if (identity, key) in seen:
+                raise click.BadParameter(f"{identity} is given twice", param_hint="--price")
+            seen.add((identity, key))
+            found[identity] = merged(found.get(identity), price)
     return found
 
 

@@ -19,7 +19,7 @@ MOST_SIDE_BY_SIDE = 3  # rankings in one block of lines
 def comparison_text(c: Comparison) -> str:
     """Devices at one batch in the order of the first ranking, all rankings, costs, and who is left out."""
     found = c.contenders
-    parts = [title(c.all[0], str(c.all[0].estimate.batch)), _side_by_side(found) if found else "no device holds this work"]
+    parts = [title(c.all, str(c.all[0].estimate.batch)), _side_by_side(found) if found else "no device holds this work"]
     parts += [left_out_text(c), besides(c.all)]
     cross = by_stack(c)
     if cross is not None:
@@ -38,10 +38,15 @@ def comparisons_text(comparisons: Sequence[Comparison]) -> str:
     return "\n\n\n".join([*parts, *([] if cross is None else [cross_text(cross)])])
 
 
-def title(c: Contender, batch: str) -> str:
+def title(contenders: Sequence[Contender], batch: str) -> str:
     """What is asked, in one line."""
-    e = c.estimate
-    return f"{clean(e.network)}: {e.task}, batch {batch}, {e.precision}, {e.fidelity} model"
+    e = contenders[0].estimate
+    return f"{clean(e.network)}: {e.task}, batch {batch}, {precisions(contenders)}, {e.fidelity} model"
+
+
+def precisions(contenders: Sequence[Contender]) -> str:
+    """The precision; several where stacks differ in what their users get."""
+    return " or ".join(dict.fromkeys(c.estimate.precision for c in contenders))
 
 
 def left_out_text(c: Comparison) -> str:

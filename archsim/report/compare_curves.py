@@ -11,7 +11,7 @@ from archsim.report.text import clean, table
 from archsim.study.batches import BatchCurve
 from archsim.study.comparison import Comparison, CurveComparison
 from archsim.study.crossover import CERTAIN, Crossing, Payoff
-from archsim.study.ranking import Criterion
+from archsim.study.ranking import Criterion, Ranking
 
 ONLY = "with their data already on the device"
 CURVATURE = (
@@ -25,7 +25,7 @@ def curves_text(c: CurveComparison) -> str:
     curves, batches = c.curves, c.curves[0].batches
     first = [curve.points[0] for curve in curves]
     wide = len(curves) > MOST_ACROSS
-    parts = [title(first[0], f"{batches[0]} to {batches[-1]}"), _down(curves) if wide else _across(curves), besides(first)]
+    parts = [title(first, f"{batches[0]} to {batches[-1]}"), _down(curves) if wide else _across(curves), besides(first)]
     parts += ["\n".join(f"{why}: {clean(line)}" for why, lines in left_out([], c.excluded) for line in lines)]
     parts += [best_text(c) if len(curves) > 1 else "", "\n".join([*map(curvature_line, curves), CURVATURE])]
     if c.crossings:
@@ -73,9 +73,13 @@ def best_rows(c: CurveComparison) -> list[tuple[str, ...]]:
         row = [str(batch)]
         for k in _criteria(c.best):
             r = next(r for r in one.rankings if r.criterion is k)
-            row += [r.order[0].name, f"{r.scores[0]:.3g}", chance(r.best[0])] if r.order else ["-", "-", "-"]
+            row += [r.order[0].name, f"{r.scores[0]:.3g}", _sure(r)] if r.order else ["-", "-", "-"]
         rows.append(tuple(row))
     return rows
+
+
+def _sure(r: Ranking) -> str:
+    return "the only one" if len(r.order) == 1 else chance(r.best[0])
 
 
 def best_text(c: CurveComparison) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from archsim.base.units import show
 from archsim.report import figures
-from archsim.report.compare import criterion_unit
+from archsim.report.compare import criterion_unit, precisions
 from archsim.report.compare_cost import (
     WORKLOAD_HEAD,
     cost_head,
@@ -17,8 +17,8 @@ from archsim.report.compare_cost import (
     workload_title,
 )
 from archsim.report.compare_curves import CURVATURE, best_head, best_rows, crossing_line, curvature_line, curve_notes
-from archsim.report.compare_notes import besides, certainty, copy_note, left_out, price_notes, price_text, usage_notes
-from archsim.report.markup import TableCell, number, percent, table, text, words
+from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
+from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
 from archsim.report.validation_page import document
@@ -36,7 +36,7 @@ def comparisons_page(comparisons: Sequence[Comparison]) -> str:
     if across is not None:
         sections.append(_cross(across))
     nets = ", ".join(c.network for c in comparisons)
-    return document(f"{nets} on {len(comparisons[0].all)} devices", sections, figures.library())
+    return document(f"{nets}: comparison of devices", sections, figures.library())
 
 
 def curve_pages(comparisons: Sequence[CurveComparison]) -> str:
@@ -46,7 +46,7 @@ def curve_pages(comparisons: Sequence[CurveComparison]) -> str:
 
 
 def _comparison(c: Comparison, i: int) -> list[str]:
-    sections = [_heading(c.all[0], str(c.all[0].estimate.batch), len(c.all)), _quiet([besides(c.all), copy_note(c.all)])]
+    sections = [_heading(c.all, str(c.all[0].estimate.batch)), _quiet([besides(c.all), copy_note(c.all)])]
     if c.contenders:
         level = 100 * c.all[0].estimate.interval_level
         rows = [_span(x) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
@@ -63,7 +63,7 @@ def _comparison(c: Comparison, i: int) -> list[str]:
 
 
 def _over_batches(c: CurveComparison, i: int) -> list[str]:
-    curves, first = c.curves, c.curves[0].points[0]
+    curves = c.curves
     hollow = [[not p.fits for p in curve.points] for curve in curves]
     time = [Series(name=s.name, x=s.batches, y=s.per_sample_s, hollow=h) for s, h in zip(curves, hollow, strict=True)]
     share = [Series(name=s.name, x=s.batches, y=[100 * v for v in s.efficiency], hollow=h)
@@ -74,7 +74,7 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
     best = table(best_head(c), [list(map(words, row)) for row in best_rows(c)])
     points = [curve.points[0] for curve in curves]
     return [
-        _heading(first, f"{curves[0].batches[0]} to {curves[0].batches[-1]}", len(curves)),
+        _heading(points, f"{curves[0].batches[0]} to {curves[0].batches[-1]}"),
         _quiet([besides(points), *curve_notes(c), copy_note(points)]),
         '<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.</p>\n'
         f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), f'per-sample-{i}')}",
@@ -88,10 +88,11 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
     ]
 
 
-def _heading(c: Contender, batch: str, devices: int) -> str:
-    e = c.estimate
-    line = f"{e.task.replace('_', ' ')} · batch {batch} · {e.precision} · {e.fidelity} model"
-    return f'<h1>{text(e.network)} on {devices} devices</h1>\n<p class="asked">{text(line)}</p>'
+def _heading(contenders: Sequence[Contender], batch: str) -> str:
+    e, devices = contenders[0].estimate, len({c.device_name for c in contenders})
+    line = f"{e.task.replace('_', ' ')} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
+    many = "one device" if devices == 1 else f"{devices} devices"
+    return f'<h1>{text(e.network)} on {many}</h1>\n<p class="asked">{text(line)}</p>'
 
 
 def _quiet(notes: Iterable[str]) -> str:
@@ -127,18 +128,21 @@ def _cross_cell(value: float | None, why: str, best: bool) -> TableCell:
 
 
 def _ranking(r: Ranking) -> str:
-    if not r.order:
+    if len(r.order) < 2:
         return ""
     rows = []
     for i, (c, score) in enumerate(zip(r.order, r.scores, strict=True)):
-        ahead = percent(r.ahead[i], ".0f") if i < len(r.ahead) else TableCell(body="", style="num")
+        ahead = _chance(r.ahead[i]) if i < len(r.ahead) else TableCell(body="", style="num")
         value = TableCell(body=f"{score:.3g}", value=score, style="num")
-        rows.append((words(str(i + 1)), words(c.name), value, ahead, percent(r.best[i], ".0f")))
+        rows.append((words(str(i + 1)), words(c.name), value, ahead, _chance(r.best[i])))
     head = ("place", "device", criterion_unit(r.criterion, r.order[0]), "before the next with probability",
             "best of all with probability")  # fmt: skip
-    left = [("Not ranked", r.unranked), ("Not ranked, as their memory does not hold the work", r.unfit)]
-    notes = _quiet(f"{why}: {', '.join(found)}." for why, found in left if found)
-    return f"<h2>By {text(r.criterion.title)}</h2>\n{table(head, rows)}\n{notes}"
+    left = _quiet([f"Not ranked: {', '.join(r.unranked)}."] if r.unranked else [])
+    return f"<h2>By {text(r.criterion.title)}</h2>\n{table(head, rows)}\n{left}"
+
+
+def _chance(probability: float) -> TableCell:
+    return TableCell(body=chance(probability), value=probability, style="num")
 
 
 def _certainty(rankings: Sequence[Ranking]) -> str:

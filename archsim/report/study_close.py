@@ -121,8 +121,11 @@ def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, siz
 
 def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:
     """The first batch and the best that fits, beside the first batch of the first device."""
-    first = c.points[0]
-    best = max([p for p in c.points if p.estimate.fits] or c.points, key=lambda p: p.throughput_per_s)
-    return (f"{c.name} {precision}", first.estimate.stack, show(c.per_sample_s[0], "s", 3),
-            ratio_text(first.throughput_per_s / start.throughput_per_s), str(best.estimate.batch), f"{best.throughput_per_s:.4g}",
+    first, fitting = c.points[0], [p for p in c.points if p.fits]
+    alone = (f"{c.name} {precision}", first.estimate.stack, show(c.per_sample_s[0], "s", 3),
+             ratio_text(first.throughput_per_s / start.throughput_per_s))  # fmt: skip
+    if not fitting:
+        return (*alone, "none fits", "-", "-", "-")
+    best = max(fitting, key=lambda p: p.throughput_per_s)
+    return (*alone, str(best.estimate.batch), f"{best.throughput_per_s:.4g}",
             ratio_text(best.throughput_per_s / start.throughput_per_s), show(best.estimate.power_w, "W", 3))  # fmt: skip

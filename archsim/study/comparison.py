@@ -113,7 +113,7 @@ class ComparedDevices:
         self._threads = self.arguments.pop("threads", None)
         self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by
         self.stacks = tuple(dict.fromkeys(catalog.find(name).id for name in stacks))
-        self.entrants = _entrants(devices, stacks)
+        self.entrants = _entrants(devices, stacks, self.arguments)
         self._times: dict[tuple[str, str, int, bool], float] = {}
 
     def requests(self, c: CurveComparison) -> list[Request]:
@@ -247,9 +247,10 @@ def excluded_line(one: Excluded) -> str:
     return f"{one.hardware}{'' if one.stack is None else f' with {one.stack}'}: {one.reason}"
 
 
-def _entrants(devices: Sequence[str], stacks: Sequence[str]) -> list[Entrant]:
+def _entrants(devices: Sequence[str], stacks: Sequence[str], arguments: Mapping[str, Any]) -> list[Entrant]:
     """Every device with every stack, each once, under names that tell them apart."""
-    specs = {name: find_device(name, None) for name in dict.fromkeys(devices)}
+    changes = arguments.get("settings"), arguments.get("scales")
+    specs = {name: find_device(name, *changes) for name in dict.fromkeys(devices)}
     once = {(spec.identity.id, spec.digest): name for name, spec in reversed(specs.items())}
     kept = sorted(once.values(), key=list(specs).index)
     ids = [specs[name].identity.id for name in kept]
