@@ -38,7 +38,11 @@ UNITS = {
     "USD": (False, False),
     "img/s": (False, False),
     "seq/s": (False, False),
+    "/s": (True, False),
+    "/s/W": (True, False),
 }
+# unit -> other ways to write it, where what is counted is said elsewhere
+SYNONYMS = {"/s": ("img/s", "seq/s", "req/s", "1/s"), "/s/W": ("img/s/W", "seq/s/W")}
 COUNT = "1"  # a pure number: counts and fractions
 TEXT = "text"
 
@@ -79,7 +83,7 @@ def parse(text: str, unit: str) -> float:
 
 def _scale(text: str, suffix: str, unit: str) -> float:
     decimal, binary = UNITS[unit]
-    if suffix == unit:
+    if suffix == unit or suffix in SYNONYMS.get(unit, ()):
         return 1.0
     if suffix.endswith(unit):
         prefix = suffix[: -len(unit)]
@@ -95,8 +99,19 @@ def _example(unit: str) -> str:
         "B/s": "336.5 GB/s", "B": "8 GiB", "Hz": "1075 MHz", "s": "5 us", "W": "250 W", "FMA/clk": "128 FMA/clk",
         "OP/clk": "32 OP/clk", "B/clk": "64 B/clk", "clk": "6 clk", "bit": "256 bit", "bit/s": "7 Gbit/s",
         "FLOP/s": "6.6 TFLOP/s", "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "V": "1.05 V",
+        "/s": "200/s", "/s/W": "8/s/W",
     }  # fmt: skip
     return f" (write it like {samples[unit]!r})" if unit in samples else ""
+
+
+def parse_share(text: str) -> float:
+    """A share as a fraction or in per cent; ValueError for anything else, and for what is not finite.
+
+    >>> parse_share("20%"), parse_share("0.2")
+    (0.2, 0.2)
+    """
+    bare = text.rstrip()
+    return parse(bare.removesuffix("%"), COUNT) * (0.01 if bare.endswith("%") else 1.0)
 
 
 def show(value: float, unit: str, digits: int = 4) -> str:

@@ -23,7 +23,8 @@ from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option
 @csv_option("Print one CSV row per op.")
 @html_option()
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
-@click.option("--fail-if", default=None, metavar="CONDITION", help='Exit with code 1 if this is true, e.g. "latency_s > 0.005".')
+@click.option("--fail-if", default=None, metavar="CONDITION",
+              help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
     net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None,
     fail_if: str | None, **given: Any,
@@ -36,7 +37,7 @@ def command(
       archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
       archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
-      archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency_s > 0.05"
+      archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency > 50ms"
     """
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find

@@ -82,7 +82,7 @@ Examples:
   archsim estimate --net vgg_16 --hw gtx_1080 --batch 16 --task forward_backward --html out.html
   archsim compare --net resnet_50 --hw tesla_k40,gtx_1080,i7_6700k --batch 16
   archsim explain --net alexnet --hw gtx_1080 --layer conv2
-  archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
+  archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
   archsim show hw tegra_x1
   archsim manual getting-started
 

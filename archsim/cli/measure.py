@@ -12,6 +12,7 @@ import click
 from archsim.base.errors import EXIT
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file
+from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import NETS
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def _columns() -> Sequence[str]:
 @click.option("--hw", default=None, metavar="DEVICE", help="The device that the rows name; this computer if not given.")
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
               help="Undisturbed rounds of each measurement.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0.0), default=10.0, show_default=True, help="Time limit for them.")
+@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", show_default=True, metavar="TIME",
+              help="Time limit for them.")  # fmt: skip
 @click.option("--per-op", is_flag=True, help="Also time every op, with the runtime's profiler.")
 @click.option("--processor-time", "by_processor", is_flag=True,
               help="Measure processor time instead of wall time, for one thread on a shared computer.")  # fmt: skip

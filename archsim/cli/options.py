@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from archsim.base.errors import ArchsimError, nearest
+from archsim.base.errors import nearest
 from archsim.base.units import COUNT, parse
+from archsim.cli.types import Quantity
 from archsim.trace.training import TASKS
 
 BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
@@ -73,9 +73,9 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                             help="CPU threads; the stack's default if not given."),
     "devices": click.option("--devices", type=int, default=1, show_default=True,
                             help="Always 1; `archsim simulate train` and `serve` take several devices."),
-    "clock": click.option("--clock", default=None, metavar="HZ",
+    "clock": click.option("--clock", type=Quantity("Hz"), default=None, metavar="CLOCK",
                           help="Core clock, e.g. 690MHz; the spec's sustained clock if not given."),
-    "power_limit": click.option("--power-limit", default=None, metavar="W",
+    "power_limit": click.option("--power-limit", type=Quantity("W"), default=None, metavar="POWER",
                                 help="Power limit, e.g. 150W: each kernel runs at the highest clock at which it draws no more."),
     "power_mode": click.option("--power-mode", default=None, metavar="MODE",
                                help="Power mode of a Jetson module: maxn, maxp or maxq."),
@@ -97,14 +97,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
-    for name, unit in (("clock", "Hz"), ("power_limit", "W")):
-        text = given.pop(name, None)
-        try:
-            given |= {} if text is None else {name: parse(text, unit)}
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint=f"--{name.replace('_', '-')}") from None
-    if given.get("batch", 1) is None:
-        del given["batch"]  # 1, or what the file of a network fixes
+    given = {name: value for name, value in given.items() if value is not None or name not in ("batch", "clock", "power_limit")}
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
     factors = once([pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
@@ -205,37 +198,17 @@ def spec_beside(measurements: str) -> str:
     return str(Path(measurements).with_suffix(".toml"))
 
 
-_TERM = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*\Z")
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-}
-
-
-class BadCondition(ArchsimError):
-    """A condition that cannot be read."""
-
-
 def holds(condition: str, record: dict[str, Any]) -> bool:
-    """Whether `latency_s > 0.005 and power_w < 10` is true of a result.
+    """Whether `latency > 5ms and power_w < 10` is true of a result.
 
-    >>> holds("latency_s > 0.005 and power_w < 10", {"latency_s": 0.01, "power_w": 5.0})
+    >>> holds("latency > 5ms and power_w < 10", {"latency_s": 0.01, "power_w": 5.0})
     True
     """
-    return all(_term(term, record) for term in condition.split(" and "))
+    import numpy as np
 
+    from archsim.study.condition import nameable, read_conditions, unit_of
+    from archsim.study.objective import SHORT
 
-def _term(term: str, record: dict[str, Any]) -> bool:
-    match = _TERM.match(term)
-    numbers: Sequence[str] = [name for name, value in record.items() if isinstance(value, int | float)]
-    if match is None:
-        raise BadCondition(f"{term.strip()!r} is not a condition like 'latency_s > 0.005'")
-    if match[1] not in numbers:
-        raise BadCondition(f"{match[1]!r} is not a number of the result; one of {', '.join(numbers)}")
-    try:
-        limit = float(match[3])
-    except ValueError:
-        raise BadCondition(f"{match[3]!r} is not a number") from None
-    return _COMPARE[match[2]](record[match[1]], limit)
+    numbers = {name: value for name, value in record.items() if isinstance(value, int | float)}
+    known = nameable({name: unit_of(name) for name in numbers}, SHORT)
+    return all(bool(c.holds({c.name: np.asarray(numbers[c.name])})) for c in read_conditions(condition, known))

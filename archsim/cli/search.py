@@ -24,7 +24,7 @@ from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option
               help="latency, energy, power, area, cost, memory or traffic; the first one ranks, all make the front.")
 @click.option("--maximise", "--maximize", "maximise", default=None, metavar="OUTPUT,...", help="throughput or efficiency.")
 @click.option("--where", default=None, metavar="CONDITION",
-              help='Keep points that meet this, e.g. "latency_s < 0.05 and power_w < 150".')  # fmt: skip
+              help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip
 @click.option("--front", default=None, metavar="OUTPUT,...", help="Objectives of the Pareto front, if other ones.")
 @click.option("--target", default=None, metavar="OUTPUT=VALUE",
               help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
@@ -50,7 +50,7 @@ def command(
 
     \b
     Examples:
-      archsim search --net vgg_16 --hw titan_x_pascal --minimise energy --where "power_w < 180" --vary sm.count=16:48:4
+      archsim search --net vgg_16 --hw titan_x_pascal --minimise energy --where "power < 180W" --vary sm.count=16:48:4
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """

@@ -49,7 +49,7 @@ def command() -> None:
 
     \b
     Examples:
-      archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
+      archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
       archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
       archsim simulate allreduce --node deepbench_8gpu --devices 2,4,8 --bytes 100MB
     """

@@ -10,6 +10,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 from archsim.schedule.serving import Batching
 
@@ -19,9 +20,11 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @click.command("serve")
 @NET
 @HW
-@click.option("--rate", type=float, default=None, help="Requests per second, with Poisson arrivals.")
+@click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
+              help="Requests per second, e.g. 200/s: Poisson arrivals.")  # fmt: skip
 @click.option("--trace", default=None, metavar="FILE", help="Recorded arrivals: a CSV file with a column arrival_s.")
-@click.option("--p99", default=None, metavar="TIME", help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")
+@click.option("--p99", type=Quantity("s"), default=None, metavar="TIME",
+              help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")  # fmt: skip
 @click.option("--batching", default="max=1", show_default=True, metavar="max=N,wait=TIME",
               help="Batch up to N requests; wait for more until the oldest has waited TIME.")  # fmt: skip
 @click.option("--scenario", default="Server", show_default=True, type=click.Choice(SCENARIOS, case_sensitive=False),
@@ -34,7 +37,7 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @html_option()
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, rate: float | None, trace: str | None, p99: str | None, batching: str, scenario: str, devices: int,
+    net: str, hw: str, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str, devices: int,
     requests: int, seed: int, as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
@@ -44,7 +47,7 @@ def command(
 
     \b
     Examples:
-      archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200 --batching max=32,wait=5ms
+      archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
       archsim simulate serve --net resnet_50 --hw tesla_t4 --p99 50ms --batching max=16
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
@@ -59,7 +62,7 @@ def command(
     load = Load(
         scenario=scenario, rate=rate, requests=requests, seed=seed,
         recorded_s=None if trace is None else recorded_arrivals(trace),
-        bound_s=None if p99 is None else quantity(p99, "s", "--p99"),
+        bound_s=p99,
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:

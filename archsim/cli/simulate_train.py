@@ -8,8 +8,9 @@ import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, names, pairs, quantity, some_options, whole
+from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 NODE = "deepbench_8gpu"
@@ -28,14 +29,15 @@ NODE = "deepbench_8gpu"
               help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip
 @click.option("--overlap/--no-overlap", default=True, show_default=True,
               help="Exchange gradients while earlier layers compute theirs.")  # fmt: skip
-@click.option("--bucket", default="25MB", show_default=True, help="Size of the buckets in which gradients are exchanged.")
+@click.option("--bucket", type=Quantity("B"), default="25MB", show_default=True,
+              help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "streams", "graph")
 @json_option()
 @html_option()
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: str, steps: int,
+    net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: float, steps: int,
     as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
@@ -71,7 +73,7 @@ def command(
         tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
             request, find(node), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
-            bucket_bytes=quantity(bucket, "B", "--bucket"), observers=[seen] if timeline is not None or html is not None else [],
+            bucket_bytes=bucket, observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:
         from archsim.report.training_page import training_page

@@ -16,8 +16,9 @@ from archsim.report.markup import table as html_table
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import FASTER_TEXT, clean, table
 from archsim.report.validation_page import document
+from archsim.study.condition import Condition
 from archsim.study.knob import WORDS, meaning
-from archsim.study.objective import OUTPUTS, SILICON, Condition
+from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
 from archsim.study.target import LARGEST_FACTOR, TargetChange
 

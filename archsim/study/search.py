@@ -14,9 +14,10 @@ from archsim.base.errors import MissingExtra, Unsupported
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 from archsim.estimation.request import Request
+from archsim.study.condition import Condition
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
-from archsim.study.objective import SILICON, Condition, Objective
+from archsim.study.objective import SILICON, Objective
 from archsim.study.pareto import pareto_front
 from archsim.study.silicon import area_and_cost, area_scale
 from archsim.study.space import Space

@@ -13,7 +13,7 @@ from archsim.detect.probe import Probe
 from archsim.trace.trace import BoundTrace
 
 pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux describes itself")
-QUICK = ("--rounds", "1", "--seconds", "0", "--threads", "1")
+QUICK = ("--rounds", "1", "--time-limit", "0s", "--threads", "1")
 
 
 @pytest.fixture(autouse=True)

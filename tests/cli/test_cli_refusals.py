@@ -161,6 +161,11 @@ USAGE = {
     "condition without a value": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "latency_s"), "condition"),
     "condition on no number": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "lateny_s > 1"), "lateny_s"),
     "condition with garbage": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "latency_s > 1e"), "1e"),
+    "condition without its unit": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "latency > 5"), "lacks its unit"),
+    "condition in another unit": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "power > 10ms"), "is not in W"),
+    "condition on a number with a unit": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "batch > 3W"), "a unit where"),
+    "condition of nan": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "latency_s > nan"), "not a finite number"),
+    "condition beyond all": (("--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "latency > 1e999s"), "is not finite"),
 }
 
 
@@ -222,7 +227,8 @@ def test_bad_usage_of_other_commands(cli: Any, words: tuple[str, ...], text: str
     ("condition", "code"),
     [("latency_s > 0.005", 1), ("latency_s > 5", 0), ("latency_s > 0.005 and power_w < 1", 0),
      ("latency_s>0.005 and power_w>=1", 1),
-     ("throughput_per_s <= 1e9", 1)],
+     ("throughput_per_s <= 1e9", 1), ("latency > 5ms", 1), ("latency_s > 5 ms", 1), ("latency > 5s", 0),
+     ("power > 10W", 0), ("throughput >= 10/s and throughput >= 10 img/s", 1), ("memory < 1GiB and batch < 2", 1)],
 )  # fmt: skip
 def test_a_stated_bound(cli: Any, condition: str, code: int) -> None:
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--json", "--fail-if", condition)

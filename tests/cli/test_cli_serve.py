@@ -21,7 +21,7 @@ def answer(cli: Any, *words: str) -> dict[str, Any]:
 
 
 def test_a_server_says_percentiles_use_and_energy(cli: Any) -> None:
-    result = cli(*SERVE, "--rate", "200", "--batching", "max=32,wait=5ms", *FEW)
+    result = cli(*SERVE, "--rate", "200/s", "--batching", "max=32,wait=5ms", *FEW)
     assert result.code == 0
     for word in ("Server", "batches of up to 32, wait 5 ms", "capacity", "p50", "p99.9", "utilisation", "seed 1"):
         assert word in result.out
@@ -29,7 +29,7 @@ def test_a_server_says_percentiles_use_and_energy(cli: Any) -> None:
 
 
 def test_json_is_repeatable_and_consistent(cli: Any) -> None:
-    words = ("--rate", "150", "--batching", "max=8", *FEW)
+    words = ("--rate", "150/s", "--batching", "max=8", *FEW)
     first, again = (answer(cli, *words) for _ in range(2))
     assert first == again
     assert first["schema"] == "archsim-serve/1"
@@ -58,10 +58,10 @@ def test_offline_reaches_its_capacity_and_multistream_sends_eight(cli: Any) -> N
 
 
 def test_an_overloaded_server_is_called_unstable(cli: Any) -> None:
-    found = answer(cli, "--rate", "1e6", *FEW)
+    found = answer(cli, "--rate", "1e6/s", *FEW)
     assert (found["stable"], found["latency_s"]) == (False, None)
-    assert "grows without end" in cli(*SERVE, "--rate", "1e6", *FEW).out
-    assert answer(cli, "--rate", "150", "--batching", "max=8", "--devices", "2", *FEW)["stable"] is True
+    assert "grows without end" in cli(*SERVE, "--rate", "1e6/s", *FEW).out
+    assert answer(cli, "--rate", "150/s", "--batching", "max=8", "--devices", "2", *FEW)["stable"] is True
 
 
 def test_the_highest_rate_keeps_its_bound_and_a_bit_more_does_not(cli: Any) -> None:
@@ -70,7 +70,7 @@ def test_the_highest_rate_keeps_its_bound_and_a_bit_more_does_not(cli: Any) -> N
     rate = found["highest_rate_per_s"]
     assert found["rate_per_s"] == rate
     assert 0 < found["latency_s"]["p99"]["value"] <= 0.04
-    assert answer(cli, "--rate", str(1.05 * rate), *words)["latency_s"]["p99"]["value"] > 0.04
+    assert answer(cli, "--rate", f"{1.05 * rate}/s", *words)["latency_s"]["p99"]["value"] > 0.04
     none = cli(*SERVE, "--p99", "1ms", *FEW)
     assert none.code == 0
     assert "none keeps p99 within 1 ms" in none.out
@@ -111,20 +111,22 @@ def test_a_bad_file_of_arrivals(cli: Any, tmp_path: Path, text: str | None, code
 
 USAGE = {
     "no arrivals": ((), "give --rate, --trace or"),
-    "negative rate": (("--rate", "-5"), "rate -5"),
-    "no rate": (("--rate", "0"), "above 0"),
-    "rate of nan": (("--rate", "nan"), "rate nan"),
-    "unknown batching": (("--rate", "1", "--batching", "maxx=3"), "nearest: max"),
-    "batch of nothing": (("--rate", "1", "--batching", "max=0"), "max=0"),
-    "half a batch": (("--rate", "1", "--batching", "max=1.5"), "not a whole number"),
-    "wait without unit": (("--rate", "1", "--batching", "wait=5"), "lacks its unit"),
-    "batch beyond the memory": (("--rate", "1", "--batching", "max=100000"), "does not fit the memory"),
-    "no devices": (("--rate", "1", "--devices", "0"), "devices 0 is less than 1"),
-    "no requests": (("--rate", "1", "--requests", "0"), "requests 0"),
+    "negative rate": (("--rate", "-5/s"), "rate -5"),
+    "no rate": (("--rate", "0/s"), "above 0"),
+    "rate of nan": (("--rate", "nan"), "'nan' is not a number"),
+    "rate without unit": (("--rate", "200"), "lacks its unit"),
+    "rate in watts": (("--rate", "200W"), "'200W' is not in /s"),
+    "unknown batching": (("--rate", "1/s", "--batching", "maxx=3"), "nearest: max"),
+    "batch of nothing": (("--rate", "1/s", "--batching", "max=0"), "max=0"),
+    "half a batch": (("--rate", "1/s", "--batching", "max=1.5"), "not a whole number"),
+    "wait without unit": (("--rate", "1/s", "--batching", "wait=5"), "lacks its unit"),
+    "batch beyond the memory": (("--rate", "1/s", "--batching", "max=100000"), "does not fit the memory"),
+    "no devices": (("--rate", "1/s", "--devices", "0"), "devices 0 is less than 1"),
+    "no requests": (("--rate", "1/s", "--requests", "0"), "requests 0"),
     "p99 without unit": (("--p99", "50"), "lacks its unit"),
-    "scenario": (("--rate", "1", "--scenario", "Serve"), "Serve"),
-    "rate of a stream": (("--rate", "1", "--scenario", "Offline"), "leave out --rate"),
-    "unknown network": (("--rate", "1", "--net", "resnet_51"), "nearest"),
+    "scenario": (("--rate", "1/s", "--scenario", "Serve"), "Serve"),
+    "rate of a stream": (("--rate", "1/s", "--scenario", "Offline"), "leave out --rate"),
+    "unknown network": (("--rate", "1/s", "--net", "resnet_51"), "nearest"),
     "batches of one query": (("--scenario", "MultiStream", "--batching", "max=8"), "--batching changes nothing: MultiStream"),
     "seed without a draw": (("--scenario", "Offline", "--seed", "2"), "--seed changes nothing: Offline"),
 }
@@ -156,7 +158,7 @@ def test_the_group_names_the_nearest_simulation(cli: Any) -> None:
 
 def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     page, timeline = tmp_path / "serve.html", tmp_path / "serve.json"
-    result = cli(*SERVE, "--rate", "150", *FEW, "--batching", "max=8", "--html", str(page), "--timeline", str(timeline))
+    result = cli(*SERVE, "--rate", "150/s", *FEW, "--batching", "max=8", "--html", str(page), "--timeline", str(timeline))
     assert result.code == 0
     assert all(word in page.read_text("utf-8") for word in ("<h2>Latency</h2>", "<h2>Timeline</h2>"))
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]

@@ -12,7 +12,8 @@ from archsim.base.errors import MissingExtra, UnknownName, Unsupported
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
-from archsim.study.objective import BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
+from archsim.study.condition import BadCondition, Condition, limit_of
+from archsim.study.objective import BadGoal, conditions, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, SearchGoal, SearchResult, search, with_default_front
 from archsim.study.silicon import die_estimate
 from archsim.study.space import Space
@@ -36,7 +37,7 @@ def found(minimise: str = "energy", where: str = "", **choices: Any) -> tuple[Re
 
 
 def test_the_best_is_the_best_of_single_estimates() -> None:
-    _, f = found("latency", "area < 350")
+    _, f = found("latency", "area_mm2 < 350")
     rows = []
     for bandwidth in np.linspace(100, 500, 5):
         for count in range(8, 41, 8):
@@ -201,9 +202,11 @@ def test_conditions_are_read(text: str, name: str, sign: str, limit: float) -> N
 
 
 @pytest.mark.parametrize("text", ["", "latency", "latency < ", "latency < fast", "latency == 3", "latency < 5 W", "latency < nan",
+                                  "latency_s < nan", "power_w < inf",
+                                  "latency < 0.05", "power < 5ms", "latency_s < 5W", "sm.count < 3 W",
                                   "latency < 1 and", "1 < latency"])  # fmt: skip
 def test_conditions_that_make_no_sense(text: str) -> None:
-    with pytest.raises((BadGoal, UnknownName)):
+    with pytest.raises((BadCondition, UnknownName)):
         conditions(text, {})
 
 
