@@ -63,9 +63,9 @@ class UnknownName(ArchsimError):
     unknown device 'tegra_x'; nearest: tegra_x1
     """
 
-    def __init__(self, what: str, name: str, known: Sequence[str], hint: str = "") -> None:
+    def __init__(self, what: str, name: str, known: Sequence[str], hint: str = "", near: Sequence[str] | None = None) -> None:
         self.what, self.name, self.known = what, name, tuple(known)
-        near = nearest(name, known)
+        near = nearest(name, known) if near is None else near
         text = f"unknown {what} {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
         super().__init__(text + (f"; {hint}" if hint else ""))
 

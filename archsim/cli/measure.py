@@ -78,10 +78,11 @@ def command(
         opener,
         stack_of,
         whole_numbers,
-    )  # fmt: skip
+    )
+    from archsim.trace.file import canonical
 
     open_session, stack = opener(backend, device), stack_of(backend, device)
-    networks, batches = tuple(dict.fromkeys(names(net))), whole_numbers(batch, "--batch")
+    networks, batches = tuple(dict.fromkeys(map(canonical, names(net)))), whole_numbers(batch, "--batch")
     if not networks:
         raise click.UsageError("--net names no network")
     counts = whole_numbers(threads, "--threads") if threads else ()

@@ -41,7 +41,9 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         return
     if what == "stack" and name is not None:
         from archsim.report.stack import stack_record, stack_text
+        from archsim.stack.choose import named
 
+        name = named(name)
         click.echo(json.dumps(stack_record(name), indent=2, allow_nan=False) if as_json else stack_text(name))
         return
     if name is None:

@@ -95,7 +95,7 @@ def command(
         settings = _settings(cases, by, fidelity, baseline, without, calibration)
         cases, skips = _only(cases, skips, "hardware", "device", devices)
         for option, text in chosen.items():
-            cases, skips = _only(cases, skips, *FILTERS[option], names(text or ""))
+            cases, skips = _only(cases, skips, *FILTERS[option], [_exact(option, name) for name in names(text or "")])
         if fold is not None:
             settings = _held_out(settings, fold, tell)
         result = validate(cases[:limit], skips, settings, tell)
@@ -205,6 +205,17 @@ def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[st
         if name not in known:
             raise UnknownName(what, name, known, hint=f"one of {', '.join(known)}")
     return given
+
+
+def _exact(option: str, name: str) -> str:
+    """The id that a network or a stack of a filter stands for; what is none, like an op of kernel rows, stays as it is."""
+    from archsim.stack.catalog import canonical as stack
+    from archsim.trace.file import canonical as network
+
+    try:
+        return {"net": network, "stack": stack}.get(option, str)(name)
+    except UnknownName:
+        return name
 
 
 def _only(

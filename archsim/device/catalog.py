@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
+import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
+from archsim.base.naming import AmbiguousName, resolve
 from archsim.device.file import load
 from archsim.device.spec import Spec
 
 FOLDER = "hwspecs"
+HINT = "`archsim list hw` prints all; a path to a .toml works too"
 
 
 @cache
@@ -36,25 +39,51 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
     """`children` are the paths of the files that inherit, from the first to the nearest."""
     if name_or_path in names():
         return _shipped(name_or_path)
-    if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
+    if is_path(name_or_path):
         place = os.path.abspath(name_or_path)
         if place in children:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
         return load(Path(name_or_path), lambda parent: _find(parent, (*children, place), computed))
     if name_or_path in computed:
         return computed[name_or_path]()
-    wanted = _plain(name_or_path)
-    matches = sorted({device for alias, device in _aliases() if alias == wanted})
-    if len(matches) == 1:
-        return _shipped(matches[0])
-    if matches:
-        raise UnknownName("device", name_or_path, [], hint=f"it could be {' or '.join(matches)}")
-    raise UnknownName("device", name_or_path, names(), hint="`archsim list hw` prints all; a path to a .toml works too")
+    return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
 
 
-def _plain(name: str) -> str:
-    """A name without case, spaces and punctuation, so that `GTX-1080` finds gtx_1080."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def canonical(name_or_path: str) -> str:
+    """The id that a name of a shipped device stands for; a path, and what is no shipped device, as it is.
+
+    Raises AmbiguousName.
+    """
+    if name_or_path in names() or is_path(name_or_path):
+        return name_or_path
+    try:
+        return resolve("device", name_or_path, names(), aliases, HINT, _makers)
+    except AmbiguousName:
+        raise
+    except UnknownName:
+        return name_or_path
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether a name of a device is the path of its file."""
+    return "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml")
+
+
+@cache
+def aliases() -> Mapping[str, tuple[str, ...]]:
+    """The other names of every shipped device: its full name and its aliases."""
+    return {name: (*([head["name"]] if "name" in head else []), *head.get("aliases", ())) for name, head in _heads().items()}
+
+
+def _makers() -> set[str]:
+    return {head["vendor"] for head in _heads().values() if "vendor" in head}
+
+
+@cache
+def _heads() -> Mapping[str, Mapping[str, Any]]:
+    """The words of every shipped file before its tables. Reading them takes a tenth of the time of reading the files."""
+    texts = {name: data_folder(FOLDER).joinpath(f"{name}.toml").read_text("utf-8") for name in names()}
+    return {name: tomllib.loads(text.partition("\n[")[0]) for name, text in texts.items()}
 
 
 @cache
@@ -63,11 +92,3 @@ def _shipped(name: str) -> Spec:
     if spec.identity.id != name:
         raise InputError(spec.path, f"id: is {spec.identity.id!r}, must be {name!r} as the file is called")
     return spec
-
-
-@cache
-def _aliases() -> tuple[tuple[str, str], ...]:
-    """Every alias and full name of every shipped device, with the device's id."""
-    specs = [_shipped(name) for name in names()]
-    identities = [spec.identity for spec in specs]
-    return tuple((_plain(alias), i.id) for i in identities for alias in (*i.aliases, i.name, i.id))

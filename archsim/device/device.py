@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
+PRECISION_ALIASES = {
+    "fp64": ("double", "float64", "f64"), "fp32": ("single", "float", "float32", "f32"), "tf32": ("tensorfloat32",),
+    "fp16": ("half", "float16", "f16"), "bf16": ("bfloat16", "brain float"), "fp8": ("float8", "e4m3"), "int8": ("i8", "8 bit"),
+}  # fmt: skip
+
 PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
     "fp64": ("fp64",),
     "fp32": ("fp32",),

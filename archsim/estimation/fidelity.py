@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from archsim.base.errors import UnknownName
+from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import spent
@@ -108,6 +108,4 @@ FIDELITIES = {
 
 def find(name: str) -> Fidelity:
     """The fidelity called `name`; UnknownName otherwise."""
-    if name not in FIDELITIES:
-        raise UnknownName("fidelity", name, list(FIDELITIES), hint=f"one of {', '.join(FIDELITIES)}")
-    return FIDELITIES[name]
+    return FIDELITIES[resolve("fidelity", name, tuple(FIDELITIES), dict, f"one of {', '.join(FIDELITIES)}")]

@@ -9,24 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, UnknownName, Unsupported
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
-from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
+from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import FITTED, Fidelity
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
+from archsim.stack import choose as stack_choice
 from archsim.stack.stack import Stack
+from archsim.trace import file as networks
 from archsim.trace.dims import BATCH, SEQUENCE
 from archsim.trace.file import digest
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
-from archsim.trace.training import TASKS
+from archsim.trace.training import TASK_ALIASES, TASKS
 
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
@@ -138,12 +141,16 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
-    _check(1 if batch is None else batch, precision or WIDE, task, threads, devices, clock)
+    net, task = networks.canonical(net), task_of(task)
+    precision = precision if precision is None else precision_of(precision)
+    wanted = stack and stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
+    asked |= {"net": net, "precision": precision, "task": task, "stack": wanted}
+    _check(1 if batch is None else batch, threads, devices, clock)
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
-    chosen = stacks.find(stack or spec.identity.default_stack)
+    chosen = stacks.find(wanted or spec.identity.default_stack)
     variant = chosen.variants.get(net, net)
-    notes = [] if stack else [f"stack {chosen.id}: the default for {spec.identity.id}; --stack names another"]
+    notes = _stack_notes(stack, wanted, chosen, spec)
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
@@ -256,13 +263,35 @@ def _digest(work: Work) -> str:
     return digest(prepared(*work))[:16]
 
 
-def _check(batch: int, precision: str, task: str, threads: int | None, devices: int, clock: float | None) -> None:
+def precision_of(name: str) -> str:
+    """The precision that a name stands for. Raises UnknownName.
+
+    >>> precision_of("FP16"), precision_of("float32")
+    ('fp16', 'fp32')
+    """
+    return resolve("precision", name, tuple(PRECISION_BYTES), lambda: PRECISION_ALIASES, f"one of {', '.join(PRECISION_BYTES)}")
+
+
+def task_of(name: str) -> str:
+    """The task that a name stands for. Raises UnknownName.
+
+    >>> task_of("training")
+    'training_step'
+    """
+    return resolve("task", name, TASKS, lambda: TASK_ALIASES, f"one of {', '.join(TASKS)}")
+
+
+def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec) -> list[str]:
+    if not given:
+        return [f"stack {stack.id}: the default for {spec.identity.id}; --stack names another"]
+    if wanted != given and plain(given) != plain(str(wanted)):
+        return [f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly"]
+    return []
+
+
+def _check(batch: int, threads: int | None, devices: int, clock: float | None) -> None:
     if not 1 <= batch <= LARGEST_BATCH:
         raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
-    if precision not in PRECISION_BYTES:
-        raise UnknownName("precision", precision, list(PRECISION_BYTES), hint=f"one of {', '.join(PRECISION_BYTES)}")
-    if task not in TASKS:
-        raise UnknownName("task", task, list(TASKS), hint=f"one of {', '.join(TASKS)}")
     if threads is not None and threads < 1:
         raise ArgumentError(f"threads {threads} is less than 1")
     if devices != 1:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported, nearest
+from archsim.base.errors import ArchsimError, InputError, Unsupported, nearest
 from archsim.base.files import data_folder, read_text
+from archsim.base.naming import resolve
 from archsim.base.schema import Form, Word, problems_of
 from archsim.device import catalog
 from archsim.device.device import Cpu
@@ -62,7 +63,7 @@ def find(name_or_path: str) -> NodeSpec:
         return _shipped(name_or_path)
     if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
         return load(Path(name_or_path))
-    raise UnknownName("node", name_or_path, names(), hint=f"one of {', '.join(names())}, or a path to a .toml")
+    return _shipped(resolve("node", name_or_path, names(), dict, f"one of {', '.join(names())}, or a path to a .toml"))
 
 
 @cache

@@ -8,15 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, UnknownName, nearest
+from archsim.base.errors import InputError, nearest
+from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, compose, document, folder
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
 
+HINT = "`archsim list stacks` prints all"
 LIST = "stacks.toml"  # every shipped stack: id = { parts, and what differs }
 RECORD: type[Stack] = Stack  # the keys of all files are declared by its fields
 IDENTITY = re.compile(r"[a-z0-9_.\-]{2,40}")
-RESERVED = ("schema", "id", "like", "parts", "sources")  # of a stack's table, beside the keys of the record
+RESERVED = ("schema", "id", "like", "parts", "sources", "aliases", "by_name_only")  # beside the keys of the record
 
 
 @cache
@@ -38,11 +40,33 @@ def find(name_or_path: str) -> Stack:
 @cache
 def composition(name_or_path: str) -> Composition:
     """What a stack is composed of, and which component sets each value."""
-    if "/" in name_or_path or name_or_path.endswith(".toml"):
+    if is_path(name_or_path):
         return _of_file(Path(name_or_path))
-    if name_or_path not in _listed():
-        raise UnknownName("stack", name_or_path, names(), hint="`archsim list stacks` prints all")
-    return _composed(name_or_path, name_or_path, _listed()[name_or_path].get("parts", {}), [own_values(name_or_path)])
+    name = canonical(name_or_path)
+    return _composed(name, name, _listed()[name].get("parts", {}), [own_values(name)])
+
+
+def canonical(name_or_path: str) -> str:
+    """The id of the shipped stack that is spelled so; a path as it is. Raises UnknownName with the nearest names.
+
+    >>> canonical("Caffe cuDNN 5.1")
+    'caffe-cudnn5.1'
+    """
+    return name_or_path if is_path(name_or_path) else resolve("stack", name_or_path, names(), _aliases, HINT)
+
+
+def by_name_only(name: str) -> bool:
+    """Whether nobody means a shipped stack who does not name it: what runs on one device only."""
+    return bool(_listed()[name].get("by_name_only", False))
+
+
+def _aliases() -> dict[str, list[str]]:
+    return {name: table.get("aliases", []) for name, table in _listed().items()}
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether a name of a stack is the path of its file."""
+    return "/" in name_or_path or name_or_path.endswith(".toml")
 
 
 def own_values(name: str) -> Component:

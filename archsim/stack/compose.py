@@ -26,7 +26,7 @@ SIZE_LIMIT = 256 * 1024
 AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines"}
 EQUALS = ("framework", "library", "blas")
 KINDS = ("gpu", "cpu")
-RESERVED = ("sources", "since", "version", *KINDS)  # of a component's tables, beside the keys of the record
+RESERVED = ("sources", "since", "version", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
 REST = "*"  # the source of every value of a component that has no source of its own
 
 
@@ -145,6 +145,11 @@ def part_names(axis: str) -> tuple[str, ...]:
 def part_versions(axis: str, name: str) -> list[str]:
     """The versions of a shipped component, oldest first; none where it has only one."""
     return [block["version"] for block in _part(axis, name).get("since", [])]
+
+
+def part_aliases(axis: str, name: str) -> tuple[str, ...]:
+    """Other names of a shipped component."""
+    return tuple(_part(axis, name).get("aliases", ()))
 
 
 @cache

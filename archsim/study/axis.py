@@ -18,7 +18,7 @@ from archsim.base.errors import ArchsimError
 from archsim.base.units import COUNT, parse, show
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
-from archsim.study.knob import WORDS, meaning
+from archsim.study.knob import WORDS, exact_word, meaning
 
 MOST_VALUES = 10_000_000  # of one axis, because they are held in memory
 T = TypeVar("T", float, str)
@@ -72,7 +72,8 @@ def axis_of(text: str, kind: str) -> Axis:
     if not separator or not knob or not written:
         raise BadAxis(f"{text!r} is not KEY=VALUES, like memory.bandwidth=100GB/s:1TB/s:50log or batch=1,4,16")
     if knob in WORDS:
-        return Axis(knob=knob, written=written, values=_list(knob, written))
+        said = [exact_word(kind, knob, word) for word in _list(knob, written)]
+        return Axis(knob=knob, written=",".join(said), values=_distinct(knob, tuple(said)))
     unit = meaning(kind, knob)
     if ":" not in written:
         values = tuple([_number(knob, word, unit) for word in _list(knob, written)])

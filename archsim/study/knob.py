@@ -13,9 +13,12 @@ import numpy as np
 from archsim.base.errors import UnknownName
 from archsim.base.units import COUNT, TEXT, show
 from archsim.cost.cost import Array
+from archsim.device import catalog as devices
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import ORDER, Spec, keys, unit_of
-from archsim.estimation.request import CLOCKS, LARGEST_BATCH, MOST_POWER
+from archsim.estimation.request import CLOCKS, LARGEST_BATCH, MOST_POWER, precision_of, task_of
+from archsim.stack.choose import chosen
+from archsim.trace import file as networks
 
 WORDS = ("net", "hw", "stack", "task", "precision")
 SIZES = ("batch", "seq_len")
@@ -33,6 +36,19 @@ def known(kind: str) -> list[str]:
     """The names of all knobs of a kind of device."""
     return [*CHOICES, *(name for name in ARGUMENTS if name not in CHOICES),
             *(key for key, unit, _ in keys(kind) if unit.unit != TEXT)]  # fmt: skip
+
+
+def exact_word(kind: str, knob: str, word: str) -> str:
+    """The id that a word of a knob stands for: the same resolution as for an estimate. Raises UnknownName.
+
+    A framework alone is no stack here, because what it means may differ from device to device: AmbiguousName lists the stacks.
+
+    >>> exact_word("gpu", "precision", "FP16")
+    'fp16'
+    """
+    if knob == "stack":
+        return chosen(word, kind, "")
+    return {"net": networks.canonical, "hw": devices.canonical, "precision": precision_of, "task": task_of}[knob](word)
 
 
 def meaning(kind: str, knob: str) -> Unit:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from archsim.base.errors import InputError, UnknownName
+from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
+from archsim.base.naming import resolve
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
 from archsim.trace.jsonlines import parse
@@ -33,10 +35,12 @@ def load(path_or_name: str | Path | Traversable) -> Trace:
     Text with a slash or with the suffix of a trace file is a path, everything else a name.
     Raises UnknownName, MissingFile or InputError.
     """
-    if isinstance(path_or_name, str) and not _is_path(path_or_name):
-        place = _shipped(path_or_name)
+    place: Path | Traversable
+    if isinstance(path_or_name, str):
+        name = canonical(path_or_name)
+        place = Path(name) if _is_path(name) else data_folder(FOLDER).joinpath(f"{name}.jsonl")
     else:
-        place = Path(path_or_name) if isinstance(path_or_name, str) else path_or_name
+        place = path_or_name
     try:
         text = read_text(place, LIMIT)
     except OSError as error:
@@ -80,25 +84,30 @@ def _is_path(text: str) -> bool:
     return "/" in text or "\\" in text or text.endswith(SUFFIXES)
 
 
-def _shipped(name: str) -> Traversable:
-    known = names()
-    if name not in known:
-        name = _aliases(known).get(name) or _refuse(name, known)
-    return data_folder(FOLDER).joinpath(f"{name}.jsonl")
+def canonical(name_or_path: str) -> str:
+    """The shipped network that a name stands for; a path as it is. Raises AmbiguousName or UnknownName.
+
+    >>> canonical("ResNet-50")
+    'resnet_50'
+    """
+    if _is_path(name_or_path) and name_or_path.lower() not in _with_slash():
+        return name_or_path
+    return resolve("network", name_or_path, names(), aliases, f"a file of your own is named by a path that ends in {SUFFIXES[0]}")
 
 
-def _refuse(name: str, known: list[str]) -> str:
-    raise UnknownName("network", name, known, f"a file of your own is named by a path that ends in {SUFFIXES[0]}")
-
-
-def _aliases(known: list[str]) -> dict[str, str]:
-    """Alias -> name, from the headers of the shipped files."""
+@cache
+def aliases() -> Mapping[str, tuple[str, ...]]:
+    """The other names of every shipped network, from the headers of their files."""
     found = {}
-    for name in known:
+    for name in names():
         with data_folder(FOLDER).joinpath(f"{name}.jsonl").open(encoding="utf-8") as stream:
-            for alias in json.loads(stream.readline()).get("aliases", []):
-                found[alias] = name
+            found[name] = tuple(json.loads(stream.readline()).get("aliases", []))
     return found
+
+
+def _with_slash() -> set[str]:
+    """The aliases that look like paths (`ViT-B/16`), in lower case."""
+    return {alias.lower() for texts in aliases().values() for alias in texts if "/" in alias}
 
 
 def _header(trace: Trace) -> dict[str, object]:

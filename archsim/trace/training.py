@@ -16,6 +16,10 @@ from archsim.trace.op import Add, CrossEntropy, Embedding, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
 TASKS = ("inference", "forward", "backward", "backward_update", "forward_backward", "training_step")
+TASK_ALIASES = {
+    "inference": ("infer", "prediction", "test"), "forward": ("forward pass", "fwd"), "backward": ("backward pass", "bwd"),
+    "forward_backward": ("forward+backward", "fwd+bwd", "fwd bwd"), "training_step": ("training", "train", "step"),
+}  # fmt: skip
 OPTIMISER = "sgd_momentum"
 
 

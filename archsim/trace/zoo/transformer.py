@@ -48,6 +48,7 @@ class Model:
     segments: int = 0  # rows of the table of segments, and with them a pooler, in encoders of text
     positions: int = 0  # rows in the table of positions, where they are not as many as the context
     notes: str = ""
+    aliases: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> Extent:
@@ -75,7 +76,7 @@ def _vit(name: str, model: Model) -> Trace:
         x = _pre_norm_block(net, x, model, f"block{number}", dropout=False)
     x = _first(net, net.add(LayerNorm(), x, name="norm"), model.width)
     net.softmax(net.linear(x, 1000, name="head"))
-    return net.trace()
+    return net.trace(aliases=model.aliases)
 
 
 def _bert(name: str, model: Model) -> Trace:
@@ -93,7 +94,7 @@ def _bert(name: str, model: Model) -> Trace:
         x = net.add(LayerNorm(), net.sum(x, _dropped(net, _mlp(net, x, model, at)), name=f"{at}.add2"), name=f"{at}.norm2")
     if model.segments:
         net.add(Tanh(), net.linear(_first(net, x, model.width), model.width, name="pooler"), name="pooler.tanh")
-    return net.trace()
+    return net.trace(aliases=model.aliases)
 
 
 def _gpt(name: str, model: Model) -> Trace:
@@ -141,7 +142,7 @@ def _with_positions(net: Builder, model: Model) -> str:
 def _logits(net: Builder, x: str, model: Model, tied: bool) -> Trace:
     """A score for every word; with `tied` the weights are the table of the words."""
     net.softmax(net.linear(x, model.vocabulary, bias=False, tied=tied, name="head"))
-    return net.trace()
+    return net.trace(aliases=model.aliases)
 
 
 def _pre_norm_block(
@@ -205,12 +206,14 @@ XL_NOTES = "16 heads: the 24 of the paper's table, of 128 features each, do not 
 DENSE = "every layer attends to all tokens before; the paper's sparse layers are not published"
 
 MODELS: dict[str, Model] = {
-    "vit_base_16": Model(family=_vit, source=VIT, layers=12, width=768, heads=12, notes=VIT_NOTES),
-    "vit_large_16": Model(family=_vit, source=VIT, layers=24, width=1024, heads=16, notes=VIT_NOTES),
+    "vit_base_16": Model(family=_vit, source=VIT, layers=12, width=768, heads=12, notes=VIT_NOTES,
+                         aliases=("ViT-B/16", "vit_b_16")),
+    "vit_large_16": Model(family=_vit, source=VIT, layers=24, width=1024, heads=16, notes=VIT_NOTES,
+                          aliases=("ViT-L/16", "vit_l_16")),
     "bert_base": Model(family=_bert, source=BERT, layers=12, width=768, heads=12, vocabulary=30522, segments=2, usual=128,
-                       context=512, notes=BERT_NOTES),
+                       context=512, notes=BERT_NOTES, aliases=("bert_base_uncased",)),
     "bert_large": Model(family=_bert, source=BERT, layers=24, width=1024, heads=16, vocabulary=30522, segments=2, usual=128,
-                        context=512, notes=BERT_NOTES),
+                        context=512, notes=BERT_NOTES, aliases=("bert_large_uncased",)),
     "distilbert": Model(family=_bert, source=DISTILBERT, layers=6, width=768, heads=12, vocabulary=30522, usual=128, context=512,
                         notes=DISTIL_NOTES),
     "roberta_base": Model(family=_bert, source=ROBERTA, layers=12, width=768, heads=12, vocabulary=50265, segments=1, usual=128,

@@ -1,0 +1,116 @@
+"""Which stack a user means who names a framework ("TensorFlow"), a library ("cuDNN 5.1"), or both ("Caffe with cuDNN 5.1").
+
+Such a name leaves open what else the stack is composed of. The device decides: its usual stack if that fits the name, else the
+one with the same library in the same or the nearest version. Where this leaves several, the error lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from archsim.base.errors import UnknownName
+from archsim.base.naming import AmbiguousName, plain
+from archsim.stack.catalog import by_name_only, canonical, composition, is_path, names
+from archsim.stack.compose import part_aliases, part_versions
+
+_UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")
+_FILLERS = ("with", "and", "on", "using", "plus")
+
+
+def chosen(name: str, kind: str, usual: str) -> str:
+    """The id or path of the stack that `name` means on a device of this kind whose usual stack is `usual`.
+
+    Raises AmbiguousName, or UnknownName with the nearest names.
+
+    >>> chosen("TensorFlow", "gpu", "torch7-cudnn5.1"), chosen("Caffe", "cpu", "torch7-cpu")
+    ('tensorflow-cudnn5.1', 'caffe-openblas')
+    """
+    if name in names() or is_path(name):
+        return name
+    fitting = candidates(name, kind)
+    if _fits(usual, name):
+        return usual
+    try:
+        spelled = canonical(name)
+    except UnknownName:
+        fitting = fitting or candidates(name)[:1]  # of the other kind, which the request refuses in its own words
+        if not fitting:
+            raise
+    else:
+        if not fitting or _parts(spelled)[1] in (kind, "any"):
+            return spelled
+    return _nearest_version(name, fitting, usual)
+
+
+def named(name: str) -> str:
+    """The id or path of the only stack that a name can mean on any device. Raises AmbiguousName or UnknownName."""
+    try:
+        return canonical(name)
+    except UnknownName:
+        found = candidates(name)
+        if len(found) > 1:
+            raise AmbiguousName("stack", name, found) from None
+        if not found:
+            raise
+        return found[0]
+
+
+def candidates(name: str, kind: str = "") -> list[str]:
+    """The stacks (for a kind of device) that have all that a name names; without those that differ from another by a setting."""
+    by_parts: dict[tuple[tuple[str, str], ...], str] = {}
+    for known in sorted(names(), key=len):  # `torch7-cudnn5.1` stands before `torch7-cudnn5.1-frugal`, which has the same parts
+        parts, of_kind = _parts(known)
+        if _fits(known, name) and kind in ("", of_kind) and not by_name_only(known):
+            by_parts.setdefault(tuple(sorted(parts.items())), known)
+    return sorted(by_parts.values())
+
+
+def _fits(stack: str, name: str) -> bool:
+    """Whether a shipped stack has all that a name names."""
+    if stack not in names():
+        return False
+    wanted, named = _units(name), _named(stack)
+    return plain(name) in named or (bool(wanted) and wanted <= named)
+
+
+def _nearest_version(name: str, fitting: Sequence[str], usual: str) -> str:
+    """Of several stacks the one that is nearest to a device's usual one; AmbiguousName where that is several."""
+    left, own = list(fitting), _parts(usual)[0] if usual in names() else {}
+    for axis in ("library", "blas"):
+        library, _, version = own.get(axis, "").partition(" ")
+        same = [known for known in left if _parts(known)[0].get(axis, "").partition(" ")[0] == library]
+        if not library or not same:
+            continue
+        order = {text: place for place, text in enumerate(part_versions(axis, library))}
+        steps = {known: order.get(_parts(known)[0][axis].partition(" ")[2], 0) - order.get(version, 0) for known in same}
+        nearest = min(steps.values(), key=lambda step: (abs(step), step))  # of two as near the earlier
+        left = [known for known in same if steps[known] == nearest]
+    if len(left) > 1:
+        raise AmbiguousName("stack", name, left)
+    return left[0]
+
+
+@cache
+def _parts(stack: str) -> tuple[Mapping[str, str], str]:
+    """What a stack is composed of, and the kind of device that it is for."""
+    found = composition(stack)
+    return found.parts, str(found.table().get("kind", ""))
+
+
+@cache
+def _named(stack: str) -> frozenset[str]:
+    """All names of a stack's parts: each with its version and without."""
+    found: set[str] = set()
+    for axis, reference in _parts(stack)[0].items():
+        part, _, version = reference.partition(" ")
+        for text in (part, *part_aliases(axis, part)):
+            found |= {plain(text), f"{plain(text)}{version}"}
+    return frozenset(found)
+
+
+def _units(name: str) -> set[str]:
+    """What a name names: its words without fillers, each with the version behind it."""
+    text = " ".join(word for word in re.split(r"[\s+/,&_-]+", name.lower()) if word not in _FILLERS)
+    return {f"{word}{version}" for word, version in _UNIT.findall(text)}
