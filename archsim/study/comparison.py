@@ -12,7 +12,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, find_device, make_request
-from archsim.stack import catalog
+from archsim.stack import catalog, choose
 from archsim.study.batches import BatchCurve, batch_curve
 from archsim.study.contender import Contender, contender, result_time, with_host_inputs
 from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
@@ -112,8 +112,11 @@ class ComparedDevices:
         self.arguments = dict(arguments or {})
         self._threads = self.arguments.pop("threads", None)
         self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by
-        self.stacks = tuple(dict.fromkeys(catalog.find(name).id for name in stacks))
-        self.entrants = _entrants(devices, stacks, self.arguments)
+        changes = self.arguments.get("settings"), self.arguments.get("scales")
+        specs = {name: find_device(name, *changes) for name in dict.fromkeys(devices)}
+        meant = _meant(stacks, list(specs.values()))
+        self.stacks = tuple(meant)
+        self.entrants = _entrants(specs, meant)
         self._times: dict[tuple[str, str, int, bool], float] = {}
 
     def requests(self, c: CurveComparison) -> list[Request]:
@@ -247,17 +250,30 @@ def excluded_line(one: Excluded) -> str:
     return f"{one.hardware}{'' if one.stack is None else f' with {one.stack}'}: {one.reason}"
 
 
-def _entrants(devices: Sequence[str], stacks: Sequence[str], arguments: Mapping[str, Any]) -> list[Entrant]:
+def _meant(stacks: Sequence[str], specs: Sequence[Spec]) -> dict[str, tuple[str | None, str]]:
+    """The stacks that names mean on any of the devices: id -> (name for a request, kind of device or "" if named exactly).
+
+    A framework alone may mean several stacks, which are all asked of the devices of their kind.
+    """
+    found: dict[str, tuple[str | None, str]] = {}
+    for name in stacks:
+        for spec in specs:
+            stack = choose.chosen(name, spec.kind, spec.identity.default_stack)
+            of_kind = "" if stack == name else catalog.find(stack).kind
+            if of_kind in ("", "any", spec.kind) or len({s.kind for s in specs}) == 1:
+                found.setdefault(catalog.find(stack).id, (stack, of_kind))
+    return found
+
+
+def _entrants(specs: dict[str, Spec], choices: Mapping[str, tuple[str | None, str]]) -> list[Entrant]:
     """Every device with every stack, each once, under names that tell them apart."""
-    changes = arguments.get("settings"), arguments.get("scales")
-    specs = {name: find_device(name, *changes) for name in dict.fromkeys(devices)}
     once = {(spec.identity.id, spec.digest): name for name, spec in reversed(specs.items())}
     kept = sorted(once.values(), key=list(specs).index)
     ids = [specs[name].identity.id for name in kept]
     shown = {name: i if ids.count(i) == 1 else f"{i} ({name})" for name, i in zip(kept, ids, strict=True)}
-    choices = {catalog.find(stack).id: stack for stack in reversed(stacks)} if stacks else {}
     return [
         Entrant(name=name, stack=stack, spec=specs[name], device=shown[name],
                 called=shown[name] if len(choices) < 2 else f"{shown[name]} {identity}")
-        for name in kept for identity, stack in (reversed(choices.items()) if choices else (("", None),))
+        for name in kept for identity, (stack, kind) in (choices or {"": (None, "")}).items()
+        if kind in ("", "any", specs[name].kind) or len({spec.kind for spec in specs.values()}) == 1
     ]  # fmt: skip

@@ -101,7 +101,7 @@ def test_the_workflow_of_the_manual_keeps_the_device_that_was_measured(
     monkeypatch.chdir(tmp_path)
     nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
     assert cli("detect", "--out", "mine.toml").code == 0
-    assert cli("measure", "--net", nets, "--rounds", "1", "--seconds", "0", "--out", "mine.csv").code == 0
+    assert cli("measure", "--net", nets, "--rounds", "1", "--time-limit", "0s", "--out", "mine.csv").code == 0
     device = Path("mine.toml").read_text()
     fit = ("calibrate", "--measurements", "mine.csv", "--fit", "cpu.mlas")
     for place in ("mine.toml", "./mine.toml"):

@@ -12,6 +12,7 @@ from archsim.estimation.request import make_request, precision_of, task_of
 from archsim.node import spec as nodes
 from archsim.stack import catalog as stacks
 from archsim.stack.choose import candidates, chosen, named
+from archsim.study.comparison import ComparedDevices
 from archsim.study.knob import exact_word
 from archsim.trace import file as networks
 from tests.each import each
@@ -130,3 +131,10 @@ def test_an_estimate_says_what_a_framework_alone_was_taken_for():
 def test_a_missing_file_is_no_network_of_that_name():
     with pytest.raises(Exception, match="no such file"):
         networks.load("./vgg_16")
+
+
+def test_a_framework_alone_is_compared_with_what_it_means_on_each_device():
+    found = ComparedDevices(["gtx_1080", "tegra_x1", "i7_6700k"], ["Caffe", "tensorflow-eigen"])
+    asked = {(entrant.device, entrant.stack) for entrant in found.entrants if entrant.stack != "tensorflow-eigen"}
+    both = {(device, stack) for device in ("gtx_1080", "tegra_x1") for stack in ("caffe-cudnn5.1", "caffe-cudnn4")}
+    assert asked == both | {("i7_6700k", "caffe-openblas")}
