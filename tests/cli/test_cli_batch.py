@@ -41,8 +41,8 @@ def test_the_batch_of_the_file_is_that_of_the_estimate(cli: Any, net: str, tmp_p
 @pytest.mark.parametrize("words", [
     ("estimate", "--batch", "64"), ("estimate", "--batch", "1"), ("compare", "--batch", "1,16"), ("compare",),
     ("explain", "--batch", "2"), ("cache", "--layer", "conv1", "--batch", "2"), ("sensitivity", "--batch", "64"),
-    ("whatif", "--to", "batch=64"), ("simulate", "train", "--batch", "32"), ("simulate", "serve", "--rate", "10"),
-    ("simulate", "serve", "--rate", "10", "--batching", "max=4"),
+    ("whatif", "--to", "batch=64"), ("simulate", "train", "--batch", "32"), ("simulate", "serve", "--rate", "10/s"),
+    ("simulate", "serve", "--rate", "10/s", "--batching", "max=4"),
 ])  # fmt: skip
 def test_another_batch_is_refused_with_the_way_out(cli: Any, net: str, words: tuple[str, ...]) -> None:
     found = cli(*words, "--net", net, "--hw", "gtx_1080")
