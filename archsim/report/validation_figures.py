@@ -145,12 +145,22 @@ def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
         p10, q1, median, q3, p90 = map(_short, own)
         figure.add_trace(go.Box(
             orientation="h", y=[place], lowerfence=[p10], q1=[q1], median=[median], q3=[q3], upperfence=[p90], name="",
-            fillcolor=colour + "55", line={"color": colour, "width": 1.5}, hoverinfo="skip",
+            fillcolor=_faint(colour), line={"color": colour, "width": 1.5}, hoverinfo="skip",
         ))  # fmt: skip
         note = f"{_percent(own[2] - 1)} · {len(drawn[source])} {'row' if len(drawn[source]) == 1 else 'rows'}"
         figure.add_annotation(x=1.01, xref="paper", xanchor="left", y=place, text=note, showarrow=False,
                               font={"size": 11.5, "color": QUIET})  # fmt: skip
     return figure
+
+
+def _faint(colour: str) -> str:
+    """A third of a colour over what lies behind it, in a form that every version of plotly reads.
+
+    >>> _faint("#0072b2")
+    'rgba(0, 114, 178, 0.33)'
+    """
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return f"rgba({red}, {green}, {blue}, 0.33)"
 
 
 def _percent(share: float) -> str:

@@ -150,8 +150,17 @@ def _log_change(y: float, base: float) -> float | None:
 
 
 def by_swing(found: Sequence[Elasticity], output: str = "latency_s") -> list[Elasticity]:
-    """The values that matter, in decreasing order of their swing of `output`: the rows of a tornado."""
-    return sorted((e for e in found if e.matters), key=lambda e: (-_swing_width(e, output), -abs(e.local[output])))
+    """The values that matter, in decreasing order of their swing of `output`: the rows of a tornado.
+
+    Values that act alike (a bandwidth, and the share of it that is reached) are equal but for the last digits, which differ from
+    one version of numpy to the next; they stand in the order of their names.
+    """
+    return sorted((e for e in found if e.matters),
+                  key=lambda e: (-_rounded(_swing_width(e, output)), -_rounded(abs(e.local[output])), e.key))  # fmt: skip
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")
 
 
 def _swing_width(e: Elasticity, output: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ def test_achievable_and_bandwidth_are_one_product() -> None:
     found = of("alexnet", "tegra_x1", "memory.bandwidth", "memory.achievable")
     a, b = (e.local["latency_s"] for e in found.values())
     assert a == pytest.approx(b, rel=1e-9)
+
+
+def test_values_that_act_alike_stand_in_the_order_of_their_names_whatever_the_last_digits_say() -> None:
+    one, other = of("alexnet", "tegra_x1", "memory.bandwidth", "memory.achievable").values()
+    for digits in (1 - 1e-12, 1.0, 1 + 1e-12):
+        swing = {name: tuple(None if value is None else value * digits for value in pair) for name, pair in one.swing.items()}
+        assert [e.key for e in by_swing([replace(one, swing=swing), other])] == ["memory.achievable", "memory.bandwidth"]
 
 
 def test_an_elasticity_is_the_slope_of_the_sweep() -> None:
