@@ -1,0 +1,199 @@
+"""Mutation score of a room: which share of all small changes of its code some test notices.
+
+    python -m tests.mutations.score cost                   all mutants of archsim/cost; writes reports/mutations/
+    python -m tests.mutations.score cost --again           those that were not noticed the last time, with the tests of now
+    python -m tests.mutations.score lower --sample 300     so many mutants, spread evenly over the room
+    python -m tests.mutations.score cost/sm.py --dry       one file; writes nothing
+
+Tests that compare with earlier results (golden and frozen numbers, outputs in the manual) take no part: a mutant counts as
+noticed where a test knows what is right. The source on disk stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .battery import BROKEN, ENDINGS, KILLED, SURVIVED, TIMEOUT, UNREACHED, Battery, in_child
+from .mutants import ROOT, Mutant, mutants_of
+from .run import CAUGHT, NEVER_IMPORTED, SHARED, run_with
+
+REPORT = ROOT / "reports" / "mutations"
+LAST = ROOT / "out" / "mutations"  # what became of every mutant; not kept in the repository
+EQUIVALENT = REPORT / "equivalent.csv"
+TESTS = {  # quick tests that know what is right; doc tests of the room come on top
+    "cost": ("tests/unit", "tests/laws", "tests/schedule"),
+    "lower": ("tests/unit", "tests/laws", "tests/trace"),
+    "schedule": ("tests/unit", "tests/schedule", "tests/laws"),
+    "cache": ("tests/unit", "tests/cache"),
+}
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist", "--assert=plain", "-m", "not slow",
+         "-W", "ignore::pytest.PytestAssertRewriteWarning", "--rootdir", str(ROOT))  # fmt: skip
+IMPORTED_S = 300  # seconds of CPU for a mutant outside of functions, whose tests are collected anew
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A mutant as `run_with` takes a fault: the module is compiled from its source when the tests import it."""
+
+    mutant: Mutant
+
+    @property
+    def file(self) -> str:
+        return self.mutant.file
+
+    @property
+    def module(self) -> str:
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    def put_into(self, source: str) -> str:
+        return self.mutant.source
+
+
+def tell(words: str) -> None:
+    print(words, flush=True)
+
+
+def judged(room: str, mutants: Sequence[Mutant], results: Path) -> None:
+    """Writes one line for each mutant, as soon as it is known what becomes of it."""
+    import pytest
+
+    outside: list[Mutant] = []
+
+    def note(mutant: Mutant, verdict: tuple[str, str]) -> None:
+        with results.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([*mutant.key, mutant.line, mutant.operator, *verdict]) + "\n")
+        if verdict[0] != KILLED:
+            tell(f"{verdict[0]:9} {mutant.file}:{mutant.line} {mutant.right}  ->  {mutant.wrong}")
+
+    def work(battery: Battery) -> None:
+        battery.learn(tell, LAST / f"{room}-reach.json")
+        tell(f"{len(battery.reach)} tests for {len(mutants)} mutants")
+        for mutant in mutants:
+            verdict = battery.verdict(mutant)
+            if verdict is None or verdict[0] == BROKEN:
+                outside.append(mutant)
+            else:
+                note(mutant, verdict)
+        order = sorted(battery.reach, key=lambda name: battery.reach[name].seconds)
+        place.write_text(json.dumps([[mutants.index(mutant) for mutant in outside], order]))
+
+    place = results.with_suffix(".outside")
+    place.unlink(missing_ok=True)
+    child = os.fork()  # so that this process never imports the package, and every mutant outside of functions can
+    if child == 0:
+        code = 1
+        try:
+            code = int(pytest.main([*PLAIN, *TESTS[room], f"archsim/{room}"], plugins=[Battery(room, work)]))
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if not place.exists():
+        raise SystemExit(f"the tests could not be run: pytest left with {os.waitstatus_to_exitcode(status)}")
+    left, order = json.loads(place.read_text())
+    for mutant in (mutants[i] for i in left):
+        files = [name for name in order if name.startswith(mutant.file)]
+        names = [*files, *[name for name in order if name not in files]]
+        code, said = in_child(lambda _, mutant=mutant, names=names: imported(mutant, names), IMPORTED_S)
+        note(mutant, (ENDINGS.get(code, KILLED if code >= 0 else TIMEOUT), said[-200:]))
+
+
+def imported(mutant: Mutant, names: Sequence[str]) -> int:
+    """10 where a test fails, or cannot even be collected, with the module compiled from the mutated source."""
+    code = run_with(Outside(mutant), ["-x", "--tb=no", "-m", "not slow", *names])  # type: ignore[arg-type]
+    return {0: 0, CAUGHT: 10, 2: 10, 4: 10, NEVER_IMPORTED: 0}.get(code, 77)  # 2: not collected, 4: a test is no longer there
+
+
+def equivalent() -> dict[tuple[str, ...], str]:
+    """The reviewed mutants that no test can tell from the source, with the reason."""
+    if not EQUIVALENT.exists():
+        return {}
+    with EQUIVALENT.open(newline="", encoding="utf-8") as lines:
+        return {(row["file"], row["function"], row["right"], row["wrong"]): row["reason"] for row in csv.DictReader(lines)}
+
+
+def written(room: str, rows: Iterable[Sequence[str]], sampled: bool) -> float:
+    """Writes the scores of the modules and the mutants that nothing noticed; the score of the room."""
+    known, counts = equivalent(), {}
+    survivors = []
+    for file, function, right, wrong, line, operator, verdict, _ in rows:
+        count = counts.setdefault(file, Counter())
+        same = (file, function, right, wrong) in known and verdict != KILLED
+        count["equivalent" if same else verdict] += 1
+        if verdict != KILLED and verdict != TIMEOUT and not same:
+            survivors.append((file, line, function, operator, right, wrong))
+    REPORT.mkdir(parents=True, exist_ok=True)
+    table = []
+    total: Counter[str] = Counter()
+    for file, count in sorted(counts.items()):
+        total += count
+        table.append(_row(file, count))
+    table.append(_row(f"archsim/{room}", total))
+    _write(REPORT / f"{room}.csv", ("module", "mutants", "killed", "timeouts", "survived", "equivalent", "score"), table)
+    _write(REPORT / f"{room}-survivors.csv", ("file", "line", "function", "operator", "right", "wrong"), sorted(survivors))
+    tell(f"archsim/{room}: {total} score {table[-1][-1]}" + (", of a sample" if sampled else ""))
+    return float(table[-1][-1])
+
+
+def _row(module: str, count: Counter[str]) -> tuple[object, ...]:
+    survived = count[SURVIVED] + count[UNREACHED]
+    noticed = count[KILLED] + count[TIMEOUT]
+    score = noticed / (noticed + survived) if noticed + survived else 1.0
+    return module, sum(count.values()), count[KILLED], count[TIMEOUT], survived, count["equivalent"], f"{score:.3f}"
+
+
+def _write(place: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with place.open("w", newline="", encoding="utf-8") as lines:
+        csv.writer(lines, lineterminator="\n").writerows([head, *rows])
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations.score", description=__doc__.split("\n")[0])
+    parser.add_argument("where", help=f"a room ({', '.join(TESTS)}) or one of its files, as cost/sm.py")
+    parser.add_argument("--sample", type=int, default=0, help="try so many mutants only, spread evenly")
+    parser.add_argument("--again", action="store_true", help="try those that were not noticed the last time")
+    parser.add_argument("--dry", action="store_true", help="leave the report as it is")
+    asked = parser.parse_args(words)
+    room, _, file = asked.where.partition("/")
+    if room not in TESTS:
+        parser.error(f"{room} is none of {', '.join(TESTS)}")
+    for module in SHARED:
+        __import__(module)
+    places = [ROOT / "archsim" / room / file] if file else sorted((ROOT / "archsim" / room).glob("*.py"))
+    files = [str(place.relative_to(ROOT)) for place in places]
+    mutants = [mutant for each in files for mutant in mutants_of(each)]
+    LAST.mkdir(parents=True, exist_ok=True)
+    results = LAST / f"{room}.jsonl"
+    before = read(results) if asked.again else {}
+    if asked.again:
+        mutants = [mutant for mutant in mutants if before.get(mutant.key, [SURVIVED] * 8)[6] not in (KILLED, TIMEOUT)]
+    if asked.sample and asked.sample < len(mutants):
+        mutants = [mutants[i * len(mutants) // asked.sample] for i in range(asked.sample)]
+    new = results.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    judged(room, mutants, new)
+    rows = {**before, **read(new)}
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), "utf-8")
+    if not asked.dry:
+        written(room, rows.values(), bool(asked.sample))
+    return 0
+
+
+def read(place: Path) -> dict[tuple[str, ...], list[str]]:
+    """What became of the mutants, by what they are called."""
+    if not place.exists():
+        return {}
+    rows = [json.loads(line) for line in place.read_text("utf-8").splitlines()]
+    return {tuple(row[:4]): row for row in rows}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
