@@ -18,6 +18,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ from .transplant import changed, put
 KILLED, SURVIVED, TIMEOUT, UNREACHED, BROKEN = "killed", "survived", "timeout", "unreached", "broken"
 ENDINGS = {10: KILLED, 0: SURVIVED, 77: BROKEN}
 LONGEST_S = 4.0  # of a test that is run for every mutant it reaches, while it is watched
+BUDGET_S = 15.0  # of all tests that are run for one mutant, as long as they took while they were watched
 CPU_S, WALL_S = 60, 300  # a mutant that takes longer is in an endless loop
 READERS = "archsim/explain/"  # tests that come here compare values with the source, which stays as it is
 
@@ -155,8 +157,10 @@ class Battery:
         source = (ROOT / mutant.file).read_text("utf-8")
         lines = statement_lines(source, mutant.line)
         seen = self.noticed[mutant.file, mutant.function]
-        return sorted((name for name, reach in self.reach.items() if reach.meets(mutant.file, lines)),
-                      key=lambda name: (-seen[name], self.reach[name].seconds))  # fmt: skip
+        order = sorted((name for name, reach in self.reach.items() if reach.meets(mutant.file, lines)),
+                       key=lambda name: (-seen[name], self.reach[name].seconds))  # fmt: skip
+        spent = accumulate(self.reach[name].seconds for name in order)
+        return [name for name, seconds in zip(order, spent, strict=True) if seconds <= BUDGET_S] or order[:1]
 
     def verdict(self, mutant: Mutant, names: list[str] | None = None) -> tuple[str, str] | None:
         """What becomes of a mutant, and the test that noticed it; None where it has to be imported anew."""
