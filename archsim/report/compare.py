@@ -27,7 +27,7 @@ def comparison_text(c: Comparison) -> str:
     if len(found) > 1:
         parts += [*_blocks(c.rankings), "\n".join(certainty(c.rankings))]
     if found:
-        parts += [cost_text(c), workload_text(c), "\n".join(price_notes(c))]
+        parts += [cost_text(c), workload_text(c.workload, found), "\n".join(price_notes(c))]
     return "\n\n".join(filter(None, [*parts, copy_note(found)]))
 
 

@@ -8,8 +8,8 @@ from archsim.base.units import show
 from archsim.report.compare_notes import usage_notes
 from archsim.report.text import rate_unit, table
 from archsim.study.comparison import Comparison
-from archsim.study.contender import job_totals
-from archsim.study.usage import JobTotals
+from archsim.study.contender import Contender, job_totals
+from archsim.study.usage import Workload
 
 DAY, HOUR, MINUTE = 86400.0, 3600.0, 60.0  # s
 KWH = 3.6e6  # J
@@ -63,41 +63,45 @@ def _amount(usd: float | None) -> str:
     return "-" if usd is None else f"{usd:.3g}"
 
 
-def workload_title(c: Comparison) -> str:
-    """The size of the work, in words."""
-    assert c.workload is not None
-    e, sample = c.contenders[0].estimate, rate_unit(c.contenders[0].estimate).removesuffix("/s")
-    times = "" if c.workload.epochs == 1 else f"{c.workload.epochs} epochs of "
-    return f"{times}{c.workload.samples} {sample}, {e.task}, batch {e.batch}"
+def workload_title(work: Workload, contenders: Sequence[Contender]) -> str:
+    """The size of the work, in words; with the batch, if all have the same."""
+    e, sample = contenders[0].estimate, rate_unit(contenders[0].estimate).removesuffix("/s")
+    times = "" if work.epochs == 1 else f"{work.epochs} epochs of "
+    batches = {c.estimate.batch for c in contenders}
+    how = f"batch {e.batch}" if len(batches) == 1 else "each device at its quickest batch"
+    return f"{times}{work.samples} {sample}, {e.task}, {how}"
 
 
-WORKLOAD_HEAD = ("device", "batches", "time", "interval", "energy", "cost")
+WORKLOAD_HEAD = ("device", "batch", "batches", "time", "interval", "energy", "cost")
 
 
-def workload_rows(c: Comparison) -> list[tuple[str, JobTotals]]:
-    """The totals of each device, quickest first."""
-    assert c.workload is not None
-    return [(x.name, job_totals(x, c.workload)) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
+def workload_rows(work: Workload, contenders: Sequence[Contender]) -> list[tuple[str, ...]]:
+    """Batch, batches, time, its interval, energy and cost of each device, quickest first."""
+    totals = sorted(((c, job_totals(c, work)) for c in contenders), key=lambda pair: pair[1].time_s)
+    return [
+        (c.name, str(c.estimate.batch), str(t.batches), duration(t.time_s), " to ".join(map(duration, t.interval_s)),
+         f"{t.energy_j / KWH:.3g} kWh", money_text(t.cost_usd))
+        for c, t in totals
+    ]  # fmt: skip
 
 
-def workload_cells(t: JobTotals) -> Sequence[str]:
-    """Batches, time, its interval, energy and cost."""
-    low, high = t.interval_s
-    return (str(t.batches), duration(t.time_s), f"{duration(low)} to {duration(high)}", f"{t.energy_j / KWH:.3g} kWh",
-            money_text(t.cost_usd))  # fmt: skip
+def quickest(work: Workload, points: Sequence[Contender]) -> Contender | None:
+    """The batch at which a device does the work in the least time, of those that fit; None if none does."""
+    return min((p for p in points if p.fits), key=lambda p: job_totals(p, work).time_s, default=None)
 
 
-def workload_text(c: Comparison) -> str:
+def workload_text(work: Workload | None, contenders: Sequence[Contender]) -> str:
     """Time, energy and cost of work of the size that was asked; empty without."""
-    if c.workload is None:
+    if work is None or not contenders:
         return ""
-    rows = [(name, *workload_cells(t)) for name, t in workload_rows(c)]
-    return "\n".join([f"{workload_title(c)}:", table(WORKLOAD_HEAD, rows), *workload_notes(c)])
+    shown = table(WORKLOAD_HEAD, workload_rows(work, contenders))
+    return "\n".join([f"{workload_title(work, contenders)}:", shown, *workload_notes(contenders)])
 
 
-def workload_notes(c: Comparison) -> list[str]:
+def workload_notes(contenders: Sequence[Contender]) -> list[str]:
     """What these totals leave out."""
-    without = ["loading of data", "tests in between"] if c.contenders[0].estimate.task != "inference" else ["loading of data"]
-    if c.contenders[0].estimate.task == "forward_backward":
+    task = contenders[0].estimate.task
+    without = ["loading of data"] + ([] if task == "inference" else ["tests in between"])
+    if task == "forward_backward":
         without.append("updates (--task training_step has them)")
     return [f"not counted: {', '.join(without)}; energy is that of the device, without PUE"]

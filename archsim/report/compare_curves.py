@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from archsim.base.units import show
 from archsim.report.compare import criterion_unit, title
+from archsim.report.compare_cost import quickest, workload_text
 from archsim.report.compare_notes import besides, chance, copy_note, left_out, price_notes, usage_notes
 from archsim.report.text import clean, table
 from archsim.study.batches import BatchCurve
 from archsim.study.comparison import Comparison, CurveComparison
+from archsim.study.contender import Contender
 from archsim.study.crossover import CERTAIN, Crossing, Payoff
 from archsim.study.ranking import Criterion, Ranking
 
@@ -27,11 +29,19 @@ def curves_text(c: CurveComparison) -> str:
     wide = len(curves) > MOST_ACROSS
     parts = [title(first, f"{batches[0]} to {batches[-1]}"), _down(curves) if wide else _across(curves), besides(first)]
     parts += ["\n".join(f"{why}: {clean(line)}" for why, lines in left_out([], c.excluded) for line in lines)]
-    parts += [best_text(c) if len(curves) > 1 else "", "\n".join([*map(curvature_line, curves), CURVATURE])]
+    parts += [best_text(c) if len(curves) > 1 else "", workload_text(c.best[0].workload, quickest_points(c))]
+    parts.append("\n".join([*map(curvature_line, curves), CURVATURE]))
     if c.crossings:
         parts.append("\n".join(crossing_line(crossing, curves) for crossing in c.crossings))
     parts += [_payoff(home, guest, rows) for home, guest, rows in c.pays if rows]
     return "\n\n".join(filter(None, [*parts, "\n".join(curve_notes(c)), copy_note(first)]))
+
+
+def quickest_points(c: CurveComparison) -> list[Contender]:
+    """Each device at the batch at which it does the work in the least time; none without work of a given size."""
+    work = c.best[0].workload
+    found = [] if work is None else [quickest(work, curve.points) for curve in c.curves]
+    return [point for point in found if point is not None]
 
 
 def curve_notes(c: CurveComparison) -> list[str]:

@@ -11,12 +11,19 @@ from archsim.report.compare_cost import (
     WORKLOAD_HEAD,
     cost_head,
     cost_parts,
-    workload_cells,
     workload_notes,
     workload_rows,
     workload_title,
 )
-from archsim.report.compare_curves import CURVATURE, best_head, best_rows, crossing_line, curvature_line, curve_notes
+from archsim.report.compare_curves import (
+    CURVATURE,
+    best_head,
+    best_rows,
+    crossing_line,
+    curvature_line,
+    curve_notes,
+    quickest_points,
+)
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
 from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
@@ -27,6 +34,7 @@ from archsim.study.contender import Contender
 from archsim.study.crossover import Payoff
 from archsim.study.crosstable import CrossTable, by_network, by_stack
 from archsim.study.ranking import Ranking
+from archsim.study.usage import Workload
 
 
 def comparisons_page(comparisons: Sequence[Comparison]) -> str:
@@ -57,7 +65,8 @@ def _comparison(c: Comparison, i: int) -> list[str]:
     stacks = by_stack(c)
     sections += [_cross(stacks) if stacks is not None else "", *map(_ranking, c.rankings), _certainty(c.rankings)]
     if c.contenders:
-        sections += [_costs(c), _workload(c), f'<h2>Devices</h2>\n<div class="scroll">\n{_devices(c.contenders)}\n</div>']
+        sections += [_costs(c), _workload(c.workload, c.contenders)]
+        sections.append(f'<h2>Devices</h2>\n<div class="scroll">\n{_devices(c.contenders)}\n</div>')
         sections.append(_quiet(price_notes(c)))
     return sections
 
@@ -79,6 +88,7 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
         '<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.</p>\n'
         f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), f'per-sample-{i}')}",
         f"<h2>Best of those that fit</h2>\n{best}",
+        _workload(c.best[0].workload, quickest_points(c)),
         "<h2>Throughput as a share of the best that fits</h2>\n"
         f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), f'efficiency-{i}')}",
         _left_out([], c.excluded),
@@ -166,11 +176,12 @@ def _amount(usd: float | None) -> TableCell:
     return TableCell(body="-", style="num") if usd is None else TableCell(body=f"{usd:.3g}", value=usd, style="num")
 
 
-def _workload(c: Comparison) -> str:
-    if c.workload is None:
+def _workload(work: Workload | None, contenders: Sequence[Contender]) -> str:
+    if work is None or not contenders:
         return ""
-    rows = [(words(name), *(words(cell, style="num") for cell in workload_cells(t))) for name, t in workload_rows(c)]
-    return f"<h2>{text(workload_title(c))}</h2>\n{table(WORKLOAD_HEAD, rows)}\n{_quiet(workload_notes(c))}"
+    rows = [(words(name), *(words(cell, style="num") for cell in cells)) for name, *cells in workload_rows(work, contenders)]
+    title, notes = workload_title(work, contenders), _quiet(workload_notes(contenders))
+    return f"<h2>{text(title)}</h2>\n{table(WORKLOAD_HEAD, rows)}\n{notes}"
 
 
 def _devices(contenders: Sequence[Contender]) -> str:

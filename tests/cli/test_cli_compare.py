@@ -200,6 +200,16 @@ def test_the_cost_of_training_says_what_was_assumed(cli: Any, tmp_path: Path) ->
     assert (cells["lifetime_years"], cells["duty"], cells["electricity_usd_per_kwh"]) == ("3.0", "0.5", "0.25")
 
 
+def test_work_over_batches_takes_the_quickest_that_fits(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    words = ("compare", "--net", "vgg_16", "--hw", "gtx_1080,gtx_480", "--batch", "1,8,64", "--samples", "1e6",
+             "--html", str(page))  # fmt: skip
+    out = cli(*words).out
+    table = out.split("1000000 img, inference, each device at its quickest batch")[1].splitlines()
+    assert [line.split()[:2] for line in table[3:5]] == [["gtx_1080", "64"], ["gtx_480", "8"]]
+    assert "each device at its quickest batch" in page.read_text("utf-8")
+
+
 def test_unknown_electricity_is_not_counted_and_said_so(cli: Any) -> None:
     assert "electricity is not counted (--electricity" in cli(*BUYER, "--by", "cost").out
     assert "by cost" not in cli(*BUYER).out
