@@ -55,6 +55,7 @@ def test_errors_are_correlated_as_measured_unless_the_user_says_otherwise() -> N
     assert matrix(field, 0.3)[0].tolist() == [1.0, 0.3, 0.3, 0.3]
     measured, apart = rank(field[:2], SPEED), rank(field[:2], SPEED, 0.0)
     assert measured.ahead[0] > apart.ahead[0]
+    assert measured.best[0] > apart.best[0] + 0.05
     assert (measured.correlation, apart.correlation) == (None, 0.0)
 
 
