@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from archsim.base.errors import EXIT
+from archsim.base.errors import EXIT, nearest
 from archsim.base.writer import TOML, OutputFile
 from archsim.cli.options import measured_devices, spec_beside
 from archsim.cli.output import FORCE, output, write
@@ -57,6 +57,7 @@ def command(
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
             raise click.BadParameter(f"{out.path} is the device file of {path}; name another file", param_hint="--out")
     given = load(calibration) if calibration else default()
+    _check_prefixes(prefixes, tuple(given.constants))
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
     specs, wanted_devices = measured_devices(hw, measurements)
@@ -89,3 +90,13 @@ def command(
     if answer.at_bound:
         click.echo(f"archsim: at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _check_prefixes(prefixes: tuple[str, ...], constants: tuple[str, ...]) -> None:
+    """Refuse a prefix of --fit that no constant begins with, before rows are read."""
+    for prefix in prefixes:
+        if not any(name.startswith(prefix) for name in constants):
+            families = dict.fromkeys(name.partition(".")[0] + "." for name in constants if "." in name)
+            near = nearest(prefix, (*constants, *families)) or list(families)
+            raise click.BadParameter(f"no constant begins with {prefix!r}; nearest: {', '.join(near)}; "
+                                     "`archsim show calibration` lists all", param_hint="--fit")  # fmt: skip

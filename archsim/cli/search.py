@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
+from archsim.base.errors import EXIT
+from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+
+MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
 
 @click.command("search")
@@ -34,13 +38,14 @@ from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
+@click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
 @json_option()
 @csv_option("Print one CSV row for each of the best and of the front.")
 @html_option("Also write a self-contained page with the front.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
-    any_memory: bool, top: int, as_json: bool, as_csv: bool, html: str | None, **given: Any,
+    any_memory: bool, top: int, yes: bool, as_json: bool, as_csv: bool, html: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
 
@@ -62,8 +67,8 @@ def command(
         _target(net, hw, target, vary, as_json, arguments)
         return
     _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
-            sample=sample, trials=trials, seed=seed, any_memory=any_memory, top=top, as_json=as_json, as_csv=as_csv,
-            html=html)  # fmt: skip
+            sample=sample, trials=trials, seed=seed, any_memory=any_memory, top=top, yes=yes, as_json=as_json,
+            as_csv=as_csv, html=html)  # fmt: skip
 
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool, arguments: dict[str, Any]) -> None:
@@ -71,15 +76,14 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool
     from archsim.report.search import target_json, target_text
     from archsim.study.objective import target_of
     from archsim.study.search import Evaluator
-    from archsim.study.target import changes_for_target
+    from archsim.study.target import LARGEST_FACTOR, changes_for_target
 
     request, goal = make_request(net, hw, **arguments), target_of(target)
     tell_without_effect([request])
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
-    base = Evaluator(request).one()
-    if goal.name not in base:
-        raise click.UsageError(f"--target {target}: the die of {request.spec.identity.id} is not modelled")
-    click.echo((target_json if as_json else target_text)(request, goal, found, base))
+    click.echo((target_json if as_json else target_text)(request, goal, found, Evaluator(request).one()))
+    if all(way.factor is None for way in found):
+        _say_none(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
 
 
 def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
@@ -91,7 +95,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import CHOICES, meaning
     from archsim.study.objective import conditions, in_better_direction, objectives
-    from archsim.study.search import Evaluator, SearchGoal, search, with_default_front
+    from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front
     from archsim.study.space import Space
 
     if not o["vary"]:
@@ -111,6 +115,9 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     # optuna samples ranges itself, so only the rest of the space is checked
     listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
     request = listed.checked()[0]
+    if not o["trials"]:
+        check_count(space)
+        ask_about(space, request, o["yes"], MANY)
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
     goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
                 front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
@@ -129,3 +136,11 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
         click.echo(search_csv(found), nl=False)
     else:
         click.echo(search_text(request, found))
+    if not found.best:
+        _say_none(f"no point is possible ({found.why})" if found.broken == found.points else "no point meets the conditions")
+
+
+def _say_none(said: str) -> None:
+    """Say on standard error that nothing was found, and leave with the exit code of an unmet condition."""
+    click.echo(f"archsim: {said}", err=True)
+    raise click.exceptions.Exit(EXIT["bound missed"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.base.errors import InputError
 from archsim.base.writer import SWEEP, OutputFile
+from archsim.cli.many import ask_about, duration
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
 
-MANY = 5_000_000  # points beyond which --yes is required
+MANY = 5_000_000  # points from which on --yes is required
 
 
 @click.command("sweep")
@@ -62,7 +64,7 @@ def command(
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
     space, requests = _space(net, hw, vary, links, sample, seed, given)
-    _ask_about(space, requests, yes)
+    ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
     if out is None:
         _to_stdout(space, requests, workers, scheduler)
@@ -98,34 +100,21 @@ def _space(
     return found, found.checked()
 
 
-def _ask_about(space: Space, requests: list[Request], yes: bool) -> None:
-    """Refuse a very large number of points without --yes, with the time that they would take."""
-    if space.count <= MANY or yes:
-        return
-    from archsim.study.sweep import points_per_second
-
-    rate = points_per_second(space, requests[0])
-    raise click.UsageError(f"{space.count:,} points would take about {_duration(space.count / rate)} on one core and "
-                           f"{space.count * 150 / 1e9:,.0f} GB; --sample N takes some of them, --yes goes on")  # fmt: skip
-
-
-def _duration(seconds: float) -> str:
-    for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {name}"
-    return f"{seconds:.0f} s"
-
-
-def _chunks(space: Space, numbers: range, workers: int, scheduler: str | None) -> Iterator[Chunk]:
+@contextmanager
+def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Callable[[Iterable[int]], Iterator[Chunk]]]:
+    """What computes parts. A scheduler has answered before this begins, so that a failed one leaves no file behind."""
     from archsim.study import executors
     from archsim.study.allocator import keep_freed_memory
     from archsim.study.sweep import in_this_process
 
     keep_freed_memory()
-
     if scheduler is not None:
-        return executors.over_cluster(space, numbers, scheduler)
-    return executors.over_processes(space, numbers, workers) if workers > 1 else in_this_process(space, numbers)
+        with executors.cluster(space, scheduler) as parts:
+            yield parts
+    elif workers > 1:
+        yield lambda numbers: executors.over_processes(space, numbers, workers)
+    else:
+        yield lambda numbers: in_this_process(space, numbers)
 
 
 def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
@@ -134,9 +123,10 @@ def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: s
     from archsim.study.sweep import rows
 
     head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
-    for chunk in _chunks(space, range(space.parts), workers, scheduler):
-        click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head only with the first rows
-        head = []
+    with _executor(space, workers, scheduler) as parts:
+        for chunk in parts(range(space.parts)):
+            click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head only with the first rows
+            head = []
 
 
 def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:
@@ -146,12 +136,15 @@ def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: in
 
     path, kept = _places(out, resume)
     record = space.record(requests)
-    with open_store(kept, space, record, requests[0].spec.kind, resume) as store:
+    with (
+        _executor(space, workers, scheduler) as parts,
+        open_store(kept, space, record, requests[0].spec.kind, resume) as store,
+    ):
         before = store.count
         points_per_second = _Pace(before, space.count)
         try:
             with Progress() as tell:
-                for chunk in _chunks(space, range(space.part_at(before), space.parts), workers, scheduler):
+                for chunk in parts(range(space.part_at(before), space.parts)):
                     store.append(chunk)
                     tell(points_per_second.line(store.count))
         except KeyboardInterrupt:
@@ -208,4 +201,4 @@ class _Pace:
         filled = 20 * done // self._count
         bar = "#" * filled + "-" * (20 - filled)
         return (f"[{bar}] {done:,} of {self._count:,} points, {rate:,.0f} points/s, "
-                f"{_duration((self._count - done) / max(rate, 1e-9))} left")  # fmt: skip
+                f"{duration((self._count - done) / max(rate, 1e-9))} left")  # fmt: skip

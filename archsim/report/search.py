@@ -88,7 +88,7 @@ def base_value(request: Request, knob: str) -> Any:
 
     if knob in WORDS:
         return {"precision": request.precision, "stack": request.stack.id, "task": request.task}.get(knob, "")
-    return request.trace.symbols.get("T", math.nan) if knob == "seq_len" else base_value(request, knob)
+    return base_value(request, knob)
 
 
 def knob_text(request: Request, knob: str, value: Any) -> str:
@@ -120,7 +120,11 @@ def record(request: Request, f: SearchResult) -> dict[str, Any]:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+    return {name: _finite(value) for name, value in row.items()}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def search_json(request: Request, f: SearchResult) -> str:
@@ -221,7 +225,7 @@ def target_json(request: Request, target: Condition, found: Sequence[TargetChang
     return json.dumps({
         "schema": "archsim-target/1", "network": request.network, "hardware": request.spec.identity.id, "output": target.name,
         "limit": target.limit, "base": _plain(base),
-        "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": w.reached,
+        "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": _finite(w.reached),
                   "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}
                  for w in found],
     }, indent=2, allow_nan=False)  # fmt: skip

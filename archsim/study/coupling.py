@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.estimation.request import Request
+from archsim.estimation.request import SEQUENCE, Request
 from archsim.study.axis import BadAxis
 from archsim.study.knob import CHOICES, WORDS, meaning
 
@@ -44,7 +44,10 @@ class Coupling:
 
 def base_value(request: Request, knob: str) -> float:
     """The value of a knob in the request, in its base unit; NaN where it has none."""
-    if knob in ("clock", "batch", "threads"):
+    value: Array | float | None
+    if knob == "seq_len":
+        value = request.trace.symbols.get(SEQUENCE)
+    elif knob in ("clock", "batch", "threads"):
         value = getattr(request, knob)
     elif knob == "power_limit":
         value = request.limit

@@ -6,8 +6,8 @@ wherever it is computed, so a death changes no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
+Parts = Callable[[Iterable[int]], Iterator[Chunk]]
 PARTS_AHEAD = 3  # for each worker: finished parts that may wait for an older one
 TIMEOUT_S = 10.0  # for the answer of a scheduler
 MOST_DEATHS = 5  # of workers in a row without a finished part
@@ -131,11 +132,12 @@ def _worker_loop(pipe: Connection, space: Space) -> None:
             return
 
 
-def over_cluster(space: Space, numbers: Iterable[int], address: str) -> Iterator[Chunk]:
-    """The parts in order, computed by the workers of a dask scheduler, which repeats the parts of a dead worker.
+@contextmanager
+def cluster(space: Space, address: str) -> Iterator[Parts]:
+    """A dask scheduler that has answered: gives the parts in order, and repeats those of a dead worker.
 
     Raises MissingExtra without the extra `cluster`, ArchsimError where no scheduler answers, it has no workers, or one of them
-    has another version, other data or other constants.
+    has another version, other data or other constants; so a caller knows it before it makes a file.
     """
     try:
         from distributed import Client
@@ -154,18 +156,23 @@ def over_cluster(space: Space, numbers: Iterable[int], address: str) -> Iterator
         if not threads:
             raise ArchsimError(f"--scheduler {address}: the scheduler has no workers; start some with `dask worker {address}`")
         _check_same_data(client, space, address)
-        waiting = iter(numbers)
-        under_way: list[Any] = []
-        shared = client.scatter(space, broadcast=True)
-        try:
-            while True:
-                while len(under_way) < PARTS_AHEAD * threads and (number := next(waiting, None)) is not None:
-                    under_way.append(client.submit(compute, shared, number, pure=False, retries=MOST_DEATHS))
-                if not under_way:
-                    return
-                yield under_way.pop(0).result()
-        finally:
-            client.cancel(under_way)
+        yield lambda numbers: _over_client(client, space, numbers, PARTS_AHEAD * threads)
+
+
+def _over_client(client: Any, space: Space, numbers: Iterable[int], ahead: int) -> Iterator[Chunk]:
+    """The parts in order, `ahead` of which may be under way."""
+    waiting = iter(numbers)
+    under_way: list[Any] = []
+    shared = client.scatter(space, broadcast=True)
+    try:
+        while True:
+            while len(under_way) < ahead and (number := next(waiting, None)) is not None:
+                under_way.append(client.submit(compute, shared, number, pure=False, retries=MOST_DEATHS))
+            if not under_way:
+                return
+            yield under_way.pop(0).result()
+    finally:
+        client.cancel(under_way)
 
 
 def _check_same_data(client: Any, space: Space, address: str) -> None:

@@ -4,7 +4,7 @@ front.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +95,13 @@ class Evaluator:
             values |= {"area_mm2": np.broadcast_to(area, shape), "cost_usd": np.broadcast_to(cost, shape)}
         return values, found.problems
 
+    def check(self, outputs: Iterable[str]) -> None:
+        """Raises Unsupported where one of these outputs is of the die, and the die is not modelled."""
+        wanted = [name for name in outputs if name in SILICON]
+        if wanted and not self.silicon:
+            hardware = self.request.spec.identity.id
+            raise Unsupported(f"{wanted[0]}: the die of {hardware} is not modelled; GPUs of known nodes are")
+
     def one(self, **knobs: float) -> dict[str, float]:
         """The outputs of one point; without knobs those of the base."""
         values, _ = self({k: np.array([v]) for k, v in knobs.items()} or {"memory.bandwidth": np.array([self._bandwidth])})
@@ -160,7 +167,7 @@ def search(
     Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
     evaluator = Evaluator(request)
-    _check(evaluator, goal)
+    evaluator.check([*(o.output for o in (*goal.objectives, *goal.front)), *(c.name for c in goal.conditions)])
     collector = Collector(goal=goal, knobs=space.knobs, top=top, best=[], rows=[])
     cloud: list[dict[str, Any]] = []
     if trials:
@@ -176,23 +183,20 @@ def search(
     )  # fmt: skip
 
 
-def _check(evaluator: Evaluator, goal: SearchGoal) -> None:
-    named = [o.output for o in (*goal.objectives, *goal.front)] + [c.name for c in goal.conditions]
-    wanted = [name for name in named if name in SILICON]
-    if wanted and not evaluator.silicon:
-        hardware = evaluator.request.spec.identity.id
-        raise Unsupported(f"{wanted[0]}: the die of {hardware} is not modelled; GPUs of known nodes are")
-
-
 PICTURE_POINTS = 2000
+
+
+def check_count(space: Space) -> None:
+    """Raises Unsupported for a space with more points than a search evaluates."""
+    if space.count > MOST:
+        raise Unsupported(f"{space.count:,} points are more than {MOST:,}: look at a sample (--sample 100000) or let optuna "
+                          f"choose (--trials 2000)")  # fmt: skip
 
 
 def _run_all(
     evaluator: Evaluator, space: Space, collector: Collector, cloud: list[dict[str, Any]], tell: Callable[[str], None]
 ) -> None:
-    if space.count > MOST:
-        raise Unsupported(f"{space.count:,} points are more than {MOST:,}: look at a sample (--sample 100000) or let optuna "
-                          f"choose (--trials 2000)")  # fmt: skip
+    check_count(space)
     thin = -(-space.count // PICTURE_POINTS)
     for number in range(space.parts):
         part = space.part(number)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from archsim.base.errors import ArchsimError
+from archsim.base.errors import ArchsimError, ArgumentError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.estimation.estimate import estimate_of
@@ -15,7 +15,7 @@ from archsim.estimation.request import Request
 from archsim.study.condition import Condition
 from archsim.study.coupling import base_value
 from archsim.study.grid import with_choices, with_columns
-from archsim.study.knob import CHOICES, meaning
+from archsim.study.knob import CHOICES, WORDS, meaning
 from archsim.study.search import Evaluator
 
 LARGEST_FACTOR = 64.0  # of a knob's base value
@@ -49,14 +49,14 @@ def changes_for_target(request: Request, target: Condition, knobs: Sequence[str]
     """The least factor of each knob that meets the target; then of all hardware knobs together; then of these and the batch.
 
     The last is tried only where no other meets a target of which more is better. Raises UnknownName for a knob that the device
-    does not have.
+    does not have, ArgumentError for one without a number to start from, Unsupported for the die of a device that has no model.
     """
     usual = [group for group in KNOBS[request.spec.kind] if not np.isnan(base_value(request, group[0]))]
     groups = [(knob,) for knob in knobs] or usual
-    for group in groups:
-        for knob in group:
-            meaning(request.spec.kind, knob)
+    for knob in knobs:
+        _check_start(request, knob)
     evaluator = Evaluator(request)
+    evaluator.check([target.name])
     found = [_least_change(evaluator, request, target, group) for group in groups]
     hardware = tuple(knob for group in groups for knob in group if knob != "batch")
     if len(groups) > 1 and hardware:
@@ -64,6 +64,18 @@ def changes_for_target(request: Request, target: Condition, knobs: Sequence[str]
     if ("batch",) in groups and hardware and target.sign == ">=" and all(way.factor is None for way in found):
         found.append(_least_change(evaluator, request, target, (*hardware, "batch")))
     return found
+
+
+def _check_start(request: Request, knob: str) -> None:
+    """Raises an error for a knob that has no number above 0 in the request, which factors could multiply."""
+    if knob in WORDS:
+        raise ArgumentError(f"{knob}: a target multiplies numbers, and this is a name; compare names with `archsim compare`")
+    meaning(request.spec.kind, knob)
+    if base_value(request, knob) > 0:
+        return
+    what = f"network {request.network}" if knob == "seq_len" else request.spec.identity.id
+    option = f"; --{knob.replace('_', '-')} gives one" if knob == "power_limit" else ""
+    raise ArgumentError(f"{knob}: {what} has no such number above 0 to start from{option}")
 
 
 def _least_change(evaluator: Evaluator, request: Request, target: Condition, knobs: tuple[str, ...]) -> TargetChange:
@@ -108,7 +120,7 @@ def _at(
 def _scaled(base: float, factors: Array, knob: str, unit: Unit) -> Array:
     """The base value times the factors (divided by them for latencies), whole where it must be, within its range."""
     value = base / factors if knob in LESS_IS_BETTER else base * factors
-    value = np.minimum(value, unit.high)
+    value = np.clip(value, min(unit.low, base), max(unit.high, base))
     return np.asarray(np.ceil(value - 1e-9) if unit.whole else value)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from archsim.cli import search
+
 ALEXNET = ("search", "--net", "alexnet", "--hw", "gtx_1080")
 GRID = ("--vary", "memory.bandwidth=100GB/s:500GB/s:5lin", "--vary", "sm.count=8:40:8")
 
@@ -36,8 +38,39 @@ def test_a_sample_repeats_with_its_seed(cli: Any) -> None:
     assert cli(*words).out != cli(*words, "--seed", "2").out
 
 
-def test_nothing_within_the_limits_is_an_answer(cli: Any) -> None:
-    assert "No point meets the conditions" in cli(*ALEXNET, *GRID, "--minimise", "energy", "--where", "latency < 1us").out
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*GRID, "--minimise", "energy", "--where", "latency < 1us"), "no point meets the conditions"),
+        (("--vary", "threads=1,2", "--minimise", "energy"), "no point is possible (threads: only a CPU has them)"),
+        (("--vary", "seq_len=8,16", "--minimise", "energy"), "takes no sequences"),
+        (("--target", "latency=1ns", "--vary", "clock"), "no change up to x 64 reaches latency=1ns"),
+    ],
+)  # fmt: skip
+def test_a_search_that_finds_nothing_says_so_and_misses_its_bound(cli: Any, words: tuple[str, ...], said: str) -> None:
+    result = cli(*ALEXNET, *words, "--json")
+    assert (result.code, json.loads(result.out)["network"]) == (1, "alexnet")
+    assert said in result.err
+
+
+def test_a_target_starts_from_the_length_of_the_sequence(cli: Any) -> None:
+    found = json.loads(cli("search", "--net", "gpt2_small", "--hw", "gtx_1080", "--target", "latency=1s", "--vary", "seq_len",
+                           "--json").out)  # fmt: skip
+    assert found["ways"][0]["factor"] == 1.0
+
+
+def test_very_many_points_are_asked_about(cli: Any) -> None:
+    words = (*ALEXNET, "--minimise", "energy", "--vary", "sm.count=1:1000:1", "--vary")
+    result = cli(*words, "memory.bandwidth=100GB/s:1TB/s:1000log")
+    assert (result.code, result.out) == (2, "")
+    assert "1,000,000 points would take about" in result.err
+    assert "more than 3,000,000" in cli(*words, "memory.bandwidth=100GB/s:1TB/s:5000log", "--yes").err
+
+
+def test_yes_goes_on_with_many_points(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MANY", 25)
+    assert cli(*ALEXNET, *GRID, "--minimise", "energy").code == 2
+    assert cli(*ALEXNET, *GRID, "--minimise", "energy", "--yes").code == 0
 
 
 def test_a_target_names_every_way(cli: Any) -> None:
@@ -58,6 +91,12 @@ def test_a_target_names_every_way(cli: Any) -> None:
         (("--target", "latency=1ms", "--where", "power < 3W"), "--target goes with"),
         ((*GRID, "--minimise", "energy", "--sample", "5", "--trials", "5"), "give one of them"),
         ((*GRID, "--minimise", "energy", "--link", "l2.size=batch"), "not varied"),
+        (("--target", "throughput=1000/s", "--vary", "threads"), "threads: gtx_1080 has no such number above 0 to start from"),
+        (("--target", "throughput=1000/s", "--vary", "seq_len"), "seq_len: network alexnet has no such number"),
+        (("--target", "throughput=1000/s", "--vary", "rate.tensor_fp16"), "rate.tensor_fp16: gtx_1080 has no such number"),
+        (("--target", "throughput=1000/s", "--vary", "power_limit"), "--power-limit gives one"),
+        (("--target", "throughput=1000/s", "--vary", "precision"), "this is a name"),
+        (("--hw", "i7_6700k", "--target", "cost=5USD"), "cost_usd: the die of i7_6700k is not modelled"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:

@@ -41,6 +41,7 @@ def test_energy_can_be_asked_for(cli: Any) -> None:
     ("words", "text"),
     [
         (("--keys", "memory.bandwith"), "memory.bandwidth"), (("--keys", ","), "names no value"), (("--step", "0.5"), "0.2"),
+        (("--step", "nan"), "not a finite number"), (("--span", "nan"), "not a finite number"), (("--step", "inf"), "0.2"),
         (("--json", "--csv"), "choose one"), (("--of", "speed"), "latency"),
     ],
 )  # fmt: skip

@@ -147,6 +147,15 @@ def test_what_is_refused_says_why_and_leaves_nothing(
     assert os.listdir(tmp_path) == []
 
 
+def test_a_failed_scheduler_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("study.sqlite", "study.csv"):
+        found = cli(*BASE, "--vary", "sm.count=8", "--scheduler", "tcp://127.0.0.1:9", "--out", name)
+        assert (found.code, found.out) in ((69, ""), (2, ""))  # without the package, or without a scheduler
+        assert "scheduler" in found.err
+        assert os.listdir(tmp_path) == []
+
+
 def test_a_base_that_cannot_be_is_refused_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "study.sqlite"
     found = cli(*BASE, "--stack", "intel-mkl", "--vary", "sm.count=8", "--out", str(out))

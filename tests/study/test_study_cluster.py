@@ -28,6 +28,12 @@ def space() -> Space:
     return Space(bases=({"net": "lstm_32", "hw": "gtx_1080"},), axes=tuple([axis_of(text, "gpu") for text in AXES]))
 
 
+def begin(whole: Space, address: str) -> None:
+    """Ask a scheduler, and compute nothing."""
+    with executors.cluster(whole, address):
+        pass
+
+
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -75,13 +81,16 @@ def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(executors, "digest", lambda _: "that of another version")  # in this process alone
         with pytest.raises(ArchsimError, match="has another archsim, other data or other constants"):
-            next(executors.over_cluster(whole, range(whole.parts), address))
+            begin(whole, address)
     record = whole.record(whole.checked())
     with open_store(tmp_path / "one", whole, record, "gpu", False) as store:
         for chunk in in_this_process(whole, range(whole.parts)):
             store.append(chunk)
-    with open_store(tmp_path / "two", whole, record, "gpu", False) as store:
-        for i, chunk in enumerate(executors.over_cluster(whole, range(whole.parts), address)):
+    with (
+        executors.cluster(whole, address) as parts,
+        open_store(tmp_path / "two", whole, record, "gpu", False) as store,
+    ):
+        for i, chunk in enumerate(parts(range(whole.parts))):
             store.append(chunk)
             if i == 0:
                 os.kill(workers[0].pid, signal.SIGKILL)
@@ -92,14 +101,14 @@ def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "PATIENCE", 0.5)
+    monkeypatch.setattr(executors, "TIMEOUT_S", 0.5)
     with pytest.raises(ArchsimError, match=r"no dask scheduler answers there"):
-        list(executors.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
+        begin(space(), "tcp://127.0.0.1:9")
     with pytest.raises(ArchsimError, match=r"missing port"):
-        list(executors.over_cluster(space(), range(1), "nobody"))
+        begin(space(), "nobody")
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"archsim\[cluster\]"):
-        list(executors.over_cluster(space(), range(1), "tcp://127.0.0.1:9"))
+        begin(space(), "tcp://127.0.0.1:9")
