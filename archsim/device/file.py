@@ -14,7 +14,7 @@ from archsim.base.files import read_text
 from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Identity
 from archsim.device.entry import Entry, StatedForm, read_entry, read_table
-from archsim.device.part import Unit, declared
+from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, missing, relations, unit_of
 from archsim.device.stated import TOLERANCE, contradictions, stated_keys
 
@@ -24,6 +24,8 @@ DOTS_LIMIT = 16
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+)""" f"{{{DOTS_LIMIT + 1}}}")
 _ID = re.compile(r"[a-z0-9_]{2,40}")
 _LONGEST = 2000
+STATED_BANDWIDTH = Unit(unit="B/s", doc="stated by the vendor", low=1e6, high=1e16, above=False)
+STATED_PEAK = Unit(unit="FLOP/s", doc="stated by the vendor", low=1e6, high=LARGEST, above=False)
 HEADER = ("schema", "kind", "inherits", *declared(Identity), "aliases")  # the words before the first table
 
 
@@ -109,7 +111,8 @@ def _header_problem(key: str, value: Any) -> str | None:
     if key == "id":
         return None if isinstance(value, str) and _ID.fullmatch(value) else "must be 2 to 40 of a to z, 0 to 9 and _"
     if key in known and known[key][0].unit != TEXT:
-        return known[key][0].problem(value) if type(value) is int else "must be a whole number"
+        unit = known[key][0]
+        return None if type(value) is int and unit.low <= value <= unit.high else f"must be a whole number, {unit.range}"
     return None if key == "schema" or _is_word(value) else "must be text"
 
 
@@ -191,7 +194,7 @@ def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, s
         if name not in known:
             problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
             continue
-        unit = Unit(unit="B/s" if name == "bandwidth" else "FLOP/s", doc="stated by the vendor")
+        unit = STATED_BANDWIDTH if name == "bandwidth" else STATED_PEAK
         entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, form=StatedForm)
         problems += wrong
         if entry is not None:

@@ -3,15 +3,18 @@
 A part is a frozen dataclass; its field names are the keys of the spec file (`memory.bandwidth`), its values are in SI
 base units (B, B/s, Hz, s, W) or counts per clock. A numeric field is a float, or an array of shape [D, 1] that holds
 D variants of the device at once: everything computed from it then has devices along the axis before the last.
+
+The range of a key ends some orders of magnitude beyond the devices that have been built, so that a what-if may be bold.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from archsim.base.units import COUNT, TEXT
+from archsim.base.units import COUNT, TEXT, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +31,7 @@ class Unit:
     """The declaration of a key of a file.
 
     unit: the base unit, "1" for a pure number, "text" for a word; doc: what the value stands for
-    low, high, above, whole: the range; above says that the value must be more than `low`, not only equal
+    low, high, above, whole: the range [base unit]; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
@@ -47,14 +50,13 @@ class Unit:
         """Why `value` [base unit] is outside the range of this key; None where it is inside.
 
         >>> Unit(unit="1", doc="share", high=1.0).problem(1.5)
-        'must be at most 1'
+        'is outside the range > 0 to 1'
         """
-        if value > LARGEST or 0 < value < SMALLEST:
-            return "is far beyond any device"
-        if value < self.low or (self.above and value == self.low):
-            return f"must be {'more than' if self.above else 'at least'} {self.low:g} {self.label}".rstrip()
-        if value > self.high:
-            return f"must be at most {self.high:g} {self.label}".rstrip()
+        if not math.isfinite(value):
+            return "is not a finite number"
+        below = value < self.low or (self.above and value == self.low) or 0 < value < SMALLEST
+        if below or value > min(self.high, LARGEST):
+            return f"is outside the range {self.range}"
         if self.whole and value != int(value):
             return "must be a whole number"
         return None
@@ -68,36 +70,53 @@ class Unit:
 
     @property
     def range(self) -> str:
-        """The range for people: `> 0`, `1 to 65536`, `> 0 to 1`; empty for text.
+        """The range for people: `> 0 to 1`, `1 ns to 100 us`; empty for text.
 
-        >>> Unit(unit="1", doc="share", high=1.0).range, Unit(unit="1", doc="parts", low=1, above=False).range
-        ('> 0 to 1', '>= 1')
+        >>> Unit(unit="1", doc="share", high=1.0).range, Unit(unit="s", doc="latency", low=1e-9, high=1e-4, above=False).range
+        ('> 0 to 1', '1 ns to 100 us')
         """
         if self.unit == TEXT:
             return ""
-        low = f"> {self.low:g}" if self.above else f">= {self.low:g}"
-        return low if self.high == float("inf") else f"{low} to {self.high:g}"
+        return f"{'> ' if self.above else ''}{self._shown(self.low)} to {self._shown(min(self.high, LARGEST))}"
 
-    @property
-    def label(self) -> str:
-        """The unit as people read it; empty for counts."""
-        return "" if self.unit in (COUNT, TEXT) else self.unit
+    def _shown(self, end: float) -> str:
+        plain = self.unit == COUNT or end == 0
+        return f"{end:.7g}" if plain else show(end, self.unit, digits=6)
 
 
 def spec(unit: str, doc: str, *, optional: bool = False, **limits: Any) -> Any:
-    """Declare a dataclass field that is a key of a file: its unit, meaning, and the other words of `Unit`."""
+    """Declare a dataclass field that is a key of a file: its unit, meaning, and the other words of `Unit`.
+
+    A `low` other than 0 is itself within the range.
+    """
+    limits.setdefault("above", not limits.get("low"))
     meaning = {"unit": Unit(unit=unit, doc=doc, **limits)}
     return field(default=None, metadata=meaning) if optional else field(metadata=meaning)
 
 
 def whole(doc: str, **limits: Any) -> Any:
     """Declare a whole number of at least one."""
-    return spec(COUNT, doc, whole=True, low=1, above=False, **limits)
+    return spec(COUNT, doc, whole=True, low=1, **limits)
 
 
 def fraction(doc: str, **limits: Any) -> Any:
     """Declare a number in (0, 1]."""
     return spec(COUNT, doc, high=1.0, **limits)
+
+
+def hertz(doc: str, **limits: Any) -> Any:
+    """Declare a core clock."""
+    return spec("Hz", doc, low=1e6, high=1e11, **limits)
+
+
+def cycles(doc: str, **limits: Any) -> Any:
+    """Declare a latency in clocks."""
+    return spec("clk", doc, low=0.1, high=1e5, **limits)
+
+
+def rate(doc: str, unit: str = "FMA/clk", **limits: Any) -> Any:
+    """Declare operations per clock of one SM."""
+    return spec(unit, doc, low=0.01, high=1e7, **limits)
 
 
 @cache
@@ -118,21 +137,21 @@ class Memory:
     """Main memory of a device. A long stream gets bandwidth x achievable [B/s]."""
 
     type: str = spec(TEXT, "memory technology (GDDR5, HBM2, LPDDR4, DDR4, ...)")
-    bandwidth: Number = spec("B/s", "peak bandwidth of all channels")
+    bandwidth: Number = spec("B/s", "peak bandwidth of all channels", low=1e6, high=1e16)
     achievable: Number = fraction("share of the peak bandwidth that a long stream reaches")
-    latency: Number = spec("s", "load-to-use latency of a miss in every cache")
-    capacity: Number = spec("B", "size of the memory")
-    bus: Number | None = spec("bit", "bus width", optional=True, informational=True)
-    data_rate: Number | None = spec("bit/s", "transfer rate of one pin", optional=True, informational=True)
-    channels: Number | None = spec(COUNT, "channels over all sockets", optional=True, informational=True)
+    latency: Number = spec("s", "load-to-use latency of a miss in every cache", low=1e-9, high=1e-4)
+    capacity: Number = spec("B", "size of the memory", low=1e6, high=1e15)
+    bus: Number | None = spec("bit", "bus width", low=1, high=1e6, optional=True, informational=True)
+    data_rate: Number | None = spec("bit/s", "transfer rate of one pin", low=1e6, high=1e13, optional=True, informational=True)
+    channels: Number | None = spec(COUNT, "channels over all sockets", low=1, high=1e4, optional=True, informational=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
     """Power limits of what `boundary` names: board, module or package."""
 
-    tdp: Number = spec("W", "thermal design power or default power limit")
-    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, above=False, inherited=False)
+    tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5)
+    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, high=1e5, above=False, inherited=False)
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
 
 
@@ -140,25 +159,25 @@ class Power:
 class Mode:
     """Power modes of a module: the highest core clock in each."""
 
-    maxn: Number | None = spec("Hz", "core clock in mode Max-N, without a power budget", optional=True, inherited=False)
-    maxp: Number | None = spec("Hz", "core clock in mode Max-P, for performance within a budget", optional=True, inherited=False)
-    maxq: Number | None = spec("Hz", "core clock in mode Max-Q, for efficiency", optional=True, inherited=False)
+    maxn: Number | None = hertz("core clock in mode Max-N, without a power budget", optional=True, inherited=False)
+    maxp: Number | None = hertz("core clock in mode Max-P, for performance within a budget", optional=True, inherited=False)
+    maxq: Number | None = hertz("core clock in mode Max-Q, for efficiency", optional=True, inherited=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
     """The silicon."""
 
-    node: Number = spec("m", "process node")
-    area: Number | None = spec("mm2", "die area", optional=True, informational=True)
-    transistors: Number | None = spec(COUNT, "transistors on the die", optional=True, informational=True)
+    node: Number = spec("m", "process node", low=1e-10, high=1e-5)
+    area: Number | None = spec("mm2", "die area", low=0.1, high=1e5, optional=True, informational=True)
+    transistors: Number | None = spec(COUNT, "transistors on the die", low=1e3, high=1e15, optional=True, informational=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
     """When and for how much it was sold."""
 
-    price: Number | None = spec("USD", "price at launch", optional=True, informational=True, inherited=False)
+    price: Number | None = spec("USD", "price at launch", low=0.01, high=1e8, optional=True, informational=True, inherited=False)
     launch: str | None = spec(TEXT, "month of launch, YYYY-MM", optional=True, informational=True, inherited=False)
 
 
@@ -167,7 +186,7 @@ class Link:
     """The connection between the memory of the host CPU and that of the device."""
 
     type: str = spec(TEXT, "PCIe generation and width, NVLink, ...", informational=True)
-    bandwidth: Number = spec("B/s", "peak, one direction")
+    bandwidth: Number = spec("B/s", "peak, one direction", low=1e6, high=1e16)
     achievable: Number = fraction("share of the peak that a pinned copy reaches")
 
 
@@ -178,16 +197,16 @@ class Link:
 class Sm:
     """The streaming multiprocessors (SM, SMX, SMM)."""
 
-    count: Number = whole("streaming multiprocessors that are enabled")
-    schedulers: Number = whole("warp schedulers per SM", informational=True)
-    warps: Number = whole("resident warps per SM, at most")
-    ctas: Number = whole("resident thread blocks (CTAs) per SM, at most")
-    registers: Number = spec("B", "register file per SM")
-    shared_memory: Number = spec("B", "shared memory per SM, largest configuration")
-    shared_memory_cta: Number = spec("B", "shared memory that one CTA may take")
-    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", informational=True)
-    shared_latency: Number | None = spec("clk", "shared-memory load latency", optional=True, informational=True)
-    alu_latency: Number = spec("clk", "latency of a dependent fp32 operation", informational=True)
+    count: Number = whole("streaming multiprocessors that are enabled", high=1e6)
+    schedulers: Number = whole("warp schedulers per SM", high=64, informational=True)
+    warps: Number = whole("resident warps per SM, at most", high=4096)
+    ctas: Number = whole("resident thread blocks (CTAs) per SM, at most", high=4096)
+    registers: Number = spec("B", "register file per SM", low=1e3, high=1e9)
+    shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
+    shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
+    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, informational=True)
+    shared_latency: Number | None = cycles("shared-memory load latency", optional=True, informational=True)
+    alu_latency: Number = cycles("latency of a dependent fp32 operation", informational=True)
     issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True)
 
 
@@ -195,45 +214,45 @@ class Sm:
 class Rate:
     """Issue rates of one SM by pipe: multiply-adds (special functions: results) per clock; a pipe that it lacks is left out."""
 
-    fp32: Number = spec("FMA/clk", "scalar single precision")
-    fp64: Number | None = spec("FMA/clk", "scalar double precision", optional=True)
-    fp16: Number | None = spec("FMA/clk", "half precision outside tensor cores (packed)", optional=True)
-    int8: Number | None = spec("FMA/clk", "8-bit dot product (dp4a)", optional=True)
-    tensor_fp16: Number | None = spec("FMA/clk", "tensor cores, fp16 (dense)", optional=True)
-    tensor_bf16: Number | None = spec("FMA/clk", "tensor cores, bf16 (dense)", optional=True)
-    tensor_tf32: Number | None = spec("FMA/clk", "tensor cores, tf32 (dense)", optional=True)
-    tensor_fp8: Number | None = spec("FMA/clk", "tensor cores, fp8 (dense)", optional=True)
-    tensor_int8: Number | None = spec("FMA/clk", "tensor cores, int8 (dense)", optional=True)
-    special: Number = spec("OP/clk", "special functions (exp, rsqrt, ...)")
+    fp32: Number = rate("scalar single precision")
+    fp64: Number | None = rate("scalar double precision", optional=True)
+    fp16: Number | None = rate("half precision outside tensor cores (packed)", optional=True)
+    int8: Number | None = rate("8-bit dot product (dp4a)", optional=True)
+    tensor_fp16: Number | None = rate("tensor cores, fp16 (dense)", optional=True)
+    tensor_bf16: Number | None = rate("tensor cores, bf16 (dense)", optional=True)
+    tensor_tf32: Number | None = rate("tensor cores, tf32 (dense)", optional=True)
+    tensor_fp8: Number | None = rate("tensor cores, fp8 (dense)", optional=True)
+    tensor_int8: Number | None = rate("tensor cores, int8 (dense)", optional=True)
+    special: Number = rate("special functions (exp, rsqrt, ...)", unit="OP/clk")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuClock:
     """Core clocks. `sustained` is what an estimate assumes when no clock is named."""
 
-    base: Number = spec("Hz", "guaranteed core clock", informational=True)
-    boost: Number = spec("Hz", "rated boost clock (the highest clock where there is no boost)")
-    sustained: Number = spec("Hz", "clock seen under sustained load; the default of an estimate", inherited=False)
-    silicon: Number | None = spec("Hz", "highest clock of any card with this chip, where higher than the boost", optional=True)
+    base: Number = hertz("guaranteed core clock", informational=True)
+    boost: Number = hertz("rated boost clock (the highest clock where there is no boost)")
+    sustained: Number = hertz("clock seen under sustained load; the default of an estimate", inherited=False)
+    silicon: Number | None = hertz("highest clock of any card with this chip, where higher than the boost", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCache:
     """One cache level of a GPU; an L1 is per SM, the L2 is the chip's."""
 
-    size: Number = spec("B", "capacity")
-    line: Number = spec("B", "cache line")
-    sector: Number = spec("B", "transfer granule inside a line")
-    bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)")
-    latency: Number = spec("clk", "load-to-use latency of a hit", informational=True)
-    ways: Number | None = spec(COUNT, "associativity", optional=True)
+    size: Number = spec("B", "capacity", low=1e3, high=1e12)
+    line: Number = spec("B", "cache line", low=4, high=65536)
+    sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536)
+    bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)", low=1, high=1e7)
+    latency: Number = cycles("load-to-use latency of a hit", informational=True)
+    ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Starting a kernel: the gap that the device needs, and the CPU that dispatches."""
 
-    latency: Number = spec("s", "gap between two dependent kernels of one stream")
+    latency: Number = spec("s", "gap between two dependent kernels of one stream", low=1e-9, high=0.01)
     host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one")
 
 
@@ -244,37 +263,38 @@ class Launch:
 class Core:
     """The cores of all sockets, and what one of them executes per clock."""
 
-    count: Number = whole("physical cores over all sockets")
-    threads: Number = whole("hardware threads over all sockets")
-    sockets: Number = whole("sockets")
-    simd: Number = spec("bit", "width of a SIMD register")
-    fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)")
-    fma_latency: Number = spec("clk", "latency of a multiply-add (multiply plus add without FMA)")
-    registers: Number = whole("SIMD registers the instruction set names", informational=True)
-    miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)")
-    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1")
-    link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", optional=True)
+    count: Number = whole("physical cores over all sockets", high=1e6)
+    threads: Number = whole("hardware threads over all sockets", high=1e7)
+    sockets: Number = whole("sockets", high=1024)
+    simd: Number = spec("bit", "width of a SIMD register", low=8, high=1e6)
+    fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)",
+                             low=0.01, high=1024)  # fmt: skip
+    fma_latency: Number = cycles("latency of a multiply-add (multiply plus add without FMA)")
+    registers: Number = whole("SIMD registers the instruction set names", high=65536, informational=True)
+    miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
+    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
+    link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuClock:
     """Core clocks. `simd` and `simd512` hold where every core runs dense code of that width."""
 
-    base: Number = spec("Hz", "rated base clock", informational=True)
-    boost: Number = spec("Hz", "one active core")
-    all_core: Number = spec("Hz", "all cores active, scalar code", informational=True)
-    simd: Number = spec("Hz", "all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
-    simd512: Number | None = spec("Hz", "all cores active, dense 512-bit code", optional=True)
-    silicon: Number | None = spec("Hz", "highest clock of any chip with this core and process, where higher", optional=True)
+    base: Number = hertz("rated base clock", informational=True)
+    boost: Number = hertz("one active core")
+    all_core: Number = hertz("all cores active, scalar code", informational=True)
+    simd: Number = hertz("all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
+    simd512: Number | None = hertz("all cores active, dense 512-bit code", optional=True)
+    silicon: Number | None = hertz("highest clock of any chip with this core and process, where higher", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuCache:
     """One cache level of a CPU; `size` is of one instance, which `shared_by` cores share."""
 
-    size: Number = spec("B", "capacity of one instance")
-    ways: Number = whole("associativity")
-    line: Number = spec("B", "cache line")
-    latency: Number = spec("clk", "load-to-use latency of a hit", informational=True)
-    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level")
-    shared_by: Number = whole("cores that share one instance")
+    size: Number = spec("B", "capacity of one instance", low=1e3, high=1e12)
+    ways: Number = whole("associativity", high=1e6)
+    line: Number = spec("B", "cache line", low=4, high=65536)
+    latency: Number = cycles("load-to-use latency of a hit", informational=True)
+    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6)
+    shared_by: Number = whole("cores that share one instance", high=1e6)

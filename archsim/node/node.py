@@ -23,7 +23,7 @@ class LinkKind:
 
     name: str
     type: str = spec(TEXT, "generation and width")
-    bandwidth: float = spec("B/s", "peak, one direction")
+    bandwidth: float = spec("B/s", "peak, one direction", low=1e6, high=1e16)
     achievable: float = fraction("share of the peak that a copy reaches")
     ring: float = fraction("share of the peak that a collective over rings reaches")
 
@@ -33,31 +33,31 @@ class HostCpu:
     """The processors that dispatch kernels and prepare inputs."""
 
     id: str = spec(TEXT, "the CPU: id or path of its spec")
-    sockets: float = whole("processors of that kind")
-    memory_bandwidth: float = spec("B/s", "peak bandwidth of the host memory as it is fitted, all sockets")
+    sockets: float = whole("processors of that kind", high=1024)
+    memory_bandwidth: float = spec("B/s", "peak bandwidth of the host memory as it is fitted, all sockets", low=1e6, high=1e16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
     """Where the inputs are stored."""
 
-    bandwidth: float = spec("B/s", "sequential reads")
+    bandwidth: float = spec("B/s", "sequential reads", low=1e3, high=1e15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSamples:
     """What preparing an input takes."""
 
-    sample: float = spec("B", "one sample as it is stored")
-    decode: float = spec("img/s", "samples that one core reads, decodes and crops")
+    sample: float = spec("B", "one sample as it is stored", low=1, high=1e12)
+    decode: float = spec("img/s", "samples that one core reads, decodes and crops", low=1e-3, high=1e9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveLatency:
     """What a collective takes besides its bytes."""
 
-    start: float = spec("s", "time of a call before the first byte")
-    step: float = spec("s", "time of one step of a ring besides its bytes")
+    start: float = spec("s", "time of a call before the first byte", low=1e-9, high=1)
+    step: float = spec("s", "time of one step of a ring besides its bytes", low=1e-9, high=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
     for knob, column in columns.items():
         unit = meaning(spec.kind, knob)
         for i in np.flatnonzero(outside(unit, column)):
-            problem = unit.problem(float(column[i])) or "is not a finite number"
+            problem = unit.problem(float(column[i]))
             said[i] = said[i] or f"{knob}: {show(float(column[i]), unit.unit)} {problem}"
     if "threads" in columns and spec.kind == "gpu":
         said = [text or "threads: only a CPU has them" for text in said]

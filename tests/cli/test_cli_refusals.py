@@ -34,7 +34,7 @@ SPECS = {
     "bare number": (spec(BARE % "25.6e9"), "lacks its unit"),
     "NaN": (spec(BARE % "nan"), "finite"),
     "1e400": (spec(BARE % '"1e400 GB/s"'), "finite"),
-    "negative": (spec(BARE % '"-1 GB/s"'), "must be more than 0"),
+    "negative": (spec(BARE % '"-1 GB/s"'), "outside the range 1 MB/s to 10 PB/s"),
     "missing value": (spec('bandwidth = { source = "module", kind = "datasheet" }'), "is missing"),
     "missing key": (spec(""), "memory.bandwidth: is missing"),
     "missing source": (spec('bandwidth = { value = "25.6 GB/s", kind = "datasheet" }'), "source: is missing"),

@@ -34,7 +34,7 @@ def row(key: str, unit: Unit, required: bool) -> str:
     remarks += ["*not inherited*"] if not unit.inherited else []
     remarks += ["*shown only*"] if unit.informational else []
     name = {COUNT: "number", TEXT: "text"}.get(unit.unit, unit.unit)
-    bounds = "" if unit.range in ("", "> 0", ">= 1") else f", {unit.range}"
+    bounds = f", {unit.range}" if unit.range else ""
     return f"| `{key}` | {name}{bounds} | {'; '.join([unit.doc, *remarks])} |"
 
 

@@ -124,7 +124,7 @@ def test_what_is_no_machine_is_refused_by_point() -> None:
     found = outcomes(request, columns)
     assert [bool(problem) for problem in found.problems] == [False, True, True, True]
     assert "whole number" in found.problems[1]
-    assert "at least 1" in found.problems[2]
+    assert "outside the range 1 to 1000000" in found.problems[2]
     assert "power.idle: 1 kW is more than power.tdp (180 W)" in found.problems[3]
     assert np.isnan(found.values["latency_s"]).tolist() == [False, True, True, True]
     with pytest.raises(InputError, match=r"point 1: sm\.count"):
@@ -135,7 +135,7 @@ def test_what_is_no_machine_is_refused_by_point() -> None:
     ("columns", "said"),
     [({"batch": [0]}, "batch"), ({"batch": [2**30]}, "batch"), ({"clock": [1.0]}, "clock"), ({"threads": [4]}, "only a CPU"),
      ({"precision": ["tf32"]}, "tf32"), ({"power_limit": [1.0]}, "power.idle"), ({"memory.bandwidth": [float("nan")]}, "finite"),
-     ({"memory.bandwidth": [1e30]}, "beyond any device"), ({"hw": ["gtx_9999"]}, "unknown device")],
+     ({"memory.bandwidth": [1e30]}, "outside the range 1 MB/s to 10 PB/s"), ({"hw": ["gtx_9999"]}, "unknown device")],
 )  # fmt: skip
 def test_refused_points_say_why(columns: dict[str, Any], said: str) -> None:
     assert said in outcomes(make_request("alexnet", "gtx_1080", stack="caffe-cudnn5.1"), columns).problems[0]

@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_left_out_unless_asked_for() -> None:
 
 
 def test_points_that_are_no_machine_are_counted() -> None:
-    _, f = found("energy", vary=("l1.line=32B,128B,1048576B",))
+    _, f = found("energy", vary=("l1.line=32B,128B,65536B",))
     assert f.broken == 1
     assert "l1.line" in f.why
 

@@ -25,7 +25,7 @@ BANKS = 'banks = { value = 32, source = "a guess", kind = "assumed", note = "a t
 class BankedSm(Sm):
     """SMs whose shared memory has banks."""
 
-    banks: float | None = whole("banks of the shared memory", optional=True, informational=True, inherited=False)
+    banks: float | None = whole("banks of the shared memory", high=64, optional=True, informational=True, inherited=False)
 
 
 @pytest.fixture
@@ -50,11 +50,12 @@ def test_a_new_key_is_found_everywhere_from_its_declaration(banked: Path) -> Non
     assert mine.with_settings({"sm.banks": "16"}).device.sm.banks == 16
     assert "banks of the shared memory" in device_text(mine)
     assert device_record(mine)["keys"]["sm.banks"] == {
-        "type": "whole", "unit": "1", "range": ">= 1", "meaning": "banks of the shared memory", "informs_only": True,
+        "type": "whole", "unit": "1", "range": "1 to 64", "meaning": "banks of the shared memory", "informs_only": True,
         "inherited": False, "required": False,
     }  # fmt: skip
     assert "banks = { value = 32" in to_toml(mine, "again")
-    assert "| `sm.banks` | number | banks of the shared memory; optional; *not inherited*; *shown only* |" in key_tables()
+    row = "| `sm.banks` | number, 1 to 64 | banks of the shared memory; optional; *not inherited*; *shown only* |"
+    assert row in key_tables()
 
 
 def test_without_its_declaration_it_is_unknown(tmp_path: Path) -> None:

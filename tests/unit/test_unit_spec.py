@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from archsim.base.errors import ArchsimError, InputError, UnknownName
 from archsim.base.files import data_folder
+from archsim.base.units import TEXT
 from archsim.device import catalog
-from archsim.device.part import Unit
+from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, unit_of
 from archsim.device.write import to_toml
+from archsim.node.node import TABLES, LinkKind
+from archsim.study.axis import BadAxis, axis_of
+from archsim.study.knob import point_problems
 
 from ..each import each
 
@@ -64,12 +70,12 @@ ONE_PROBLEM = {
     "NaN as text": (BANDWIDTH, BANDWIDTH.replace("25.6", "nan"), "memory.bandwidth: 'nan GB/s' is not a number"),
     "1e400": (BANDWIDTH, BANDWIDTH.replace("25.6", "1e400"), "memory.bandwidth: '1e400 GB/s' is not finite"),
     "overflow by prefix": (BANDWIDTH, BANDWIDTH.replace("25.6 GB", "1e300 PB"), "memory.bandwidth: '1e300 PB/s' is not finite"),
-    "beyond any device": (COUNT, f"count = {entry('1e300')}", "sm.count: 1e+300 is far beyond any device"),
+    "beyond any device": (COUNT, f"count = {entry('1e300')}", "sm.count: 1e+300 is outside the range 1 to 1000000"),
     "below any device": (BANDWIDTH, BANDWIDTH.replace("25.6 GB", "1e-300 B"),
-        "memory.bandwidth: 1e-300 B/s is far beyond any device"),
-    "negative": (BANDWIDTH, BANDWIDTH.replace("25.6", "-25.6"), "memory.bandwidth: -25.6 GB/s must be more than 0 B/s"),
-    "zero": (BANDWIDTH, BANDWIDTH.replace("25.6", "0"), "memory.bandwidth: 0 GB/s must be more than 0 B/s"),
-    "share above one": ("value = 0.78", "value = 1.78", "memory.achievable: 1.78 must be at most 1"),
+        "memory.bandwidth: 1e-300 B/s is outside the range 1 MB/s to 10 PB/s"),
+    "negative": (BANDWIDTH, BANDWIDTH.replace("25.6", "-25.6"), "memory.bandwidth: -25.6 GB/s is outside the range 1 MB/s to"),
+    "zero": (BANDWIDTH, BANDWIDTH.replace("25.6", "0"), "memory.bandwidth: 0 GB/s is outside the range 1 MB/s to 10 PB/s"),
+    "share above one": ("value = 0.78", "value = 1.78", "memory.achievable: 1.78 is outside the range > 0 to 1"),
     "part of a multiprocessor": (COUNT, f"count = {entry('1.5')}", "sm.count: 1.5 must be a whole number"),
     "a truth value": (COUNT, f"count = {entry('true')}", "sm.count.value: "),
     "a list": (COUNT, f"count = {entry('[2]')}", "sm.count.value: "),
@@ -101,9 +107,9 @@ ONE_PROBLEM = {
     "other schema": ("schema = 1", "schema = 2", "schema: must be 1, is 2"),
     "schema as truth value": ("schema = 1", "schema = true", "schema: must be 1, is True"),
     "no schema": ("schema = 1", "", "schema: must be 1, is 'missing'"),
-    "year": ("year = 2015", "year = 1066", "year: must be at least 1990, is '1066'"),
+    "year": ("year = 2015", "year = 1066", "year: must be a whole number, 1990 to 2100, is '1066'"),
     "no architecture": ('architecture = "maxwell"', "", "architecture: is missing"),
-    "year as text": ("year = 2015", 'year = "2015"', "year: must be a whole number, is '2015'"),
+    "year as text": ("year = 2015", 'year = "2015"', "year: must be a whole number, 1990 to 2100, is '2015'"),
     "an alias that is no text": ("aliases = [", "aliases = [1, ", "aliases: must be a list of texts"),
     "id with spaces": ('id = "tegra_x1"', 'id = "Tegra X1"', "id: "),
     "unknown stated peak": ("peak_fp16 =", "peak_fp17 =", "stated.peak_fp17: unknown key; nearest: peak_fp16"),
@@ -318,8 +324,8 @@ def test_a_setting_of_no_key(key: str, value: str, expected: str) -> None:
 
 @each(
     ("key", "value", "expected"),
-    [("memory.bandwidth", "51.2", "'51.2' lacks its unit"), ("memory.bandwidth", "-1 GB/s", "must be more than 0"),
-     ("memory.bandwidth", "nan GB/s", "is not a number"), ("memory.bandwidth", "1e-300 B/s", "far beyond any device"),
+    [("memory.bandwidth", "51.2", "'51.2' lacks its unit"), ("memory.bandwidth", "-1 GB/s", "outside the range 1 MB/s to"),
+     ("memory.bandwidth", "nan GB/s", "is not a number"), ("memory.bandwidth", "1e-300 B/s", "outside the range"),
      ("sm.count", "2.5", "must be a whole number"), ("sm.count", "many", "is not a number"),
      ("clock.base", "2 GHz", "is more than"),
      ("memory.type", " ", "must be text"), ("link.bandwidth", "12 GB/s", "link.type: is missing")],
@@ -347,11 +353,36 @@ def test_every_key_has_a_meaning_and_a_known_unit() -> None:
             assert unit_of(kind, key) is unit
 
 
+def test_every_number_has_a_physical_range() -> None:
+    for kind in ("gpu", "cpu"):
+        for key, unit, _ in keys(kind):
+            if unit.unit != TEXT:
+                assert unit.high < LARGEST, key
+                assert unit.low > 0 or unit.high == 1 or key == "power.idle", key
+    for table in (*TABLES.values(), LinkKind):
+        for key, (unit, _) in declared(table).items():
+            assert unit.unit == TEXT or unit.high < LARGEST, key
+
+
+def test_a_value_outside_its_range_is_refused_wherever_it_comes_from(tmp_path: Path) -> None:
+    said = "memory.latency: .* is outside the range 1 ns to 100 us"
+    spec = catalog.find("gtx_1080")
+    with pytest.raises(InputError, match=said):
+        spec.with_settings({"memory.latency": "1e9s"})
+    with pytest.raises(InputError, match=said):
+        spec.with_settings({}, {"memory.latency": 1e9})
+    with pytest.raises(InputError, match=said):
+        read(tmp_path, BASE.replace('"500 ns"', '"500 ms"'))
+    with pytest.raises(BadAxis, match=said):
+        axis_of("memory.latency=1us:1s:x10", "gpu")
+    assert re.search(said, point_problems(spec, {"memory.latency": np.array([1.0])})[0])
+
+
 def test_the_range_of_a_field() -> None:
     share = Unit(unit="1", doc="", high=1.0)
     assert [share.problem(value) for value in (0.5, 1.0)] == [None, None]
-    assert share.problem(0.0) == "must be more than 0"
-    assert share.problem(1.1) == "must be at most 1"
+    assert share.problem(0.0) == "is outside the range > 0 to 1"
+    assert share.problem(1.1) == "is outside the range > 0 to 1"
     assert Unit(unit="W", doc="", low=0, above=False).problem(0.0) is None
 
 
