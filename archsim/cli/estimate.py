@@ -55,7 +55,7 @@ def command(
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
-        write_timeline(timeline, seen, f"{result.network} on {result.hardware}")
+        write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}")
     if as_json:
         click.echo(json_text(result))
     elif as_csv:

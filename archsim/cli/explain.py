@@ -31,6 +31,7 @@ def command(
       archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
       archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
     """
+    from archsim.device.variant import called
     from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
     from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
@@ -41,7 +42,7 @@ def command(
     tell_without_effect([request])
     if layer is None:
         rows = slowest(request)
-        click.echo(slowest_json(rows) if as_json else slowest_text(rows, request.network, request.spec.identity.id))
+        click.echo(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)))
         return
     explanation = explain(request, layer, phase)
     click.echo(explanation_json(explanation) if as_json else explanation_text(explanation, every))

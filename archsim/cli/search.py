@@ -133,7 +133,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     if o["as_json"]:
         click.echo(search_json(request, found))
     elif o["as_csv"]:
-        click.echo(search_csv(found), nl=False)
+        click.echo(search_csv(request, found), nl=False)
     else:
         click.echo(search_text(request, found))
     if not found.best:

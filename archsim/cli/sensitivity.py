@@ -44,6 +44,7 @@ def command(
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 0.5
     """
+    from archsim.device.variant import called
     from archsim.estimation.request import make_request
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
     from archsim.study.sensitivity import sensitivity
@@ -60,6 +61,6 @@ def command(
     if as_json:
         click.echo(sensitivity_json(request, found, step, span))
     elif as_csv:
-        click.echo(sensitivity_csv(found), nl=False)
+        click.echo(sensitivity_csv(found, called(request.spec)), nl=False)
     else:
         click.echo(sensitivity_text(request, found, OUTPUTS[output], step, span))

@@ -75,7 +75,7 @@ def command(
 
         write(html, serving_page(answer, seen))
     if timeline is not None:
-        write_timeline(timeline, seen, f"{answer.network} on {answer.hardware}")
+        write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
     click.echo(serving_json(answer) if as_json else serving_text(answer))
 
 

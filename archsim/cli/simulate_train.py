@@ -80,5 +80,5 @@ def command(
 
         write(html, training_page(answer, seen))
     if timeline is not None:
-        write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware}")
+        write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
     click.echo(training_json(answer) if as_json else training_text(answer))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from archsim.base.files import data_folder
 from archsim.base.naming import AmbiguousName, resolve
 from archsim.device.file import load
 from archsim.device.spec import Spec
+from archsim.device.variant import distance, values_digest
 
 FOLDER = "hwspecs"
 HINT = "`archsim list hw` prints all; a path to a .toml works too"
@@ -43,7 +45,7 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
         place = os.path.abspath(name_or_path)
         if place in children:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
-        return load(Path(name_or_path), lambda parent: _find(parent, (*children, place), computed))
+        return _own(load(Path(name_or_path), lambda parent: _find(parent, (*children, place), computed)))
     if name_or_path in computed:
         return computed[name_or_path]()
     return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
@@ -91,4 +93,68 @@ def _shipped(name: str) -> Spec:
     spec = load(data_folder(FOLDER).joinpath(f"{name}.toml"), find)
     if spec.identity.id != name:
         raise InputError(spec.path, f"id: is {spec.identity.id!r}, must be {name!r} as the file is called")
-    return spec
+    return replace(spec, base=None)  # a device of its own, whatever its file inherits
+
+
+def _own(spec: Spec) -> Spec:
+    """The spec of a user's file: one that bears the id of a shipped device is told apart from that."""
+    if spec.base is None and spec.identity.id in names():
+        shipped = _shipped(spec.identity.id)
+        spec = replace(spec, base=shipped if shipped.kind == spec.kind else None)
+    known = like(spec)
+    return spec if known == spec.identity.architecture else replace(spec, identity=replace(spec.identity, like=known))
+
+
+@cache
+def _headers() -> Mapping[str, Mapping[str, Any]]:
+    """The words before the tables of every shipped spec, by id, with those that it inherits."""
+    return {name: _with_parents(name, _heads()) for name in _heads()}
+
+
+def _with_parents(name: str, heads: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    head = heads[name]
+    return {**_with_parents(head["inherits"], heads), **head} if "inherits" in head else head
+
+
+def architectures(kind: str) -> tuple[str, ...]:
+    """The architectures of the shipped devices of a kind, sorted."""
+    return tuple(sorted({head["architecture"] for head in _headers().values() if head["kind"] == kind}))
+
+
+def like(spec: Spec) -> str:
+    """The known architecture whose kernels libraries are taken to have for a device: its own, or, where no shipped device has it,
+    that of the spec that it inherits, or that of the shipped device whose SM or core is nearest.
+    """
+    known = architectures(spec.kind)
+    if spec.identity.architecture in known:
+        return spec.identity.architecture
+    if spec.base is not None and spec.base.identity.kernels_of in known:
+        return spec.base.identity.kernels_of
+    return nearest_architecture(spec, [_shipped(name) for name, head in _headers().items() if head["kind"] == spec.kind])
+
+
+def nearest_architecture(spec: Spec, others: Iterable[Spec]) -> str:
+    """The architecture of the one among other devices whose SM or core is nearest."""
+    return min(others, key=lambda other: distance(spec, other)).identity.architecture
+
+
+def twins(spec: Spec) -> tuple[str, ...]:
+    """The shipped devices with the same values of everything that the models read; of a shipped device itself.
+
+    >>> twins(find("gtx_1080").with_settings({"sm.count": "20"})), twins(find("gtx_1080").with_settings({"sm.count": "40"}))
+    (('gtx_1080',), ())
+    """
+    kin = [name for name, head in _headers().items()
+           if (head["kind"], head["architecture"]) == (spec.kind, spec.identity.kernels_of)]  # fmt: skip
+    if spec.identity.id in kin and _shipped(spec.identity.id).entries is spec.entries:
+        return (spec.identity.id,)
+    own = values_digest(spec)
+    return tuple(name for name in kin if values_digest(_shipped(name)) == own)
+
+
+@cache
+def _aliases() -> tuple[tuple[str, str], ...]:
+    """Every alias and full name of every shipped device, with the device's id."""
+    specs = [_shipped(name) for name in names()]
+    identities = [spec.identity for spec in specs]
+    return tuple((_plain(alias), i.id) for i in identities for alias in (*i.aliases, i.name, i.id))

@@ -64,6 +64,12 @@ class Identity:
     year: int = spec(COUNT, "year of launch", whole=True, low=1990, high=2100, above=False, inherited=False)
     default_stack: str = spec(TEXT, "the software of an estimate that names none: a file of traces/stacks")
     aliases: tuple[str, ...] = ()
+    like: str = ""  # a known architecture, for one that is not: libraries are taken to have its kernels
+
+    @property
+    def kernels_of(self) -> str:
+        """The architecture whose kernels libraries run on the device."""
+        return self.like or self.architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

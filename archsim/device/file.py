@@ -66,7 +66,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     if problems or identity is None:
         raise InputError(path, dict.fromkeys(problems))
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
-    spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated)
+    spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)
     problems += contradictions(spec, TOLERANCE)
     if problems:
         raise InputError(path, problems)

@@ -33,6 +33,7 @@ class Unit:
     unit: the base unit, "1" for a pure number, "text" for a word; doc: what the value stands for
     low, high, above, whole: the range [base unit]; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
+    product: another value makes another product, whose price nobody knows; False where it says how a product behaves or is used
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
     """
@@ -44,6 +45,7 @@ class Unit:
     above: bool = True
     whole: bool = False
     informational: bool = False
+    product: bool = True
     inherited: bool = True
 
     def problem(self, value: float) -> str | None:
@@ -106,7 +108,7 @@ def fraction(doc: str, **limits: Any) -> Any:
 
 def hertz(doc: str, **limits: Any) -> Any:
     """Declare a core clock."""
-    return spec("Hz", doc, low=1e6, high=1e11, **limits)
+    return spec("Hz", doc, low=1e6, high=1e11, product=False, **limits)
 
 
 def cycles(doc: str, **limits: Any) -> Any:
@@ -138,8 +140,8 @@ class Memory:
 
     type: str = spec(TEXT, "memory technology (GDDR5, HBM2, LPDDR4, DDR4, ...)")
     bandwidth: Number = spec("B/s", "peak bandwidth of all channels", low=1e6, high=1e16)
-    achievable: Number = fraction("share of the peak bandwidth that a long stream reaches")
-    latency: Number = spec("s", "load-to-use latency of a miss in every cache", low=1e-9, high=1e-4)
+    achievable: Number = fraction("share of the peak bandwidth that a long stream reaches", product=False)
+    latency: Number = spec("s", "load-to-use latency of a miss in every cache", low=1e-9, high=1e-4, product=False)
     capacity: Number = spec("B", "size of the memory", low=1e6, high=1e15)
     bus: Number | None = spec("bit", "bus width", low=1, high=1e6, optional=True, informational=True)
     data_rate: Number | None = spec("bit/s", "transfer rate of one pin", low=1e6, high=1e13, optional=True, informational=True)
@@ -150,8 +152,9 @@ class Memory:
 class Power:
     """Power limits of what `boundary` names: board, module or package."""
 
-    tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5)
-    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, high=1e5, above=False, inherited=False)
+    tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5, product=False)
+    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, high=1e5, above=False, inherited=False,
+                        product=False)  # fmt: skip
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
 
 
@@ -186,8 +189,8 @@ class Link:
     """The connection between the memory of the host CPU and that of the device."""
 
     type: str = spec(TEXT, "PCIe generation and width, NVLink, ...", informational=True)
-    bandwidth: Number = spec("B/s", "peak, one direction", low=1e6, high=1e16)
-    achievable: Number = fraction("share of the peak that a pinned copy reaches")
+    bandwidth: Number = spec("B/s", "peak, one direction", low=1e6, high=1e16, product=False)
+    achievable: Number = fraction("share of the peak that a pinned copy reaches", product=False)
 
 
 # ---------------------------------------------------------------------------------------------- GPU
@@ -207,7 +210,8 @@ class Sm:
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, informational=True)
     shared_latency: Number | None = cycles("shared-memory load latency", optional=True, informational=True)
     alu_latency: Number = cycles("latency of a dependent fp32 operation", informational=True)
-    issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True)
+    issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True,
+                                          product=False)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +256,8 @@ class GpuCache:
 class Launch:
     """Starting a kernel: the gap that the device needs, and the CPU that dispatches."""
 
-    latency: Number = spec("s", "gap between two dependent kernels of one stream", low=1e-9, high=0.01)
-    host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one")
+    latency: Number = spec("s", "gap between two dependent kernels of one stream", low=1e-9, high=0.01, product=False)
+    host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", product=False)
 
 
 # ---------------------------------------------------------------------------------------------- CPU

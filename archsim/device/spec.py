@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A device with the provenance of every number."""
+    """A device with the provenance of every number.
+
+    base: what it was changed from: the device before a what-if, the parent of a file that inherits, the shipped device whose id a
+        file bears; None for a device of its own
+    """
 
     path: str
     kind: str
     identity: Identity
     entries: Mapping[str, Entry]
     stated: Mapping[str, Entry]
+    base: Spec | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def device(self) -> Device:
@@ -53,14 +58,15 @@ class Spec:
     def with_settings(self, settings: Mapping[str, str], scales: Mapping[str, float] | None = None) -> Spec:
         """This spec with some values replaced, `{"memory.bandwidth": "51.2 GB/s"}`, and then some scaled, `{"sm.count": 2.0}`.
 
-        Raises UnknownName for a key that the device kind does not have, InputError for a value that does not fit it.
+        Another product has no price but one that is set. Raises UnknownName for a key that the device kind does not have,
+        InputError for a value that does not fit it.
         """
         changed, problems = dict(self.entries), []
         for key, written in settings.items():
             value, problem = quantity(written, unit_of(self.kind, key))
             if problem is not None:
                 problems.append(f"{key}: {problem}")
-            else:
+            elif key not in changed or changed[key].value != value:  # the same value is no change
                 changed[key] = set_entry(key, value, written)
         if problems:
             raise InputError("--set", problems)
@@ -68,14 +74,14 @@ class Spec:
             entry, problem = scaled(changed.get(key), unit_of(self.kind, key), factor)
             if entry is None:
                 problems.append(f"{key}: {problem}")
-            else:
+            elif entry.value != changed[key].value:
                 changed[key] = entry
         if problems:
             raise InputError("--scale", problems)
         problems = self._incomplete(changed) or relations(self.kind, changed)
         if problems:
             raise InputError("--scale" if scales and not settings else "--set", problems)
-        return replace(self, entries=changed)
+        return self._changed(changed)
 
     def with_values(self, values: Mapping[str, Number]) -> Spec:
         """This spec with some numbers replaced, in base units, floats or [D, 1]. Ranges are the caller's to check.
@@ -90,7 +96,16 @@ class Spec:
         problems = self._incomplete(changed)
         if problems:
             raise InputError(self.identity.id, problems)
-        return replace(self, entries=changed)
+        return self._changed(changed)
+
+    def _changed(self, entries: Mapping[str, Entry]) -> Spec:
+        """The spec of a what-if with these entries. Another product has no price and no month of launch unless set."""
+        before = self.base if self.base is not None and self.base.path == self.path else self
+        units = _units(self.kind)
+        given = {key for key, entry in entries.items() if entry.kind == "set"}
+        if any(units[key].product and not units[key].informational for key in given):
+            entries = {key: entry for key, entry in entries.items() if key in given or not key.startswith("market.")}
+        return replace(self, entries=entries, base=before)
 
     def _incomplete(self, changed: Mapping[str, Entry]) -> list[str]:
         """What a new key lacks beside it; other values of the keys that this spec has leave nothing to be missed."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from archsim.base.version import __version__
 from archsim.cost.energy import COMPONENTS
+from archsim.device.variant import device_fields
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
@@ -42,7 +43,7 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
     device = request.spec.device
     power = energy / latency
     return Estimate(
-        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
+        network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
         graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,

@@ -232,7 +232,7 @@ def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
     device = request.spec.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
-                 architecture=device.identity.architecture, narrowed=request.narrowed)  # fmt: skip
+                 architecture=device.identity.kernels_of, narrowed=request.narrowed)  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:

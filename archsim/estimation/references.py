@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.base.errors import ArchsimError
+from archsim.device.catalog import twins
+from archsim.device.variant import values_digest
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
@@ -37,26 +39,31 @@ class Reference:
 
 
 def references_of(request: Request) -> tuple[Reference, ...]:
-    """The published rows of the same network, device, task, batch and precision; none for a device that was changed.
+    """The published rows of the same network, device, task, batch and precision.
 
-    Those of the request's own stack come first. Rows that state other threads are of another cell.
+    A device is the same where all values that the models read are, whatever its id; so a changed one has none. Those of the
+    request's own stack come first. Rows that state other threads are of another cell.
     """
-    if request.asked.get("settings") or request.asked.get("scales"):
-        return ()
     found = [reference for case in cases_of_cell(request) for reference in _reference(case, request)]
     return tuple(sorted(found, key=lambda reference: reference.stack != request.stack.id))
 
 
 def cases_of_cell(request: Request) -> Iterator[Case]:
-    """The published rows of one device that say of themselves what the request asks."""
+    """The published rows of devices with the request's values that say of themselves what it asks."""
 
     def wanted(cells: Mapping[str, str]) -> bool:
         return (cells["task"], cells["batch"], cells.get("devices") or "1") == (request.task, str(request.batch), "1")
 
-    for case in network_cases(request.network, request.spec.identity.id, wanted):
+    for case in measured_on(request, wanted):
         lengths = {trace.symbols.get(SEQUENCE) for trace in (case.trace, request.trace)} - {None}
         if case.precision == request.precision and case.threads in (None, request.threads) and len(lengths) < 2:
             yield case
+
+
+def measured_on(request: Request, wanted: Callable[[Mapping[str, str]], bool]) -> Iterator[Case]:
+    """The `wanted` published rows of the request's network on shipped devices with the values of its own."""
+    for hardware in twins(request.spec):
+        yield from network_cases(request.network, hardware, wanted)
 
 
 def _reference(case: Case, request: Request) -> list[Reference]:
@@ -134,7 +141,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("task", lambda request: request.task),
     ("batch", _samples),
     ("gradient of the network's input", _input_gradient),
-    ("device description", lambda request: request.spec.digest),
+    ("device description", lambda request: values_digest(request.spec)),
     ("core clock", _clock),
     ("threads", _threads),
     ("host CPU", lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id),

@@ -15,6 +15,7 @@ from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
+from archsim.device.catalog import architectures
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
@@ -175,6 +176,7 @@ def make_request(
         _check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
     notes += said + _precision_notes(device, precision, chosen)
+    notes += _architecture_notes(spec)
     if graph:
         _check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
@@ -358,6 +360,16 @@ def _products(
         note = f"precision fp32: unless its users turn that off, {stack.id} computes {', '.join(usual)} in tf32"
         return WIDE, None, [f"{note}; leave --precision out for that"]
     return asked or WIDE, None, []
+
+
+def _architecture_notes(spec: Spec) -> list[str]:
+    identity = spec.identity
+    if not identity.like:
+        return []
+    if spec.kind == "cpu":
+        return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
+    return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
+            f"their kernels for the nearest, {identity.like}"]
 
 
 def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:

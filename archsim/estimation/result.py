@@ -51,6 +51,7 @@ class OpEstimate:
 class Estimate:
     """The outcome of one request; attributes bear the names of the JSON keys. What takes long is computed on first use.
 
+    hardware, hardware_name, changes: the device's id; what people call it, with what was changed; the changed values by key
     clock_hz: mean over the time of all kernels
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
@@ -65,6 +66,8 @@ class Estimate:
 
     network: str
     hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
     stack: str
     task: str
     batch: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from archsim.cache.tiles import waves
 from archsim.cache.trace_file import read
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
+from archsim.device.variant import device_fields
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
 from archsim.lower.kernel import GpuKernels
@@ -63,6 +64,8 @@ class CacheReport:
 
     source: str
     hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
     cores: int
     accesses: int
     simulated: float
@@ -197,7 +200,7 @@ def _answer(
     ])  # fmt: skip
     last = state.counts[-1]
     return CacheReport(
-        source=source, hardware=spec.identity.id, cores=hierarchy.cores, accesses=state.accesses, simulated=simulated,
+        source=source, **device_fields(spec), cores=hierarchy.cores, accesses=state.accesses, simulated=simulated,
         time_s=time_s, timed_by=timed_by, levels=levels, dram_bytes=float(last.bytes_read + last.bytes_written),
         curve=() if first is None or level is None else tuple([
             (lines * hierarchy.line, misses, first.misses_in_sets(max(1.0, lines / level.ways), min(lines, level.ways)))

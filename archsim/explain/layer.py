@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName
+from archsim.device.variant import device_fields
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
@@ -42,6 +43,8 @@ class Explanation:
 
     network: str
     hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
     stack: str
     task: str
     batch: int
@@ -116,7 +119,7 @@ def explain(request: Request, layer: str, phase: str | None = None) -> Explanati
     wait, total = float(timeline.wait_s[0, index]), float(timeline.op_time_s[0, index])
     host, of_host = host_steps(request, result, index, plan)
     return Explanation(
-        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, task=request.task,
+        network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision,
         threads=request.thread_count,
         clock_hz=_clock(request, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,

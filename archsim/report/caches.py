@@ -38,8 +38,8 @@ def _heading(a: CacheReport) -> str:
     cores = f" on {a.cores} cores" if a.cores > 1 else ""
     part = "" if a.simulated == 1.0 else f" ({100 * a.simulated:.2g} % of the kernel)"
     return (
-        f"{clean(a.source)} on {a.hardware}: {a.accesses:,} accesses{cores}{part}, {show(a.dram_bytes, 'B')} of memory traffic "
-        f"in {show(a.time_s, 's', 3)} ({a.timed_by})"
+        f"{clean(a.source)} on {clean(a.hardware_name)}: {a.accesses:,} accesses{cores}{part}, {show(a.dram_bytes, 'B')} "
+        f"of memory traffic in {show(a.time_s, 's', 3)} ({a.timed_by})"
     )
 
 
@@ -70,7 +70,7 @@ def _curve(a: CacheReport) -> str:
 def cache_page(a: CacheReport) -> str:
     """A self-contained page."""
     sections = [
-        f"<h1>{text(a.source)} on {text(a.hardware)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
+        f"<h1>{text(a.source)} on {text(a.hardware_name)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
         html_table(HEAD, [_cells(level) for level in a.levels]),
         '<p class="quiet">Demand is the traffic with the level below over the time, beside the bandwidth of that level. '
         "Negative conflict misses: a fully associative cache of this size would miss more.</p>",
@@ -80,7 +80,7 @@ def cache_page(a: CacheReport) -> str:
                      "LRU cache, and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
                      figures.embed(curve_figure(a), "curve")]  # fmt: skip
     sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
-    return document(f"{a.source} on {a.hardware}", sections, figures.library())
+    return document(f"{a.source} on {a.hardware_name}", sections, figures.library())
 
 
 def _cells(level: CacheLevel) -> tuple[TableCell, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 from archsim.estimation.result import SCHEMA, Estimate
 
 SCALARS = (
-    "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "fidelity", "graph", "streams",
-    "host_cpu",
+    "network", "hardware", "hardware_name", "changes", "stack", "task", "batch", "seq_len", "precision", "threads", "devices",
+    "fidelity", "graph", "streams", "host_cpu",
     "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w",
     "power_interval_w", "energy_j", "energy_interval_j",
     "throughput_per_w", "power_limit_w", "power_boundary", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
@@ -26,6 +26,7 @@ def record(estimate: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
     scalars = {name: getattr(estimate, name) for name in SCALARS}
     scalars = {name: list(value) if isinstance(value, tuple) else value for name, value in scalars.items()}
+    scalars["changes"] = dict(estimate.changes)
     return {
         "schema": SCHEMA,
         **scalars,
@@ -51,8 +52,8 @@ def json_text(estimate: Estimate) -> str:
 def csv_text(estimate: Estimate) -> str:
     """One row per op."""
     rows = [[getattr(op, name) for name in OP_COLUMNS] for op in estimate.ops]
-    return rows_as_csv(("network", "hardware", "batch", *OP_COLUMNS),
-                       [[estimate.network, estimate.hardware, estimate.batch, *row] for row in rows])  # fmt: skip
+    of_all = ("network", "hardware", "hardware_name", "batch")
+    return rows_as_csv((*of_all, *OP_COLUMNS), [[*(getattr(estimate, name) for name in of_all), *row] for row in rows])
 
 
 def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:

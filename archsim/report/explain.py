@@ -35,7 +35,7 @@ def slowest_json(rows: Iterable[Slow]) -> str:
 def slowest_text(rows: Iterable[Slow], network: str, hardware: str) -> str:
     """The list from which a layer is chosen."""
     cells = [(r.layer, r.kind, r.phase, show(r.time_s, "s", 3), f"{100 * r.share:.1f} %") for r in rows]
-    head = f"The slowest ops of {clean(network)} on {hardware}; --layer NAME explains one, --phase its gradient"
+    head = f"The slowest ops of {clean(network)} on {clean(hardware)}; --layer NAME explains one, --phase its gradient"
     return f"{head}\n\n{table(('layer', 'kind', 'phase', 'time', 'share'), cells, left=3)}"
 
 
@@ -59,7 +59,7 @@ def _heading(e: Explanation) -> str:
     tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
-        f"{clean(e.layer)} of {clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, "
+        f"{clean(e.layer)} of {clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, "
         f"stack {e.stack}, {show(e.clock_hz, 'Hz')}{threads}"
     )
 

@@ -21,7 +21,7 @@ def notebook_table(estimate: Estimate) -> str:
         f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}</td></tr>\n'
         for name, value in lines
     )
-    caption = f"<b>{text(estimate.network)} on {text(estimate.hardware)}</b><br>{text(asked)}"
+    caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(asked)}"
     return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'
 
 

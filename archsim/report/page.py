@@ -34,7 +34,7 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         _bars(estimate), _timeline(recording), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec),
         _provenance(estimate),
     ]  # fmt: skip
-    title = text(f"{estimate.network} on {spec.identity.name}")
+    title = text(f"{estimate.network} on {device_name(estimate, spec)}")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -42,6 +42,11 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         f"<title>{title}</title>\n<style>\n{_asset('page.css')}</style>\n<script>{figures.library()}</script>\n</head>\n"
         f"<body>\n{chr(10).join(filter(None, sections))}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
     )
+
+
+def device_name(e: Estimate, spec: Spec) -> str:
+    """The full name of a device, or what a changed one is called."""
+    return e.hardware_name if e.changes else spec.identity.name
 
 
 def _asset(name: str) -> str:
@@ -57,7 +62,7 @@ def _heading(e: Estimate, spec: Spec) -> str:
         asked.append(f"{e.devices} devices")
     asked.append(f"{e.fidelity} model{streams_note(e)}")
     line = " · ".join(map(text, asked))
-    return f'<h1>{text(e.network)} on {text(spec.identity.name)}</h1>\n<p class="asked">{line}</p>'
+    return f'<h1>{text(e.network)} on {text(device_name(e, spec))}</h1>\n<p class="asked">{line}</p>'
 
 
 def _warnings(e: Estimate) -> str:

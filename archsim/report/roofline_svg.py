@@ -22,7 +22,7 @@ def svg(estimate: Estimate, spec: Spec) -> str:
     """The picture: ops as discs with areas proportional to their time, under the ceilings of the device."""
     shown = roof(estimate, spec)
     frame = PlotFrame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
-    title = f"{estimate.network} on {spec.identity.name}"
+    title = f"{estimate.network} on {estimate.hardware_name if estimate.changes else spec.identity.name}"
     asked = (
         f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
         f"{show(estimate.clock_hz, 'Hz')}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.base.units import UNITS, show
+from archsim.device.variant import called, device_fields
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
@@ -30,7 +31,7 @@ ESTIMATE = "area and cost are estimates: `archsim show silicon` prints their par
 
 def heading(request: Request) -> str:
     """The request on one line."""
-    return (f"{clean(request.network)} on what-ifs of {request.spec.identity.id}: {request.task}, batch {request.batch}, "
+    return (f"{clean(request.network)} on what-ifs of {clean(called(request.spec))}: {request.task}, batch {request.batch}, "
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def output_text(name: str, value: float) -> str:
 def record(request: Request, f: SearchResult) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
+        "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
         "task": request.task, "batch": request.batch, "precision": request.precision, "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
@@ -132,11 +133,11 @@ def search_json(request: Request, f: SearchResult) -> str:
     return json.dumps(record(request, f), indent=2, allow_nan=False)
 
 
-def search_csv(f: SearchResult) -> str:
-    """One row for each of the best and each point of the front."""
-    names = list((f.best or f.front or ({},))[0])
-    rows = [["best", *(row[n] for n in names)] for row in f.best] + [["front", *(row[n] for n in names)] for row in f.front]
-    return rows_as_csv(("which", *names), rows)
+def search_csv(request: Request, f: SearchResult) -> str:
+    """One row for each of the best and each point of the front; `hardware_name` is the device that they start from."""
+    names, start = list((f.best or f.front or ({},))[0]), called(request.spec)
+    rows = [[which, start, *(row[n] for n in names)] for which, found in (("best", f.best), ("front", f.front)) for row in found]
+    return rows_as_csv(("which", "hardware_name", *names), rows)
 
 
 def search_page(request: Request, f: SearchResult) -> str:
@@ -223,7 +224,8 @@ def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, s
 def target_json(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
     """One JSON object."""
     return json.dumps({
-        "schema": "archsim-target/1", "network": request.network, "hardware": request.spec.identity.id, "output": target.name,
+        "schema": "archsim-target/1", "network": request.network, **device_fields(request.spec),
+        "output": target.name,
         "limit": target.limit, "base": _plain(base),
         "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": _finite(w.reached),
                   "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
+from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.report import figures
@@ -27,7 +28,7 @@ UNTOUCHED = 0.0005  # log ratio below which a bar is empty
 
 def heading(request: Request) -> str:
     """The request on one line."""
-    return (f"{clean(request.network)} on {request.spec.identity.id}: {request.task}, batch {request.batch}, "
+    return (f"{clean(request.network)} on {clean(called(request.spec))}: {request.task}, batch {request.batch}, "
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def _legend(found: Sequence[Elasticity]) -> str:
 def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": request.network, "hardware": request.spec.identity.id, "stack": request.stack.id,
+        "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
         "task": request.task, "batch": request.batch, "precision": request.precision, "step": step, "span": span,
         **_limits(request),
         "values": [
@@ -128,10 +129,12 @@ def sensitivity_json(request: Request, found: Sequence[Elasticity], step: float,
     return json.dumps(record(request, found, step, span), indent=2, allow_nan=False)
 
 
-def sensitivity_csv(found: Sequence[Elasticity]) -> str:
-    """One row for each value of the spec; empty where there is no elasticity."""
-    rows = [[e.key, e.unit.unit, e.value, *(e.local.get(name) for name in OUTPUTS), e.why or e.jump] for e in found]
-    return rows_as_csv(("key", "unit", "value", *(f"elasticity_{name}" for name in OUTPUTS), "note"), rows)
+def sensitivity_csv(found: Sequence[Elasticity], device: str = "") -> str:
+    """One row for each value of the spec, empty where there is no elasticity; with a `device`, its name in each row."""
+    own = {"hardware_name": device} if device else {}
+    rows = [[*own.values(), e.key, e.unit.unit, e.value, *(e.local.get(name) for name in OUTPUTS), e.why or e.jump]
+            for e in found]  # fmt: skip
+    return rows_as_csv((*own, "key", "unit", "value", *(f"elasticity_{name}" for name in OUTPUTS), "note"), rows)
 
 
 def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float) -> str:
@@ -153,7 +156,7 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)
     legend = "".join(f"<p>{text(line)}</p>" for line in _legend(found).splitlines()[1:])
     sections.append(f'<h2>Elasticities</h2>\n<div class="scroll">\n{body}\n</div>\n{legend}')
-    return document(f"Sensitivity of {request.network} on {request.spec.identity.id}", sections, figures.library())
+    return document(f"Sensitivity of {request.network} on {called(request.spec)}", sections, figures.library())
 
 
 def _span(e: Elasticity, name: str) -> Span:

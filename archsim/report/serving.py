@@ -39,7 +39,7 @@ def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
     rows += _use(s)
     rows += [("batches", ", ".join(f"{n}: {show(time, 's', 3)}" for n, time in _some(s).items()))]
     rows += [("assumed", note) for note in s.assumptions]
-    return f"{s.network} on {many}{s.hardware}: {s.scenario}, {s.precision}, stack {s.stack}, {rule}", rows
+    return f"{s.network} on {many}{s.hardware_name}: {s.scenario}, {s.precision}, stack {s.stack}, {rule}", rows
 
 
 def _rates(s: Serving) -> list[tuple[str, str]]:

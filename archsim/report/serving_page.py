@@ -20,7 +20,7 @@ def serving_page(s: Serving, recording: Recording) -> str:
     """The whole page; `recording` is the simulated timeline."""
     title, rows = serving_lines(s)
     sections = [
-        f"<h1>{text(s.network)} served by {text(s.hardware)}</h1>", f'<p class="asked">{text(title)}</p>',
+        f"<h1>{text(s.network)} served by {text(s.hardware_name)}</h1>", f'<p class="asked">{text(title)}</p>',
         table(("what", "figure"), [(words(name), words(figure)) for name, figure in rows if name not in ("latency", "")],
               style="pairs"),
     ]  # fmt: skip

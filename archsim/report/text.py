@@ -55,7 +55,7 @@ def heading(e: Estimate) -> str:
     tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
-        f"{clean(e.network)} on {e.hardware}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
+        f"{clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
         f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
     )
 

@@ -42,8 +42,8 @@ def title(t: Training) -> str:
     """One line."""
     way = "ring all-reduce" if t.sync == "allreduce" else "parameter server"
     hidden = "overlapped with the backward pass" if t.overlap else "after the backward pass"
-    return clean(f"{t.network} on {t.hardware} in {t.node}: training, batch {t.batch} on each, {t.precision}, stack {t.stack}, "
-                 f"{way} {hidden}, input {input_words(t.input)}")  # fmt: skip
+    return clean(f"{t.network} on {t.hardware_name} in {t.node}: training, batch {t.batch} on each, {t.precision}, stack "
+                 f"{t.stack}, {way} {hidden}, input {input_words(t.input)}")  # fmt: skip
 
 
 def input_words(given: Input) -> str:

@@ -23,7 +23,7 @@ def training_page(t: Training, recording: Recording) -> str:
     rows = [_cells(point) for point in t.points]
     notes = [f"{name}: {what}" for name, what in explained(t)]
     sections = [
-        f"<h1>{text(t.network)} trained on {text(t.hardware)}</h1>", f'<p class="asked">{text(title(t))}</p>',
+        f"<h1>{text(t.network)} trained on {text(t.hardware_name)}</h1>", f'<p class="asked">{text(title(t))}</p>',
         *(f'<p class="warn"><b>Warning:</b> {text(line)}</p>' for line in t.warnings), table(HEAD, rows),
         *(f'<p class="quiet">{text(note)}</p>' for note in notes), "<h2>Scaling and where the time goes</h2>",
         figures.embed(_scaling(t), "scaling"),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import ArgumentError
+from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.memory import largest_batch
@@ -55,6 +56,8 @@ class Serving:
 
     network: str
     hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
     stack: str
     precision: str
     scenario: str
@@ -185,7 +188,7 @@ def _answer(
     drawn = load.scenario == "Server" and load.recorded_s is None
     requests = load.requests if load.recorded_s is None else len(load.recorded_s)
     return Serving(
-        network=request.network, hardware=request.spec.identity.id, stack=request.stack.id, precision=request.precision,
+        network=request.network, **device_fields(request.spec), stack=request.stack.id, precision=request.precision,
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
         requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
         highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,

@@ -10,15 +10,15 @@ import numpy as np
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
 from archsim.device.device import Gpu
+from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.pipeline import Run, input_bytes, run
-from archsim.estimation.references import differences
+from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
-from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation
 from archsim.node.spec import NodeSpec
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
@@ -86,6 +86,8 @@ class Training:
 
     network: str
     hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
     node: str
     stack: str
     precision: str
@@ -135,7 +137,7 @@ def simulate_training(
         return DeviceGroup(node=node, devices=count, overlaps=overlap)
 
     return Training(
-        network=request.network, hardware=request.spec.identity.id, node=node.id, stack=request.stack.id,
+        network=request.network, **device_fields(request.spec), node=node.id, stack=request.stack.id,
         precision=request.precision, batch=request.batch, sync=sync, overlap=overlap, input=given,
         bucket_bytes=bucket_bytes, buckets=len(step.buckets),
         gradient_bytes=sum(size for _, size in step.buckets), points=points,
@@ -187,7 +189,7 @@ def _references(
         return own == asked and cells["devices"] in sizes and cells["batch"] == sizes[cells["devices"]]
 
     found = []
-    for case in network_cases(request.network, request.spec.identity.id, wanted):
+    for case in measured_on(request, wanted):
         if case.group is not None:
             own = request_of(case, request.calibration, request.fidelity.name)
             step_s, _ = predicted(case, own)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.cost.cost import Array
+from archsim.device.variant import called
 from archsim.estimation.request import Request
 from archsim.study.grid import OUTPUTS, Outcomes, outcomes
 from archsim.study.knob import CHOICES, WORDS, meaning
@@ -25,6 +26,7 @@ class Chunk:
     part: Part
     network: str
     hardware: str
+    hardware_name: str
     columns: Mapping[str, Array]
     outcomes: Outcomes
 
@@ -35,7 +37,8 @@ def compute(space: Space, number: int) -> Chunk:
     request = space.request(part.base)
     columns = space.columns(part, request)
     found = outcomes(request, columns)
-    return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, columns=columns, outcomes=found)
+    return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, hardware_name=called(request.spec),
+                 columns=columns, outcomes=found)  # fmt: skip
 
 
 def in_this_process(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
@@ -51,7 +54,7 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     """The rows of a chunk with the columns of `names`; a missing output is None."""
     lists: list[Iterable[Any]] = [range(chunk.part.start, chunk.part.stop)]
     size = chunk.part.stop - chunk.part.start
-    lists += [[chunk.network] * size, [chunk.hardware] * size]
+    lists += [[name] * size for name in (chunk.network, chunk.hardware, chunk.hardware_name)]
     lists += [_listed(chunk.columns[knob], knob in space.whole) for knob in space.knobs]
     sound = [not problem for problem in chunk.outcomes.problems]
     for name in OUTPUTS:
@@ -70,7 +73,7 @@ def _listed(column: Any, whole: bool) -> list[Any]:
 def names(space: Space, kind: str) -> dict[str, str]:
     """The columns of a sweep with their units; `text` for names."""
     knobs = {knob: "text" if knob in WORDS else meaning(kind, knob).unit for knob in space.knobs}
-    return {"point": "1", "network": "text", "hardware": "text", **knobs, **UNITS, "problem": "text"}
+    return {"point": "1", "network": "text", "hardware": "text", "hardware_name": "text", **knobs, **UNITS, "problem": "text"}
 
 
 UNITS = {

@@ -232,7 +232,7 @@ def _influences(name: str, group: Group) -> bool:
     case, device = group.cases[0], group.cases[0].spec.device
     family, _, rest = name.partition(".")
     if family == "issue":
-        return device.kind == "gpu" and rest == device.identity.architecture
+        return device.kind == "gpu" and rest == device.identity.kernels_of
     if family in ("dispatch", "stall"):
         parts = {"launch": device.kind == "gpu", "nested": bool(case.stack.nested_calls)}
         named = parts.get(rest, name in (case.stack.host, case.stack.stall))

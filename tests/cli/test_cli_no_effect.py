@@ -13,7 +13,7 @@ ONE = ("--net", "alexnet", "--hw", "gtx_1080", "--scale", "sm.schedulers=2", "--
     "words",
     [
         ("explain", *ONE, "--layer", "conv2"), ("sensitivity", *ONE, "--keys", "sm.warps"), ("compare", *ONE, "--batch", "1,2"),
-        ("sweep", *ONE, "--vary", "l2.size=1MiB,8MiB"), ("search", *ONE, "--target", "latency=1ms", "--vary", "clock"),
+        ("sweep", *ONE, "--vary", "l2.size=1MiB,8MiB"), ("search", *ONE, "--target", "latency=100ms", "--vary", "clock"),
         ("search", *ONE, "--minimise", "energy", "--vary", "rate.fp32=64FMA/clk,128FMA/clk"),
         ("simulate", "serve", *ONE, "--scale", "link.bandwidth=2", "--rate", "50/s", "--requests", "100"),
         ("simulate", "train", *ONE, "--devices", "1", "--batch", "4"),

@@ -1,0 +1,119 @@
+"""What a device was changed from: which values differ, what it is called, and which devices have the same values.
+
+A what-if (`with_settings`), a file that inherits, and a file that bears the id of a shipped device all have a `base`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from archsim.device.entry import ABSENT, Entry
+from archsim.device.spec import Spec, unit_of
+
+MOST_NAMED = 3  # changes that a name lists
+LONGEST = 60  # characters of a changed word in a name
+
+
+def changes(spec: Spec) -> dict[str, str]:
+    """The values of which `spec` has another one than its base, as written, by key; empty without a base.
+
+    Of keys that no model reads, only those that a what-if set. A value that the base has and `spec` lacks is "absent".
+
+    >>> from archsim.device.catalog import find
+    >>> changes(find("gtx_1080").with_settings({"sm.count": "80", "l2.size": "2 MiB"}))  # it has 2 MiB
+    {'sm.count': '80'}
+    """
+    base = spec.base
+    if base is None:
+        return {}
+    found = {}
+    if spec.identity.architecture != base.identity.architecture:
+        found["architecture"] = spec.identity.architecture
+    for key in dict.fromkeys((*base.entries, *spec.entries)):
+        before, after = base.entries.get(key), spec.entries.get(key)
+        told = not unit_of(spec.kind, key).informational or (after is not None and after.kind == "set")
+        if told and not same_value(before, after):
+            found[key] = ABSENT if after is None else after.written
+    return found
+
+
+def same_value(one: Entry | None, other: Entry | None) -> bool:
+    """Whether two entries have the same value, or neither is there."""
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(np.asarray(one.value), np.asarray(other.value)))
+
+
+def called(spec: Spec) -> str:
+    """What people call a device: its id, with what makes it another device than the one that it was changed from.
+
+    >>> from archsim.device.catalog import find
+    >>> called(find("gtx_1080")), called(find("gtx_1080").with_settings({"sm.count": "80"}))
+    ('gtx_1080', 'gtx_1080 with sm.count = 80')
+    """
+    found = changes(spec)
+    if spec.base is None or not found:
+        return spec.identity.id
+    words = f"{called(spec.base)} with {_listed(found)}"
+    return words if spec.identity.id == spec.base.identity.id else f"{spec.identity.id} ({words})"
+
+
+def device_fields(spec: Spec) -> dict[str, Any]:
+    """What JSON says of a device: its id, what it is called, and what was changed."""
+    return {"hardware": spec.identity.id, "hardware_name": called(spec), "changes": changes(spec)}
+
+
+def _listed(found: Mapping[str, str]) -> str:
+    named = [f"{key} = {_plain(text)}" for key, text in found.items()]
+    if len(named) <= MOST_NAMED:
+        return ", ".join(named)
+    return f"{', '.join(named[: MOST_NAMED - 1])} and {len(named) - MOST_NAMED + 1} other values"
+
+
+def _plain(text: str) -> str:
+    """A written value on one line, without control characters."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
+
+
+def values_digest(spec: Spec) -> str:
+    """A hash of what the models read of a device: the values of every key that is not only shown, and whose kernels it runs.
+
+    The id, sources and notes do not count: two devices with one digest have the same predictions. Of provenance, only whether
+    somebody measured the sustained clock counts, because a clock that nobody measured is decided by the power model.
+    """
+    read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational)
+    body = [f"{key}={spec.entries[key].value!r}" for key in read]
+    sustained = spec.entries.get("clock.sustained")
+    guessed = sustained is not None and sustained.kind == "assumed"
+    head = [spec.kind, spec.identity.kernels_of, f"guessed={guessed}"]
+    return hashlib.sha256("\n".join([*head, *body]).encode()).hexdigest()[:16]
+
+
+PER_CORE = ("sm.", "rate.", "l1.", "core.")  # keys of one SM or core
+OF_ALL = ("sm.count", "core.count", "core.threads", "core.sockets")
+LACKING = math.log(8.0)  # a unit that one of two devices lacks counts as one of eight times the rate
+YEAR = 0.05  # of a year between two devices, so that of two equal SMs the nearer in time is taken
+
+
+def distance(one: Spec, other: Spec) -> float:
+    """How far the SMs or cores of two devices are apart: the sum of |ln(value / other value)| over what one of them has.
+
+    >>> from archsim.device.catalog import find
+    >>> distance(find("gtx_1080"), find("gtx_1080_ti")) < distance(find("gtx_1080"), find("tesla_t4"))
+    True
+    """
+    total = YEAR * abs(one.identity.year - other.identity.year)
+    for key in {*one.entries, *other.entries}:
+        if key.startswith(PER_CORE) and key not in OF_ALL:
+            a, b = one.entries.get(key), other.entries.get(key)
+            if a is None or b is None:
+                total += LACKING
+            else:
+                total += abs(math.log(float(a.number) / float(b.number)))
+    return total
