@@ -12,7 +12,7 @@ from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len")
+CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")
 
 
 @click.command("whatif")

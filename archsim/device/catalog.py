@@ -150,11 +150,3 @@ def twins(spec: Spec) -> tuple[str, ...]:
         return (spec.identity.id,)
     own = values_digest(spec)
     return tuple(name for name in kin if values_digest(_shipped(name)) == own)
-
-
-@cache
-def _aliases() -> tuple[tuple[str, str], ...]:
-    """Every alias and full name of every shipped device, with the device's id."""
-    specs = [_shipped(name) for name in names()]
-    identities = [spec.identity for spec in specs]
-    return tuple((_plain(alias), i.id) for i in identities for alias in (*i.aliases, i.name, i.id))

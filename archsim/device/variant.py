@@ -49,8 +49,10 @@ def same_value(one: Entry | None, other: Entry | None) -> bool:
     return bool(np.array_equal(np.asarray(one.value), np.asarray(other.value)))
 
 
-def called(spec: Spec) -> str:
+def called(spec: Spec, short: bool = False) -> str:
     """What people call a device: its id, with what makes it another device than the one that it was changed from.
+
+    short: without what a file of its own id inherits and changes
 
     >>> from archsim.device.catalog import find
     >>> called(find("gtx_1080")), called(find("gtx_1080").with_settings({"sm.count": "80"}))
@@ -59,8 +61,10 @@ def called(spec: Spec) -> str:
     found = changes(spec)
     if spec.base is None or not found:
         return spec.identity.id
-    words = f"{called(spec.base)} with {_listed(found)}"
-    return words if spec.identity.id == spec.base.identity.id else f"{spec.identity.id} ({words})"
+    words = f"{called(spec.base, short)} with {_listed(found)}"
+    if spec.identity.id == spec.base.identity.id:
+        return words
+    return spec.identity.id if short else f"{spec.identity.id} ({words})"
 
 
 def device_fields(spec: Spec) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _side_by_side(contenders: Sequence[Contender]) -> str:
         r = c.estimate
         low, high = c.latency_interval_s
         rows.append(
-            (r.hardware, r.stack, show(r.clock_hz, "Hz", 3), show(c.latency_s, "s", 3),
+            (clean(c.device_name), r.stack, show(r.clock_hz, "Hz", 3), show(c.latency_s, "s", 3),
              f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{c.latency_s / fastest:.2f}x", f"{c.throughput_per_s:.4g}",
              show(r.power_w, "W", 3), show(c.energy_j, "J", 3), f"{c.throughput_per_w:.3g}", price_text(c.price),
              r.limited_by, show(r.memory_bytes, "B", 3), _errors(c))

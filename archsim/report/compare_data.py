@@ -17,7 +17,7 @@ from archsim.study.usage import Workload
 
 CURVES_SCHEMA = "archsim-curves/1"
 COLUMNS = (
-    "hardware", "stack", "clock_hz", "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
+    "hardware", "hardware_name", "stack", "clock_hz", "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",
     "memory_bytes", "fits", "batch", "price_usd", "throughput_per_usd", "network", "limited_by", "host_cpu",
     "memory_capacity_bytes", "max_batch", "price_usd_per_hour", "price_source", "cost_usd_per_hour", "cost_usd_per_million",
     "lifetime_years", "duty", "electricity_usd_per_kwh", "pue", "job_samples", "job_epochs", "job_time_s", "job_energy_j",
@@ -34,6 +34,7 @@ def _rows(c: Comparison) -> list[dict[str, Any]]:
     besides = besides_record(c.all)
     rows = [
         record(x.estimate) | own(x, c.workload) | {"ranking": _places(x, c.rankings), "besides_the_device": besides}
+        | {"hardware_name": x.full_name}
         for x in c.all
     ]  # fmt: skip
     return rows + [{"network": c.network} | excluded_record(one) for one in c.excluded]
@@ -124,8 +125,8 @@ def _curve(c: BatchCurve, work: Workload | None) -> dict[str, Any]:
     ]  # fmt: skip
     runs = [{"curvature": name, "from": low, "to": high} for name, low, high in c.runs]
     first = c.points[0]
-    return {"hardware": first.device_name, "name": c.name, "stack": first.estimate.stack, "max_batch": c.max_batch,
-            "points": points, "curvature": runs}  # fmt: skip
+    return {"hardware": first.estimate.hardware, "hardware_name": first.full_name, "name": c.name, "stack": first.estimate.stack,
+            "max_batch": c.max_batch, "points": points, "curvature": runs}  # fmt: skip
 
 
 def comparison_csv(contenders: Sequence[Contender], excluded: Sequence[tuple[str, Excluded]], work: Workload | None) -> str:
@@ -144,7 +145,7 @@ def _cells(c: Contender, work: Workload | None) -> dict[str, Any]:
     cells |= {name: value for name, value in own(c, work).items() if name in COLUMNS}
     cells |= {name: value for name, value in _use(c).items() if name in COLUMNS}
     cells |= {
-        "hardware": c.device_name, "fits": c.fits, "limited_by": e.limited_by,
+        "hardware": e.hardware, "hardware_name": c.full_name, "fits": c.fits, "limited_by": e.limited_by,
         "cost_usd_per_hour": c.usd_per_hour, "cost_usd_per_million": c.usd_per_million,
         "price_usd_per_hour": None if price is None else price.usd_per_h, "price_source": None if price is None else price.source,
     }  # fmt: skip

@@ -32,10 +32,12 @@ def left_out(unfit: Sequence[Contender], excluded: Sequence[Excluded]) -> list[t
 
 
 def besides(contenders: Sequence[Contender]) -> str:
-    """What differs besides the device, as one line; empty for one contender."""
-    if len(contenders) < 2:
-        return ""
-    return "besides the device: " + ("; ".join(d.written for d in differences(contenders)) or "nothing differs")
+    """What devices of a user's file are, and what differs besides the device for several contenders; one line each."""
+    own = {c.device_name: c.full_name for c in contenders if c.full_name != c.device_name}
+    lines = [f"{name}: {full.removeprefix(name).strip(' ()')}" for name, full in own.items()]
+    if len(contenders) > 1:
+        lines.append("besides the device: " + ("; ".join(d.written for d in differences(contenders)) or "nothing differs"))
+    return "\n".join(lines)
 
 
 def certainty(rankings: Sequence[Ranking]) -> list[str]:
@@ -76,13 +78,13 @@ def price_notes(comparison: Comparison) -> list[str]:
     for r in comparison.rankings:
         if r.unranked:
             lines.append(f"not ranked by {r.criterion.title}: {', '.join(r.unranked)} ({r.criterion.missing})")
-    assumed = dict.fromkeys(c.estimate.hardware for c in found if c.price is not None and c.price.kind == "assumed")
+    assumed = dict.fromkeys(c.device_name for c in found if c.price is not None and c.price.kind == "assumed")
     if assumed:
         lines.append(f"USD?: no list price of {', '.join(assumed)} is published; the spec assumes one")
-    given = {c.estimate.hardware: c.price for c in found if c.price is not None and
+    given = {c.device_name: c.price for c in found if c.price is not None and
              (c.price.kind == "given" or c.price.usd_per_h is not None)}  # fmt: skip
     lines += [f"price of {name}: {_amounts(price)} ({price.source})" for name, price in given.items()]
-    if any(c.price_usd is not None and c.estimate.hardware not in given for c in found):
+    if any(c.price_usd is not None and c.device_name not in given for c in found):
         lines.append("prices are those of the launch unless another one is given (--price, --prices)")
     return lines
 

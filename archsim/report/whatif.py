@@ -14,12 +14,16 @@ from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, r
 from archsim.study.whatif import TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
+FOLLOWED = {  # default that may follow a change -> its title and unit
+    "stack": ("stack", ""), "precision": ("precision", ""), "threads": ("threads", ""), "clock_hz": ("clock", "Hz"),
+    "host_cpu": ("host CPU", ""),
+}  # fmt: skip
 MOST_NAMES = 12  # of ops whose limit changed in the same way
 
 
 def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str:
     """The whole result: the change, layer by layer, ops whose limit changed, totals."""
-    parts = [heading(c)]
+    parts = ["\n".join(filter(None, [heading(c), followed_text(c)]))]
     if c.idle:
         parts.append("Nothing changes: no output of this network on this device depends on it.")
     if layers:
@@ -32,9 +36,20 @@ def heading(c: Change) -> str:
     """The request and the change."""
     b = c.before
     return (
-        f"{clean(b.network)} on {b.hardware}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, {b.fidelity} model\n"
-        f"what if     {clean(', '.join(c.changes))}"
+        f"{clean(b.network)} on {clean(b.hardware_name)}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, {b.fidelity} model\n"
+        f"what if     {clean(', '.join(c.written))}"
     )
+
+
+def followed_text(c: Change) -> str:
+    """The defaults that came with the change, on one line; empty without any."""
+    words = []
+    for name, (before, after) in c.followed.items():
+        title, unit = FOLLOWED[name]
+        was, now = ("none" if value is None else show(value, unit) if isinstance(value, float) else str(value)
+                    for value in (before, after))  # fmt: skip
+        words.append(f"{title} {now}, not {was}")
+    return clean(f"with it     {'; '.join(words)}: the defaults there, which --to sets") if words else ""
 
 
 def _layers(c: Change, all_layers: bool) -> str:
@@ -129,7 +144,8 @@ def whatif_json(c: Change) -> str:
 
     moves = [{"before": before, "after": after, "ops": [op.name for op in ops]} for (before, after), ops in c.moves.items()]
     found: dict[str, Any] = {
-        "schema": SCHEMA, "changes": list(c.changes), "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
+        "schema": SCHEMA, "changes": list(c.changes), "followed": {name: list(pair) for name, pair in c.followed.items()},
+        "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
         "ops": [_op_record(op) for op in c.ops], "before": record(c.before), "after": record(c.after),
         "dies": None if c.dies is None else [asdict(one) for one in c.dies],
     }  # fmt: skip

@@ -9,20 +9,21 @@ from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.palette import look
 from archsim.report.study_figures import before_after
 from archsim.report.validation_page import document
-from archsim.report.whatif import dies_text, heading, moves_text, quantity, ratio_text
+from archsim.report.whatif import dies_text, followed_text, heading, moves_text, quantity, ratio_text
 from archsim.study.whatif import TOTALS, Change
 
 
 def whatif_page(c: Change) -> str:
     """The whole page."""
     asked, _ = heading(c).split("\n")
-    title = f"What if: {', '.join(c.changes)}"
+    title = f"What if: {', '.join(c.written)}"
     longest = sorted(c.ops, key=lambda op: -max(_seconds(op.before), _seconds(op.after)))[:MOST]
     drawn = [op for op in c.ops if op in longest]
     chart = figures.embed(before_after(drawn), "ops")
     moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
     sections = [
         f'<h1>{text(title)}</h1>\n<p class="asked">{text(asked)}</p>',
+        f'<p class="quiet">{text(followed)}</p>' if (followed := followed_text(c)) else "",
         '<p class="warn">No output of this network on this device depends on the change.</p>' if c.idle else "",
         _cards(c),
         _dies(c),

@@ -9,6 +9,7 @@ from typing import Any
 
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
 from archsim.device.spec import Spec
+from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, find_device, make_request
@@ -143,9 +144,9 @@ class ComparedDevices:
 
     def contender(self, net: str, entrant: Entrant, batch: int, copies: bool) -> Contender:
         """The estimate of one entrant, with its price. Raises what `make_request` raises."""
-        whatif = any(self.arguments.get(name) for name in ("settings", "scales", "seq_len"))
         made = contender(
-            self.request(net, entrant, batch), copies, references=not whatif, device=entrant.device, called=entrant.called,
+            self.request(net, entrant, batch), copies, references=self.arguments.get("seq_len") is None,
+            device=entrant.device, called=entrant.called,
             price=self.prices.get(entrant.spec.identity.id), usage=self.usage,
         )  # fmt: skip
         _ = made.fits  # what cannot be computed is found out here
@@ -269,8 +270,8 @@ def _entrants(specs: dict[str, Spec], choices: Mapping[str, tuple[str | None, st
     """Every device with every stack, each once, under names that tell them apart."""
     once = {(spec.identity.id, spec.digest): name for name, spec in reversed(specs.items())}
     kept = sorted(once.values(), key=list(specs).index)
-    ids = [specs[name].identity.id for name in kept]
-    shown = {name: i if ids.count(i) == 1 else f"{i} ({name})" for name, i in zip(kept, ids, strict=True)}
+    own = [called(specs[name], short=True) for name in kept]
+    shown = {name: c if own.count(c) == 1 else f"{c} ({name})" for name, c in zip(kept, own, strict=True)}
     return [
         Entrant(name=name, stack=stack, spec=specs[name], device=shown[name],
                 called=shown[name] if len(choices) < 2 else f"{shown[name]} {identity}")

@@ -52,6 +52,12 @@ class Contender:
         return self.device or self.estimate.hardware
 
     @property
+    def full_name(self) -> str:
+        """The device, with what its own file changes of another one."""
+        whole = self.estimate.hardware_name
+        return self.device_name if self.device_name.startswith(whole) else whole
+
+    @property
     def name(self) -> str:
         """The device, with its stack where the comparison has several stacks."""
         return self.called or self.device_name

@@ -14,6 +14,9 @@ TOTALS = (  # attribute of an estimate, what it is called, unit
     ("throughput_per_w", "throughput per watt", ""), ("clock_hz", "clock", "Hz"), ("memory_bytes", "memory", "B"),
     ("dram_bytes", "memory traffic", "B"),
 )  # fmt: skip
+FOLLOWING = {  # attribute of an estimate that has a default, and what `--to` calls it
+    "stack": "stack", "precision": "precision", "threads": "threads", "clock_hz": "clock", "host_cpu": "host_cpu",
+}  # fmt: skip
 SAME = 1e-9  # relative; outputs that differ by less are equal
 
 
@@ -54,6 +57,32 @@ class Change:
         """Every total, after / before."""
         return {name: getattr(self.after, name) / getattr(self.before, name) for name, _, _ in TOTALS
                 if getattr(self.before, name)}  # fmt: skip
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The changes as people read them: the changed device by its name, then everything else."""
+        if self.after.hardware_name == self.before.hardware_name:
+            return self.changes
+        others = [words for words in self.changes if "." not in words.split(" ")[0] and not words.startswith("hw = ")]
+        other = "hw = " if self.after.hardware != self.before.hardware else ""
+        return (f"{other}{self.after.hardware_name}", *others)
+
+    @property
+    def followed(self) -> Mapping[str, tuple[str | float | None, str | float | None]]:
+        """Defaults that follow the change and that nobody named: before and after, by their name in an estimate.
+
+        The clock is one of another device only: on the same device it is an outcome.
+        """
+        named = {words.split(" ")[0] for words in self.changes}
+        other_device = self.after.hardware != self.before.hardware
+        found = {}
+        for name, option in FOLLOWING.items():
+            before, after = getattr(self.before, name), getattr(self.after, name)
+            told = other_device or name != "clock_hz"
+            own = name == "host_cpu" and after == self.after.hardware  # a CPU dispatches for itself
+            if before != after and option not in named and told and not own:
+                found[name] = (before, after)
+        return found
 
     @property
     def idle(self) -> bool:

@@ -24,7 +24,7 @@ def test_before_and_after_are_two_estimates(cli: Any) -> None:
 def test_the_text_says_what_moved(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "w.html"
     result = cli(*TEGRA, "--set", "memory.bandwidth=51.2GB/s", "--html", str(page))
-    for text in ("what if     memory.bandwidth = 51.2GB/s", "memory-bound to", "x 0.792", "limited by"):
+    for text in ("what if     tegra_x1 with memory.bandwidth = 51.2GB/s", "memory-bound to", "x 0.792", "limited by"):
         assert text in result.out, text
     assert "What changed its limit" in page.read_text("utf-8")
 
@@ -67,3 +67,20 @@ def test_the_die_model_shows_its_errors(cli: Any) -> None:
     out = cli("show", "silicon").out
     for text in ("GM200", "601 mm2", "median error", "Estimates."):
         assert text in out, text
+
+
+def test_another_device_names_the_defaults_that_come_with_it(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "w.html"
+    words = (*TEGRA, "--to", "hw=i7_6700k")
+    out = cli(*words, "--no-layers", "--html", str(page)).out
+    said = "stack intel-mkl, not caffe-cudnn4; threads 4, not none; clock 4 GHz, not 690 MHz"
+    assert f"with it     {said}" in out
+    assert "host CPU" not in out  # a CPU dispatches for itself
+    assert said in page.read_text("utf-8")
+    assert json.loads(cli(*words, "--json").out)["followed"]["stack"] == ["caffe-cudnn4", "intel-mkl"]
+
+
+def test_what_is_named_has_not_followed(cli: Any) -> None:
+    out = cli(*TEGRA, "--to", "hw=gtx_1080", "--to", "stack=caffe-cudnn4", "--to", "host_cpu=tegra_x1_cpu", "--no-layers").out
+    assert "with it     clock 1.65 GHz, not 690 MHz: the defaults there" in out
+    assert "with it" not in cli(*TEGRA, "--to", "batch=4", "--no-layers").out
