@@ -36,7 +36,8 @@ def heading(c: Change) -> str:
     """The request and the change."""
     b = c.before
     return (
-        f"{clean(b.network)} on {clean(b.hardware_name)}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, {b.fidelity} model\n"
+        f"{clean(b.network)} on {clean(b.hardware_name)}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, "
+        f"{b.fidelity} model\n"
         f"what if     {clean(', '.join(c.written))}"
     )
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.estimation.request import SEQUENCE, Request
+from archsim.estimation.request import Request
 from archsim.study.axis import BadAxis
 from archsim.study.knob import CHOICES, WORDS, meaning
+from archsim.trace.dims import SEQUENCE
 
 _FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]+))?\s*\Z")
 
