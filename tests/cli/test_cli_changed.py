@@ -65,7 +65,7 @@ def test_pages_have_the_name(cli: Any, name: str, tmp_path: Path) -> None:
     assert NAME in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("words", [("serve", "--rate", "100", "--requests", "500"), ("train", "--devices", "1")])
+@pytest.mark.parametrize("words", [("serve", "--rate", "100/s", "--requests", "500"), ("train", "--devices", "1")])
 def test_simulations_have_the_name(cli: Any, words: tuple[str, ...]) -> None:
     assert NAME in cli("simulate", words[0], *SET, *words[1:]).out
     assert json.loads(cli("simulate", words[0], *SET, *words[1:], "--json").out)["hardware_name"] == NAME
