@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from archsim.study.usage import Usage, Workload
 
 YEARS = {"years": 1.0, "year": 1.0, "y": 1.0, "months": 1 / 12, "month": 1 / 12, "days": 1 / 365, "day": 1 / 365, "h": 1 / 8760}
-LONGEST = 100.0  # years of use that can be asked for
-HIGHEST_PUE = 10.0
+LIFETIMES = (1 / 8760, 100.0)  # years of use that can be asked for
+DUTIES = (1e-3, 1.0)
+PUES = (1.0, 10.0)
 MOST_SAMPLES, MOST_EPOCHS = 10**15, 10**6
 
 OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
@@ -94,11 +95,13 @@ def usage_from(given: dict[str, Any], exchange: Mapping[str, float]) -> Usage:
     from archsim.study.usage import Usage
 
     lifetime, duty, electricity, pue = (given.pop(name) for name in ("lifetime", "duty", "electricity", "pue"))
+    if pue is not None and electricity is None:
+        raise click.UsageError("--pue needs --electricity, the price of what it multiplies")
     return Usage(
         lifetime_years=None if lifetime is None else _years(lifetime),
-        duty=None if duty is None else _number(duty.removesuffix("%"), "--duty", 0.0, 1.0, 0.01 if duty.endswith("%") else 1.0),
+        duty=None if duty is None else _number(duty.removesuffix("%"), "--duty", DUTIES, 0.01 if duty.endswith("%") else 1.0),
         electricity=None if electricity is None else _said("--electricity", money, electricity, "kWh", exchange),
-        pue=None if pue is None else _number(pue, "--pue", 1.0, HIGHEST_PUE, 1.0, least=True),
+        pue=None if pue is None else _number(pue, "--pue", PUES),
     )  # fmt: skip
 
 
@@ -119,29 +122,28 @@ def workload_from(given: dict[str, Any], task: str) -> Workload | None:
 def _years(text: str) -> float:
     import re
 
-    match = re.fullmatch(r"\s*([\d.eE+]+)\s*([a-z]+)\s*", text)
+    match = re.fullmatch(r"\s*([-+.eE\d]+)\s*([a-z]+)\s*", text)
     if match is None or match[2] not in YEARS:
         raise click.BadParameter(f"{text!r} is not a time like 3years or 18months", param_hint="--lifetime")
-    return _number(match[1], "--lifetime", 0.0, LONGEST, YEARS[match[2]])
+    return _number(match[1], "--lifetime", LIFETIMES, YEARS[match[2]], " years")
 
 
-def _number(text: str, option: str, low: float, high: float, scale: float, least: bool = False) -> float:
-    """A number in (low, high], or in [low, high] with `least`, after scaling; never one that is not finite."""
+def _number(text: str, option: str, bounds: tuple[float, float], scale: float = 1.0, unit: str = "") -> float:
+    """A number that lies within bounds after scaling; never one that is not finite."""
     from archsim.base.units import COUNT, parse
 
     try:
         value = parse(text, COUNT) * scale
     except ValueError:
         raise click.BadParameter(f"{text!r} is not a number", param_hint=option) from None
-    if not (low < value <= high or (least and value == low)):
-        bound = "at least" if least else "above"
-        raise click.BadParameter(f"{text} is not {bound} {low:g} and at most {high:g}", param_hint=option)
+    if not bounds[0] <= value <= bounds[1]:
+        raise click.BadParameter(f"{text} is not between {bounds[0]:.3g} and {bounds[1]:g}{unit}", param_hint=option)
     return value
 
 
 def _count(text: str, option: str, most: int) -> int:
     """A whole number from 1 on; `1.28e6` is one too."""
-    value = _number(text, option, 0.0, most, 1.0)
+    value = _number(text, option, (1, most))
     if value != int(value):
         raise click.BadParameter(f"{text} is not a whole number", param_hint=option)
     return int(value)

@@ -12,7 +12,7 @@ from archsim.cli.buying import buying_options, exchange_from, prices_from, usage
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
-from archsim.cli.vocabulary import csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
@@ -22,7 +22,7 @@ BY = ("speed", "watt", "dollar", "cost")  # names of the criteria; a test holds 
 
 @click.command("compare")
 @click.option("--net", default="alexnet", show_default=True, help="Networks or trace files, separated by commas.")
-@click.option("--hw", required=True, help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")
+@HWS
 @click.option("--stack", default=None, help="Software stacks, separated by commas; each device's default if not given.")
 @BATCHES
 @some_options("batch", "stack")

@@ -76,12 +76,13 @@ def _space(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
 ) -> tuple[Space, list[Request]]:
     """The points that the options describe, and the requests of its bases."""
+    from archsim.detect.selection import selected
     from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.space import Space
 
-    nets, called = list(dict.fromkeys(names(net))), names(hw)
+    nets, called = list(dict.fromkeys(names(net))), selected(names(hw))
     if not nets or not called:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
     specs = {name: find_device(name, None) for name in called}

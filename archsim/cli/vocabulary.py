@@ -18,7 +18,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 NET = click.option("--net", required=True, help="A shipped network or the path of a trace file.")
 NETS = click.option("--net", required=True, help="Networks or trace files, separated by commas.")
 HW = click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
-HWS = click.option("--hw", required=True, help="Devices, separated by commas.")
+HWS = click.option("--hw", required=True, help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")
 MEASUREMENTS = click.option("--measurements", multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
 ROWS_OF = click.option("--hw", default=None, metavar="DEVICE,...",

@@ -85,7 +85,7 @@ def price_notes(comparison: Comparison) -> list[str]:
              (c.price.kind == "given" or c.price.usd_per_h is not None)}  # fmt: skip
     lines += [f"price of {name}: {_amounts(price)} ({price.source})" for name, price in given.items()]
     if any(c.price_usd is not None and c.device_name not in given for c in found):
-        lines.append("prices are those of the launch unless another one is given (--price, --prices)")
+        lines.append("prices are those of the device alone, at its launch unless another one is given (--price, --prices)")
     return lines
 
 

@@ -210,7 +210,7 @@ class ComparedDevices:
         if not rows:
             if len({str(error) for error in errors}) == 1:
                 raise errors[0]
-            raise Unsupported("nothing to compare:\n" + "\n".join(map(excluded_line, excluded)))
+            raise Unsupported(f"nothing to compare on {net}:\n" + "\n".join(map(excluded_line, excluded)))
         return rows, excluded
 
     def _ranked(

@@ -49,7 +49,7 @@ def correlation_note(contenders: Sequence[Contender], asked: float | None) -> st
     pairs = list(combinations(contenders, 2))
     same = [pair for pair in pairs if pair[0].estimate.stack == pair[1].estimate.stack]
     parts = [f"{SAME_STACK:g} with one stack"] if same else []
-    parts += [f"{TWO_STACKS:g} with two"] if len(same) < len(pairs) else []
+    parts += [f"{TWO_STACKS:g} with two{'' if same else ' stacks'}"] if len(same) < len(pairs) else []
     unmeasured = [pair for pair in pairs if {c.kind for c in pair} == {"cpu"}]
     cpus = "; for two CPUs too few were measured, so that those of GPUs are used" if unmeasured else ""
     return f"correlated as measured, {' and '.join(parts)}{cpus} (--correlation sets one number)"

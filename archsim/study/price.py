@@ -10,7 +10,7 @@ from archsim.base.errors import ArgumentError
 from archsim.device.spec import Spec
 
 USD = "USD"
-LARGEST = 1e12  # USD; no device costs as much
+LEAST, LARGEST = 1e-9, 1e12  # USD; no price is as small or as large
 _AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d/]*)\s*(/\s*\w+)?", re.ASCII)
 _CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 
@@ -51,8 +51,8 @@ def money(text: str, per: str = "", exchange: Mapping[str, float] | None = None)
     if match is None or (match[3] or "").replace("/", "").strip() != per:
         raise ArgumentError(f"{text.strip()!r} is not an amount of money{f' per {per}' if per else ''}; write it like {example}")
     value = float(match[1]) * _dollars(match[2], text, example, exchange or {})
-    if not 0 < value <= LARGEST:
-        raise ArgumentError(f"{text.strip()!r} is not between 0 and {LARGEST:g} USD")
+    if not LEAST <= value <= LARGEST:
+        raise ArgumentError(f"{text.strip()!r} is not between {LEAST:g} and {LARGEST:g} USD")
     return value
 
 

@@ -37,6 +37,11 @@ def test_rows_on_standard_output_are_single_estimates(cli: Cli) -> None:
         assert float(rows[3][name]) == pytest.approx(getattr(alone, name), rel=1e-12)
 
 
+def test_a_pattern_names_several_devices(cli: Cli) -> None:
+    found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080*", "--vary", "batch=1,4")
+    assert [row["hardware"] for row in csv.DictReader(io.StringIO(found.out))] == ["gtx_1080"] * 2 + ["gtx_1080_ti"] * 2
+
+
 def test_a_file_is_written_and_can_be_resumed_but_not_overwritten(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "study.sqlite"
     words = (*BASE, "--vary", "sm.count=8:160:8", "--out", str(out))

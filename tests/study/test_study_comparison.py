@@ -23,7 +23,7 @@ def test_one_reason_for_all_is_said_once() -> None:
     with pytest.raises(Unsupported) as caught:
         ComparedDevices(["gtx_1080"], ["intel-mkl"]).at("alexnet", 1, False, None, quiet)
     assert "nothing to compare" not in str(caught.value)
-    with pytest.raises(Unsupported, match=r"nothing to compare:\ni7_6700k: .*\ntegra_x1_cpu: "):
+    with pytest.raises(Unsupported, match=r"nothing to compare on alexnet:\ni7_6700k: .*\ntegra_x1_cpu: "):
         ComparedDevices(["i7_6700k", "tegra_x1_cpu"], [], {"precision": "fp8"}).at("alexnet", 1, False, None, quiet)
 
 
