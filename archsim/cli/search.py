@@ -37,6 +37,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
               help="Let optuna choose this many points (extra dse).")
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
+@click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
 @click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
 @json_option()
@@ -45,7 +46,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
-    any_memory: bool, top: int, yes: bool, as_json: bool, as_csv: bool, html: str | None, **given: Any,
+    any_memory: bool, any_die: bool, top: int, yes: bool, as_json: bool, as_csv: bool, html: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
 
@@ -67,7 +68,7 @@ def command(
         _target(net, hw, target, vary, as_json, arguments)
         return
     _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
-            sample=sample, trials=trials, seed=seed, any_memory=any_memory, top=top, yes=yes, as_json=as_json,
+            sample=sample, trials=trials, seed=seed, any_memory=any_memory, any_die=any_die, top=top, yes=yes, as_json=as_json,
             as_csv=as_csv, html=html)  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from dataclasses import replace
 
     from archsim.cli.progress import Progress
-    from archsim.report.search import search_csv, search_json, search_page, search_text
+    from archsim.report.search import large_words, search_csv, search_json, search_page, search_text
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import CHOICES, meaning
@@ -120,7 +121,8 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
         ask_about(space, request, o["yes"], MANY)
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
     goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"])  # fmt: skip
+                front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"],
+                any_die=o["any_die"])  # fmt: skip
     goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
     if o["trials"]:
         tell_without_effect([request])
@@ -137,7 +139,8 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     else:
         click.echo(search_text(request, found))
     if not found.best:
-        _say_none(f"no point is possible ({found.why})" if found.broken == found.points else "no point meets the conditions")
+        _say_none(f"no point is possible ({found.why})" if found.broken == found.points else
+                  f"no point meets the conditions{large_words(found)}")
 
 
 def _say_none(said: str) -> None:

@@ -54,7 +54,7 @@ def command(
     if area:
         from archsim.study.silicon import die_estimate
 
-        dies = (die_estimate(before.spec, before.spec), die_estimate(before.spec, after.spec))
+        dies = (die_estimate(before.spec), die_estimate(after.spec))
     found = change(estimate_of(before, references=False), estimate_of(after, references=False), words, dies)
     if html is not None:
         from archsim.report.whatif_page import whatif_page

@@ -15,7 +15,6 @@ from archsim.device.silicon import ProcessNode, Silicon
 
 BITS = 8.0
 UM2 = 1e-6  # mm2
-LARGEST_DIE = 858.0  # mm2: 26 x 33, the field of one exposure; nothing larger is one die
 
 
 def die_parts(device: Gpu, silicon: Silicon) -> dict[str, Array | float]:

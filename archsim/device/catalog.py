@@ -138,6 +138,11 @@ def nearest_architecture(spec: Spec, others: Iterable[Spec]) -> str:
     return min(others, key=lambda other: distance(spec, other)).identity.architecture
 
 
+def is_shipped(spec: Spec) -> bool:
+    """Whether a spec is that of a shipped device, unchanged."""
+    return spec.identity.id in names() and _shipped(spec.identity.id).entries is spec.entries
+
+
 def twins(spec: Spec) -> tuple[str, ...]:
     """The shipped devices with the same values of everything that the models read; of a shipped device itself.
 
@@ -146,7 +151,7 @@ def twins(spec: Spec) -> tuple[str, ...]:
     """
     kin = [name for name, head in _headers().items()
            if (head["kind"], head["architecture"]) == (spec.kind, spec.identity.kernels_of)]  # fmt: skip
-    if spec.identity.id in kin and _shipped(spec.identity.id).entries is spec.entries:
+    if is_shipped(spec):
         return (spec.identity.id,)
     own = values_digest(spec)
     return tuple(name for name in kin if values_digest(_shipped(name)) == own)

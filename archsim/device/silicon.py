@@ -53,6 +53,7 @@ class Silicon:
     reference: the process node at which areas are given
     fp32, fp64, tensor, gddr, hbm, rest: area of a lane, a tensor core, a memory interface, the rest of the die [mm2]
     sm_storage, l2_storage: area of storage over that of its bit cells
+    field: largest area that one exposure covers, and so one die has [mm2]
     diameter: of a wafer [mm]; cluster: clustering of defects in the negative binomial yield model
     nodes, dies: process nodes by name, published dies
     """
@@ -66,6 +67,7 @@ class Silicon:
     gddr: float
     hbm: float
     rest: float
+    field: float
     diameter: float
     cluster: float
     nodes: Mapping[str, ProcessNode]
@@ -120,7 +122,7 @@ def loads(text: str, path: str) -> Silicon:
     for name, content in document.get("nodes", {}).items():
         read = [of(f"nodes.{name}", key, content) for key in ("transistors_per_mm2", "cell_um2", "wafer_usd", "defects_per_cm2")]
         nodes[name] = ProcessNode(name=name, density=read[0], cell=read[1], wafer=read[2], defects=read[3])
-    parts, wafer = document.get("parts"), document.get("wafer")
+    parts, wafer, scanner = (document.get(name) for name in ("parts", "wafer", "scanner"))
     areas = {name: of("parts", f"{name}_mm2", parts) for name in ("fp32", "fp64", "tensor", "gddr", "hbm", "rest")}
     storage = {name: of("parts", name, parts) for name in ("sm_storage", "l2_storage")}
     dies = tuple(
@@ -131,7 +133,8 @@ def loads(text: str, path: str) -> Silicon:
     if reference not in nodes:
         problems.append(f"parts.reference_node: {reference!r} is not one of the nodes")
     found = Silicon(
-        reference=str(reference), **areas, **storage, diameter=of("wafer", "diameter_mm", wafer),
+        reference=str(reference), **areas, **storage, field=of("scanner", "field_mm2", scanner),
+        diameter=of("wafer", "diameter_mm", wafer),
         cluster=of("wafer", "cluster", wafer), nodes=nodes, dies=dies,
     )  # fmt: skip
     if problems:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from archsim.calibration.constants import EXTRAPOLATED
+from archsim.estimation.die import too_large
 from archsim.estimation.intervals import class_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.no_effect import without_effect
@@ -28,6 +29,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     found += _throttled(request, result)
     if class_of(request)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
+    found += [said] if (said := too_large(request.spec)) else []
     found += [request.fidelity.warning] if request.fidelity.warning else []
     clock = float(np.ravel(request.clock)[0])
     if clock > 1.25 * float(device.clock.boost):

@@ -47,7 +47,7 @@ def search_text(request: Request, f: SearchResult) -> str:
     """The best points and the front, each beside the base."""
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
     parts = [heading(request), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
-             f"the limits{broken}"]  # fmt: skip
+             f"the limits{broken}{large_words(f)}"]  # fmt: skip
     if not f.best:
         parts.append("No point meets the conditions: relax one, or widen a range.")
         return "\n\n".join(parts)
@@ -60,6 +60,12 @@ def search_text(request: Request, f: SearchResult) -> str:
     if "area_mm2" in f.base:
         parts.append(ESTIMATE)
     return "\n\n".join(parts)
+
+
+def large_words(f: SearchResult) -> str:
+    """What was left out because no mask can make it, as the end of a sentence."""
+    many = f"{f.large:,} {'is' if f.large == 1 else 'are'}"
+    return f"; {many} left out because no mask can make so large a die (--any-die counts them)" if f.large else ""
 
 
 def thin(rows: Sequence[Mapping[str, Any]], most: int) -> Sequence[Mapping[str, Any]]:
@@ -75,11 +81,11 @@ def columns_of(f: SearchResult) -> tuple[str, ...]:
 
 def _rows(request: Request, f: SearchResult, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], base: bool) -> str:
     head = ("", *f.knobs, *(OUTPUTS[name][0] for name in columns))
-    body = [(str(i + 1), *(knob_text(request, k, row[k]) for k in f.knobs), *(output_text(n, row[n]) for n in columns))
+    body = [(str(i + 1), *(knob_text(request, k, row[k]) for k in f.knobs), *(output_text(n, row) for n in columns))
             for i, row in enumerate(rows)]  # fmt: skip
     if base:
         own = ("base", *(knob_text(request, k, base_value(request, k)) for k in f.knobs))
-        body.append((*own, *(output_text(n, f.base[n]) for n in columns)))
+        body.append((*own, *(output_text(n, f.base) for n in columns)))
     return table(head, body)
 
 
@@ -101,11 +107,14 @@ def knob_text(request: Request, knob: str, value: Any) -> str:
     return show(float(value), meaning(request.spec.kind, knob).unit, 4)
 
 
-def output_text(name: str, value: float) -> str:
-    """An output with its unit."""
+def output_text(name: str, row: Mapping[str, Any]) -> str:
+    """An output of a row with its unit; an area that no mask can make is marked."""
+    value = row[name]
     unit = OUTPUTS[name][1]
     if math.isnan(value):
         return "-"
+    if name == "area_mm2" and row.get("one_die") == 0:
+        return f"{value:.4g} mm2, no mask"
     return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}"
 
 
@@ -114,7 +123,7 @@ def record(request: Request, f: SearchResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
         "task": request.task, "batch": request.batch, "precision": request.precision, "wanted": wanted(f), "how": f.how,
-        "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "base": _plain(f.base),
+        "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
     }  # fmt: skip
@@ -144,7 +153,7 @@ def search_page(request: Request, f: SearchResult) -> str:
     """The front as a chart, and tables."""
     sections = [
         f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request))}</p>',
-        f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits.</p>",
+        f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits{text(large_words(f))}.</p>",
     ]
     if not f.best:
         return document("Search", [*sections, '<p class="warn">No point meets the conditions.</p>'])
@@ -167,7 +176,7 @@ def search_page(request: Request, f: SearchResult) -> str:
 
 def _tooltip(request: Request, f: SearchResult, row: Mapping[str, Any]) -> str:
     knobs = "<br>".join(f"{text(k)} = {text(knob_text(request, k, row[k]))}" for k in f.knobs)
-    return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row[n])}' for n in columns_of(f))}"
+    return f"{knobs}<br>{'<br>'.join(f'{OUTPUTS[n][0]} {output_text(n, row)}' for n in columns_of(f))}"
 
 
 def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
@@ -175,7 +184,7 @@ def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Seque
         return words(written) if isinstance(value, str) else TableCell(body=text(written), value=float(value), style="num")
 
     cells = [
-        [*(number(r[k], knob_text(request, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r[n])) for n in columns)]
+        [*(number(r[k], knob_text(request, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r)) for n in columns)]
         for r in rows
     ]
     body = html_table((*f.knobs, *(OUTPUTS[n][0] for n in columns)), cells)
@@ -184,18 +193,17 @@ def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Seque
 
 def target_text(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
     """What each change would take to meet the target."""
-    now = base[target.name]
     rows = [(_knobs(way), *_way(request, target, way)) for way in found]
     names = [name for name in ("latency_s", "power_w", "energy_j", "area_mm2") if name in base and name != target.name]
     head = ("change", "times", "to", OUTPUTS[target.name][0], *(OUTPUTS[name][0] for name in names))
-    body = [(*row, *(output_text(n, way.values[n]) if way.factor else "" for n in names), _limit(way))
+    body = [(*row, *(output_text(n, way.values) if way.factor else "" for n in names), _limit(way))
             for row, way in zip(rows, found, strict=True)]  # fmt: skip
     head = (*head, "then limited by")
     if not any(way.limits for way in found):
         head, body = head[:-1], [row[:-1] for row in body]
     note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
     return (
-        f"{heading(request)}\n\ntarget      {target.written}; the base device has {output_text(target.name, now)}\n\n"
+        f"{heading(request)}\n\ntarget      {target.written}; the base device has {output_text(target.name, base)}\n\n"
         + table(head, body) + note
     )  # fmt: skip
 
@@ -212,7 +220,7 @@ def _knobs(way: TargetChange) -> str:
 
 
 def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, str, str]:
-    reached = output_text(target.name, way.reached)
+    reached = output_text(target.name, {target.name: way.reached})
     if way.factor is None:
         return "never", f"at x {LARGEST_FACTOR:g}", f"at best {reached}"
     if math.isclose(way.factor, 1.0):

@@ -31,6 +31,7 @@ def silicon_text() -> str:
         f"Areas at {s.reference}: logic scales with transistor density, pins with its square root, storage with the SRAM cell\n"
         + table(("part", "takes"), parts),
         "Published dies beside the model\n" + dies_table(die_checks()),
+        f"One exposure covers {s.field:.0f} mm2: nothing larger is one die.",
         NOTE + " Sources: hwspecs/silicon/silicon.toml.",
     ])  # fmt: skip
 
@@ -49,5 +50,5 @@ def die_line(c: DieEstimate) -> str:
     """One die on one line."""
     parts = ", ".join(f"{name} {100 * part / c.area:.0f} %" for name, part in c.parts.items())
     own = "" if c.published is None else f", scaled from the published {c.published:g} mm2"
-    large = "" if c.feasible else "; larger than the field of one exposure, so not a single die"
+    large = "" if c.feasible else f"; no mask can make it as one die: one exposure covers {silicon().field:.0f} mm2"
     return f"{c.area:.0f} mm2 ({parts}), {100 * c.good:.0f} % yield, {show(c.cost, 'USD', 3)} a die{own}{large}"

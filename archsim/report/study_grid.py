@@ -127,11 +127,11 @@ def searched(part: PartForm) -> Section:
         made.body += ["", f"{request.network} on what-ifs of {request.spec.identity.id}: {wants}; {found.points:,} points, "
                          f"{found.feasible:,} within the limits."]  # fmt: skip
         base = ("as it is", *(knob_text(request, k, base_value(request, k)) for k in found.knobs),
-                *(output_text(n, found.base[n]) for n in columns))  # fmt: skip
-        body = [(str(i + 1), *(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(n, r[n]) for n in columns))
+                *(output_text(n, found.base) for n in columns))  # fmt: skip
+        body = [(str(i + 1), *(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(n, r) for n in columns))
                 for i, r in enumerate(found.best)]  # fmt: skip
         made.body += markdown(("", *found.knobs, *(OUTPUTS[n][0] for n in columns)), [base, *body])
-        edge = [(*(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(o.output, r[o.output]) for o in goal.front))
+        edge = [(*(knob_text(request, k, r[k]) for k in found.knobs), *(output_text(o.output, r) for o in goal.front))
                 for r in thin(found.front, FRONT_ROWS)]  # fmt: skip
         made.body += ["The front, from end to end:"]
         made.body += markdown((*found.knobs, *(OUTPUTS[o.output][0] for o in goal.front)), edge, left=0)

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.base.errors import MissingExtra, Unsupported
 from archsim.cost.cost import Array
-from archsim.device.device import Gpu
+from archsim.estimation.die import die_columns
 from archsim.estimation.request import Request
 from archsim.study.condition import Condition
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
 from archsim.study.objective import SILICON, Objective
 from archsim.study.pareto import pareto_front
-from archsim.study.silicon import area_and_cost, area_scale
 from archsim.study.space import Space
 
 MOST = 3_000_000  # points of an exhaustive search; more need a sample or trials
@@ -36,10 +36,16 @@ class SearchGoal:
     conditions: tuple[Condition, ...] = ()
     front: tuple[Objective, ...] = ()
     any_memory: bool = False  # whether points that do not fit their memory count
+    any_die: bool = False  # whether points count whose die no mask can make
 
-    def feasible(self, values: Mapping[str, Array]) -> Array:
+    def made(self, values: Mapping[str, Array]) -> NDArray[np.bool_]:
+        """Where masks can make the die, or that is not asked, [D]."""
+        asked = "one_die" in values and not self.any_die
+        return np.asarray(values["one_die"] > 0) if asked else np.ones(len(values["latency_s"]), dtype=np.bool_)
+
+    def feasible(self, values: Mapping[str, Array]) -> NDArray[np.bool_]:
         """Where all conditions hold, [D]."""
-        found = np.isfinite(values["latency_s"])
+        found = np.isfinite(values["latency_s"]) & self.made(values)
         if not self.any_memory:
             found &= values["fits"] > 0
         for condition in self.conditions:
@@ -51,8 +57,8 @@ class SearchGoal:
 class SearchResult:
     """The result: `best` and `front` are rows {knob or output: value}, best first; `base` is the device itself.
 
-    Of `points`, `feasible` met the conditions and `broken` were impossible, for the reason `why`. `cloud` holds some of the
-    feasible rows, for a picture.
+    Of `points`, `feasible` met the conditions, `broken` were impossible, for the reason `why`, and `large` were left out, because
+    no mask can make their die. `cloud` holds some of the feasible rows, for a picture.
     """
 
     goal: SearchGoal
@@ -62,6 +68,7 @@ class SearchResult:
     feasible: int
     broken: int
     why: str
+    large: int
     base: Mapping[str, Any]
     best: tuple[Mapping[str, Any], ...]
     front: tuple[Mapping[str, Any], ...]
@@ -73,26 +80,15 @@ class Evaluator:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.silicon = isinstance(request.spec.device, Gpu)
-        self._scale = 1.0
-        if self.silicon:
-            try:
-                self._scale = area_scale(request.spec)
-            except Unsupported:
-                self.silicon = False
+        self.silicon = bool(die_columns(request.spec, {}, 1))
 
     def __call__(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
         """The outputs [D] of points whose knobs are columns [D], and the problem of each impossible point."""
         found = outcomes(self.request, columns)
         values = dict(found.values)
         if self.silicon:
-            numbers = {knob: np.asarray(column, dtype=float)[:, None] for knob, column in columns.items()
-                       if knob not in CHOICES and "." in knob}  # fmt: skip
-            device = self.request.spec.with_values(numbers).device if numbers else self.request.spec.device
-            assert isinstance(device, Gpu)
-            area, cost = area_and_cost(device, self._scale)
-            shape = values["latency_s"].shape
-            values |= {"area_mm2": np.broadcast_to(area, shape), "cost_usd": np.broadcast_to(cost, shape)}
+            keys = {knob: column for knob, column in columns.items() if knob not in CHOICES and "." in knob}
+            values |= die_columns(self.request.spec, keys, len(values["latency_s"]))
         return values, found.problems
 
     def check(self, outputs: Iterable[str]) -> None:
@@ -125,6 +121,7 @@ class Collector:
     feasible: int = 0
     broken: int = 0
     why: str = ""
+    large: int = 0
 
     def add(self, columns: Mapping[str, Array], values: Mapping[str, Array], problems: Sequence[str]) -> None:
         """Add points."""
@@ -132,6 +129,7 @@ class Collector:
         sound = self.goal.feasible(both)
         said = [text for text in problems if text]
         self.broken += len(said)
+        self.large += int((np.isfinite(values["latency_s"]) & ~self.goal.made(values)).sum())
         self.why = self.why or (said[0] if said else "")
         start, self.points = self.points, self.points + len(sound)
         self.feasible += int(sound.sum())
@@ -178,7 +176,7 @@ def search(
         _run_all(evaluator, space, collector, cloud, tell)
     return SearchResult(
         goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
-        why=collector.why, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
+        why=collector.why, large=collector.large, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
         front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
 
@@ -263,7 +261,7 @@ def _penalised(goal: SearchGoal, row: Mapping[str, Any]) -> list[float] | None:
     if not np.isfinite(row["latency_s"]):
         return None
     missed = sum(float(condition.excess(row)) for condition in goal.conditions)
-    missed += float(row["fits"] == 0 and not goal.any_memory)
+    missed += float(row["fits"] == 0 and not goal.any_memory) + float(row.get("one_die") == 0 and not goal.any_die)
     return [float(np.log(row[o.output])) * (-1 if o.maximise else 1) + PENALTY * missed for o in goal.objectives]
 
 

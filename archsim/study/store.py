@@ -20,7 +20,7 @@ from archsim.study.sweep import Chunk, names, rows
 SCHEMA = "archsim-sweep/1"
 LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
 TYPES = {"text": "TEXT"}
-INTEGERS = ("point", "fits")
+INTEGERS = ("point", "fits", "one_die")
 LARGEST_VALUE, MOST_KEYS = 1 << 24, 1000  # bytes and keys of what a file says of itself
 
 

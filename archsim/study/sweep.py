@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.device.variant import called
+from archsim.estimation.die import die_columns
 from archsim.estimation.request import Request
 from archsim.study.grid import OUTPUTS, Outcomes, outcomes
 from archsim.study.knob import CHOICES, WORDS, meaning
@@ -29,6 +30,7 @@ class Chunk:
     hardware_name: str
     columns: Mapping[str, Array]
     outcomes: Outcomes
+    die: Mapping[str, Array]  # area and whether masks can make it, each [D]; empty where the die is not modelled
 
 
 def compute(space: Space, number: int) -> Chunk:
@@ -38,7 +40,13 @@ def compute(space: Space, number: int) -> Chunk:
     columns = space.columns(part, request)
     found = outcomes(request, columns)
     return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, hardware_name=called(request.spec),
-                 columns=columns, outcomes=found)  # fmt: skip
+                 columns=columns, outcomes=found, die=_die(request, columns, part.stop - part.start))  # fmt: skip
+
+
+def _die(request: Request, columns: Mapping[str, Array], count: int) -> dict[str, Array]:
+    keys = {knob: column for knob, column in columns.items() if knob not in CHOICES and "." in knob}
+    found = die_columns(request.spec, keys, count)
+    return {name: found[name] for name in DIE if name in found}
 
 
 def in_this_process(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
@@ -61,6 +69,9 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
         column = chunk.outcomes.values[name]
         values = _listed(np.nan_to_num(column) if name == "fits" else column, name == "fits")
         lists.append(values if all(sound) else [v if ok else None for v, ok in zip(values, sound, strict=True)])
+    for name in DIE:
+        values = _listed(chunk.die[name], name == "one_die") if name in chunk.die else [None] * size
+        lists.append([v if ok else None for v, ok in zip(values, sound, strict=True)])
     lists.append([problem or None for problem in chunk.outcomes.problems])
     return zip(*lists, strict=True)
 
@@ -73,9 +84,11 @@ def _listed(column: Any, whole: bool) -> list[Any]:
 def names(space: Space, kind: str) -> dict[str, str]:
     """The columns of a sweep with their units; `text` for names."""
     knobs = {knob: "text" if knob in WORDS else meaning(kind, knob).unit for knob in space.knobs}
-    return {"point": "1", "network": "text", "hardware": "text", "hardware_name": "text", **knobs, **UNITS, "problem": "text"}
+    own = dict.fromkeys(("network", "hardware", "hardware_name"), "text")
+    return {"point": "1", **own, **knobs, **UNITS, **DIE, "problem": "text"}
 
 
+DIE = {"area_mm2": "mm2", "one_die": "1"}  # of a GPU's die, an estimate
 UNITS = {
     "latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "throughput_per_w": "1/s/W", "dram_bytes": "B",
     "memory_bytes": "B", "fits": "1", "clock_hz": "Hz",

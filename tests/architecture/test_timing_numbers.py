@@ -22,7 +22,7 @@ STRUCTURE = {
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {"LANE_BITS": "bits"},
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
-    "cost/area.py": {"UM2": "unit", "LARGEST_DIE": "area", "BITS": "bits of a byte"},
+    "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},
     "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},

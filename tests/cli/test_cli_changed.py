@@ -27,7 +27,7 @@ count = { value = 80, source = "a guess", kind = "assumed", note = "a wish" }
 """
 COMMANDS = {
     "estimate": ("--no-layers",), "explain": (), "sensitivity": ("--keys", "sm.count"), "compare": (),
-    "search": ("--vary", "l2.size=1MiB,2MiB", "--minimise", "energy"), "whatif": (),
+    "search": ("--vary", "l2.size=1MiB,2MiB", "--minimise", "energy", "--any-die"), "whatif": (),
 }  # fmt: skip
 
 
@@ -89,3 +89,18 @@ def test_a_changed_device_has_no_published_measurements(cli: Any) -> None:
     same = cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--set", "sm.count=20", "--no-layers").out
     assert "DLInfBench" in same
     assert "no published measurement" in cli("estimate", *SET, "--no-layers").out
+
+
+def test_a_die_that_no_mask_can_make_is_marked(cli: Any, child: str) -> None:
+    said = "no mask can make it as one die: about 1001 mm2, and one exposure covers 858 mm2"
+    for words in (SET, ("--net", "alexnet", "--hw", child)):  # a child's area is not its parent's
+        assert f"warning     {said}" in cli("estimate", *words, "--no-layers").out
+    assert "no mask" not in cli("estimate", "--net", "alexnet", "--hw", "b200_sxm", "--no-layers").out
+    assert "no mask can make it as one die" in cli("whatif", *SET, "--area", "--no-layers").out
+
+
+def test_a_sweep_has_the_area_and_whether_masks_can_make_it(cli: Any) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli("sweep", *SET[:4], "--vary", "sm.count=20,80").out)))
+    assert [(round(float(row["area_mm2"])), row["one_die"]) for row in rows] == [(314, "1"), (1001, "0")]
+    rows = list(csv.DictReader(io.StringIO(cli("sweep", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "core.count=2,4").out)))
+    assert {(row["area_mm2"], row["one_die"]) for row in rows} == {("", "")}

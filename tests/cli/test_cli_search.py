@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,29 @@ def test_a_missing_extra_says_how_to_get_it(cli: Any, monkeypatch: pytest.Monkey
     result = cli(*ALEXNET, *GRID, "--minimise", "energy", "--trials", "5")
     assert result.code == 69
     assert 'pip install "archsim[dse]"' in result.err
+
+
+def test_dies_that_no_mask_can_make_are_left_out_unless_asked_for(cli: Any, tmp_path: Path) -> None:
+    words = (*ALEXNET, "--vary", "sm.count=20,40,80,160", "--minimise", "latency")
+    page = tmp_path / "f.html"
+    out = cli(*words, "--html", str(page)).out
+    assert "2 are left out because no mask can make so large a die (--any-die counts them)" in out
+    assert "2 are left out because no mask" in page.read_text("utf-8")
+    assert "160" not in out.partition("Best:")[2]
+    found = json.loads(cli(*words, "--json").out)
+    assert (found["feasible"], found["no_mask"], {row["one_die"] for row in found["best"]}) == (2, 2, {1.0})
+    every = cli(*words, "--any-die").out
+    assert "left out" not in every
+    assert re.search(r"160 .* mm2, no mask", every)
+
+
+def test_a_search_among_too_large_dies_says_why_it_finds_nothing(cli: Any) -> None:
+    result = cli(*ALEXNET, "--vary", "sm.count=160,320", "--minimise", "latency")
+    assert result.code == 1
+    assert "no point meets the conditions; 2 are left out because no mask" in result.err
+
+
+def test_two_dies_may_be_as_large_as_those_that_are_sold(cli: Any) -> None:
+    words = ("search", "--net", "alexnet", "--hw", "b200_sxm", "--minimise", "latency", "--vary")
+    assert json.loads(cli(*words, "sm.count=148,160", "--json").out)["no_mask"] == 0
+    assert json.loads(cli(*words, "sm.count=148,400", "--json").out)["no_mask"] == 1

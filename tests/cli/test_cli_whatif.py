@@ -58,7 +58,7 @@ def test_a_die_can_be_asked_for(cli: Any) -> None:
     words = ("whatif", "--net", "alexnet", "--hw", "titan_x_maxwell", "--scale", "sm.count=2", "--no-layers", "--area")
     out = cli(*words).out
     assert "die before  601 mm2" in out
-    assert "larger than the field of one exposure" in out
+    assert "one exposure covers 858 mm2" in out
     assert len(json.loads(cli(*words, "--json").out)["dies"]) == 2
     assert cli("whatif", "--net", "alexnet", "--hw", "i7_6700k", "--to", "batch=2", "--area").code == 2
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import data_folder
-from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, die_yield, dies_per_wafer
+from archsim.cost.area import die_area, die_cost, die_parts, die_yield, dies_per_wafer
 from archsim.device.catalog import find
 from archsim.device.silicon import PLACE, loads, silicon
 from archsim.study.silicon import area_and_cost, area_scale, die_checks, die_estimate
@@ -31,7 +31,7 @@ def test_published_dies_are_met_within_a_fifth() -> None:
 def test_a_base_has_its_published_area() -> None:
     for name in ("titan_x_maxwell", "titan_x_pascal", "a100_sxm4_40gb"):
         base = find(name)
-        found = die_estimate(base, base)
+        found = die_estimate(base)
         assert found.area == pytest.approx(base.device.chip.area)
         assert sum(found.parts.values()) == pytest.approx(found.area)
 
@@ -39,29 +39,29 @@ def test_a_base_has_its_published_area() -> None:
 def test_without_a_published_area_the_model_stands_alone() -> None:
     base = find("tegra_x1")
     assert area_scale(base) == 1.0
-    assert die_estimate(base, base).published is None
+    assert die_estimate(base).published is None
 
 
 @pytest.mark.parametrize(("key", "value"), [("sm.count", "48"), ("l2.size", "6 MiB"), ("memory.bandwidth", "673 GB/s"),
                                             ("rate.fp64", "64 FMA/clk"), ("sm.registers", "512 KiB")])  # fmt: skip
 def test_more_of_anything_takes_area(key: str, value: str) -> None:
     base = find("titan_x_maxwell")
-    more = die_estimate(base, base.with_settings({key: value}))
-    assert more.area > die_estimate(base, base).area
-    assert more.cost > die_estimate(base, base).cost
+    more = die_estimate(base.with_settings({key: value}))
+    assert more.area > die_estimate(base).area
+    assert more.cost > die_estimate(base).cost
 
 
 def test_faster_pins_take_none() -> None:
     base = find("titan_x_maxwell")
     faster = base.with_settings({"memory.bandwidth": "673 GB/s", "memory.data_rate": "14 Gbit/s"})
-    assert die_estimate(base, faster).area == pytest.approx(die_estimate(base, base).area, rel=0.01)
+    assert die_estimate(faster).area == pytest.approx(die_estimate(base).area, rel=0.01)
 
 
 def test_columns_are_single_dies() -> None:
     device, base = find("gtx_1080").device, find("gtx_1080")
     counts = np.array([[10.0], [20.0], [40.0]])
     area, cost = area_and_cost(replace(device, sm=replace(device.sm, count=counts)), area_scale(base))
-    single = [die_estimate(base, base.with_settings({"sm.count": f"{int(n)}"})) for n in counts.ravel()]
+    single = [die_estimate(base.with_settings({"sm.count": f"{int(n)}"})) for n in counts.ravel()]
     np.testing.assert_allclose(area, [c.area for c in single], rtol=1e-12)
     np.testing.assert_allclose(cost, [c.cost for c in single], rtol=1e-12)
 
@@ -70,7 +70,7 @@ def test_nodes_can_vary_from_point_to_point() -> None:
     device, base = find("gtx_1080").device, find("gtx_1080")
     nodes = np.array([[16e-9], [7e-9], [28e-9], [16e-9]])
     area, cost = area_and_cost(replace(device, chip=replace(device.chip, node=nodes)), area_scale(base))
-    single = [die_estimate(base, base.with_settings({"chip.node": f"{round(n * 1e9)} nm"})) for n in nodes.ravel()]
+    single = [die_estimate(base.with_settings({"chip.node": f"{round(n * 1e9)} nm"})) for n in nodes.ravel()]
     np.testing.assert_allclose(area, [c.area for c in single], rtol=1e-12)
     np.testing.assert_allclose(cost, [c.cost for c in single], rtol=1e-12)
     assert area[2] > area[0] == area[3] > area[1]
@@ -92,9 +92,9 @@ def test_a_published_example_of_dies_and_yield() -> None:
 
 def test_a_die_beyond_one_exposure_is_said() -> None:
     base = find("tesla_v100_sxm2")
-    assert die_estimate(base, base).feasible
-    assert not die_estimate(base, base.with_settings({"sm.count": "120"})).feasible
-    assert LARGEST_DIE == 26 * 33
+    assert die_estimate(base).feasible
+    assert not die_estimate(base.with_settings({"sm.count": "120"})).feasible
+    assert silicon().field == 26 * 33
 
 
 def test_cpus_and_unknown_nodes_are_refused() -> None:

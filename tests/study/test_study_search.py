@@ -43,7 +43,7 @@ def test_the_best_is_the_best_of_single_estimates() -> None:
         for count in range(8, 41, 8):
             settings = {"memory.bandwidth": f"{bandwidth:.17g} GB/s", "sm.count": str(count)}
             q = make_request("alexnet", "gtx_1080", settings=settings)
-            area = die_estimate(make_request("alexnet", "gtx_1080").spec, q.spec).area
+            area = die_estimate(q.spec).area
             rows.append((estimate_of(q, references=False).latency_s, bandwidth * 1e9, float(count), area))
     best = min(row for row in rows if row[3] < 350)
     assert (f.best[0]["memory.bandwidth"], f.best[0]["sm.count"]) == (pytest.approx(best[1]), best[2])
