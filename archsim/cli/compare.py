@@ -7,17 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archsim.base.units import COUNT
 from archsim.base.writer import OutputFile
-from archsim.cli.buying import buying_options, exchange_from, prices_from, usage_from, workload_from
+from archsim.cli.buying import buying_from, buying_options
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
+from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
 
-BY = ("speed", "watt", "dollar", "cost")  # names of the criteria; a test holds that they are those of `CRITERIA`
+
+class CriterionOption(click.Option):
+    """The option that names a criterion. Its help lists them only when help is printed, so that no command imports them before.
+    """
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        from archsim.study.ranking import CRITERIA
+
+        self.help = "Sort by " + ", ".join(f"{c.name} ({c.title})" if c.name != c.title else c.name for c in CRITERIA) + "."
+        return super().get_help_record(ctx)
 
 
 @click.command("compare")
@@ -26,9 +38,8 @@ BY = ("speed", "watt", "dollar", "cost")  # names of the criteria; a test holds 
 @click.option("--stack", default=None, help="Software stacks, separated by commas; each device's default if not given.")
 @BATCHES
 @some_options("batch", "stack")
-@click.option("--by", default="speed", show_default=True, type=click.Choice(BY),
-              help="Sort by speed, speed per watt, speed per dollar of the price, or cost of a sample.")  # fmt: skip
-@click.option("--correlation", type=float, default=None, metavar="NUMBER",
+@click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
+@click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
 @buying_options
 @click.option("--copies/--no-copies", default=None,
@@ -61,16 +72,14 @@ def command(
     from archsim.study.comparison import ComparedDevices
 
     one_form(as_json, as_csv)
-    _check_correlation(correlation)
+    _check_criterion(by)
     nets, devices = list(dict.fromkeys(names(net))), selected(names(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
             raise click.UsageError(problem)
     batches = batches_of(batch_text)
-    exchange = exchange_from(given)
-    prices, usage = prices_from(given, devices, exchange), usage_from(given, exchange)
-    workload = workload_from(given, given["task"])
-    field = ComparedDevices(devices, names(stack or ""), choices(**given), prices, usage, workload, by)
+    bought = buying_from(given, devices)
+    field = ComparedDevices(devices, names(stack or ""), choices(**given), *bought, by)
     with Progress() as tell:
         if len(batches) == 1:
             found = [field.at(name, batches[0], bool(copies), correlation, tell) for name in nets]
@@ -83,11 +92,13 @@ def command(
         _show_curves(field, curves, as_json, as_csv, html)
 
 
-def _check_correlation(given: float | None) -> None:
-    from archsim.study.certainty import MOST_CORRELATED
+def _check_criterion(by: str) -> None:
+    from archsim.base.errors import UnknownName
+    from archsim.study.ranking import CRITERIA
 
-    if given is not None and not 0.0 <= given <= MOST_CORRELATED:
-        raise click.BadParameter(f"correlation {given:g} is not between 0 and {MOST_CORRELATED:g}", param_hint="--correlation")
+    known = [criterion.name for criterion in CRITERIA]
+    if by not in known:
+        raise UnknownName("criterion", by, known, hint=f"--by is one of {', '.join(known)}")
 
 
 def _show(found: Sequence[Comparison], as_json: bool, as_csv: bool, html: OutputFile | None) -> None:

@@ -32,6 +32,7 @@ class Entrant:
 
     name: str
     stack: str | None
+    stack_id: str | None
     spec: Spec
     device: str
     called: str
@@ -204,7 +205,7 @@ class ComparedDevices:
                     row.append(self.contender(net, entrant, batch, copies))
             except (Unsupported, ArgumentError) as error:
                 errors.append(error)
-                excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack, reason=str(error)))
+                excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack_id, reason=str(error)))
             else:
                 rows.append(row)
         if not rows:
@@ -273,7 +274,7 @@ def _entrants(specs: dict[str, Spec], choices: Mapping[str, tuple[str | None, st
     own = [called(specs[name], short=True) for name in kept]
     shown = {name: c if own.count(c) == 1 else f"{c} ({name})" for name, c in zip(kept, own, strict=True)}
     return [
-        Entrant(name=name, stack=stack, spec=specs[name], device=shown[name],
+        Entrant(name=name, stack=stack, stack_id=identity or None, spec=specs[name], device=shown[name],
                 called=shown[name] if len(choices) < 2 else f"{shown[name]} {identity}")
         for name in kept for identity, (stack, kind) in (choices or {"": (None, "")}).items()
         if kind in ("", "any", specs[name].kind) or len({spec.kind for spec in specs.values()}) == 1

@@ -38,22 +38,24 @@ def by_stack(c: Comparison) -> CrossTable | None:
         return None
     criterion, stacks = c.rankings[0].criterion, c.stacks
     found = {(x.device_name, x.estimate.stack): x for x in c.all}
+    excluded = {(one.hardware, one.stack) for one in c.excluded}
     rows = []
     for device in dict.fromkeys(x.device_name for x in c.all):
         here = {s: found.get((device, s)) for s in stacks}
         scores = {s: criterion.score(x) if x is not None and x.fits else None for s, x in here.items()}
         known = {s: score for s, score in scores.items() if score is not None}
         best = (min if criterion.less else max)(known, key=lambda s: known[s]) if known else ""
-        cells = tuple([(scores[s], _why(here[s]), s == best) for s in stacks])
+        cells = tuple([(scores[s], _why(here[s], (device, s) in excluded), s == best) for s in stacks])
         rows.append(CrossRow(name=device, cells=cells, note=best or "none"))
     return CrossTable(title=f"Which stack on which device, by {criterion.title} (*: best of the device)", columns=tuple(stacks),
                       rows=tuple(rows), note="best")  # fmt: skip
 
 
-def _why(c: Contender | None) -> str:
-    if c is None:
+def _why(c: Contender | None, excluded: bool) -> str:
+    """Why there is no score: it is out of the running, it does not fit, or nobody has asked or knows."""
+    if excluded:
         return CANNOT_RUN
-    return "-" if c.fits else DOES_NOT_FIT
+    return DOES_NOT_FIT if c is not None and not c.fits else "-"
 
 
 def by_network(comparisons: Sequence[Comparison]) -> CrossTable | None:
@@ -71,7 +73,7 @@ def by_network(comparisons: Sequence[Comparison]) -> CrossTable | None:
         for column, top in zip(found, best, strict=True):
             x = column.get(name)
             if x is None or not x.fits:
-                cells.append((None, _why(x), False))
+                cells.append((None, _why(x, x is None), False))
             else:
                 cells.append((x.throughput_per_s, "", x.throughput_per_s == top))
                 shares.append(x.throughput_per_s / top)

@@ -46,7 +46,7 @@ def differences(contenders: Sequence[Contender]) -> list[Difference]:
         for c in contenders:
             value = value_of(c)
             if value is not None:
-                named.setdefault(show(value, unit, 3) if isinstance(value, float) else value, []).append(c.name)
+                named.setdefault(show(value, unit, 3) if isinstance(value, float) else value, []).append(c.device_name)
             if isinstance(value, float):
                 numbers.append(value)
         if len(named) > 1:

@@ -78,7 +78,13 @@ def exchange_rates(texts: Mapping[str, str]) -> dict[str, float]:
     for code in texts:
         if not _CODE.fullmatch(code) or code == USD:
             raise ArgumentError(f"exchange {code}: is no code of another currency, like EUR=1.08USD")
-    return {code: money(text) for code, text in texts.items()}
+    found = {}
+    for code, text in texts.items():
+        try:
+            found[code] = money(text)
+        except ArgumentError as error:
+            raise ArgumentError(f"exchange {code}: {error}") from None
+    return found
 
 
 def price_of(texts: Mapping[str, str], kind: str, source: str, exchange: Mapping[str, float]) -> Price:

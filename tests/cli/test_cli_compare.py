@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from archsim.cli.compare import BY
 from archsim.detect.catalog import find, names
 from archsim.detect.selection import selected
-from archsim.study.ranking import CRITERIA
 
 BUYER = ("compare", "--net", "alexnet", "--hw", "tesla_k40,gtx_1080,tesla_v100_sxm2", "--batch", "16")
 CROSS = ("compare", "--hw", "tegra_x1_cpu,gtx_1080", "--batch", "1:4:x2")
@@ -63,8 +61,9 @@ def test_a_point_of_a_curve_is_the_single_comparison(cli: Any) -> None:
     assert point["latency_s"] == pytest.approx(single["latency_s"], rel=1e-12)
 
 
-def test_the_names_of_the_criteria() -> None:
-    assert tuple(criterion.name for criterion in CRITERIA) == BY
+def test_help_lists_the_criteria(cli: Any) -> None:
+    out = " ".join(cli("compare", "--help").out.split())
+    assert "Sort by speed, watt (speed per watt), dollar (speed per dollar), cost." in out
 
 
 FULL = ("compare", "--net", "vgg_16", "--hw", "gtx_1080,tesla_k40", "--batch", "64", "--task", "training_step")
@@ -218,25 +217,34 @@ def test_unknown_electricity_is_not_counted_and_said_so(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--hw", "gtx_1080", "--batch", "8:1:x2"), "comes before"), (("--hw", "gtx_1080", "--batch", "1:8"), "FIRST:LAST:STEP"),
-        (("--hw", "gtx_1080,gtx_9999"), "nearest"), (("--hw", "gtx_1080", "--correlation", "2"), "correlation"),
-        (("--hw", "gtx_1080", "--json", "--csv"), "choose one"), (("--hw", "gtx_1080", "--correlation", "nan"), "correlation"),
+        (("--hw", "gtx_1080", "--batch", "8:1:x2"), "comes before"),
+        (("--hw", "gtx_1080", "--batch", "1:8"), "FIRST:LAST:STEP"),
+        (("--hw", "gtx_1080,gtx_9999"), "nearest"),
+        (("--hw", "gtx_1080", "--correlation", "2"), "correlation"),
+        (("--hw", "gtx_1080", "--json", "--csv"), "choose one"),
+        (("--hw", "gtx_1080", "--correlation", "nan"), "correlation"),
         (("--hw", "gtx_1080", "--price", "gtx_1080=5EUR"), "--exchange EUR="),
-        (("--hw", "gtx_1080", "--price", "gtx_980=5USD"), "not among the devices"),
-        (("--hw", "gtx_1080", "--price", "gtx_1080"), "not KEY=VALUE"), (("--hw", "gtx_1080", "--price", "gtx_1080=x"), "amount"),
+        (("--hw", "gtx_1080", "--price", "gtx_980=5USD"), "price gtx_980: is not among the devices"),
+        (("--hw", "gtx_1080", "--price", "gtx_1080"), "not KEY=VALUE"),
+        (("--hw", "gtx_1080", "--price", "gtx_1080=x"), "price gtx_1080: 'x' is not an amount"),
         (("--hw", "gtx_1080", "--price", "gtx_1080=5USD", "--price", "gtx1080=6USD"), "given twice"),
-        (("--hw", "gtx_1080", "--duty", "nan"), "--duty"), (("--hw", "gtx_1080", "--duty", "0"), "--duty"),
-        (("--hw", "gtx_1080", "--duty", "120%"), "--duty"),
-        (("--hw", "gtx_1080", "--pue", "0.9", "--electricity", "1USD/kWh"), "--pue"),
-        (("--hw", "gtx_1080", "--pue", "1.5"), "needs --electricity"),
-        (("--hw", "gtx_1080", "--lifetime", "1e-99years"), "--lifetime"),
-        (("--hw", "gtx_1080", "--lifetime", "3"), "--lifetime"), (("--hw", "gtx_1080", "--lifetime", "1e9years"), "--lifetime"),
-        (("--hw", "gtx_1080", "--electricity", "0.25"), "--electricity"),
-        (("--hw", "gtx_1080", "--electricity", "0.25EUR/kWh"), "EUR"),
+        (("--hw", "gtx_1080", "--duty", "nan"), "duty: 'nan'"),
+        (("--hw", "gtx_1080", "--duty", "0"), "duty: 0 is not between 0.001 and 1"),
+        (("--hw", "gtx_1080", "--duty", "120%"), "duty: 120%"),
+        (("--hw", "gtx_1080", "--pue", "0.9", "--electricity", "1USD/kWh"), "pue: 0.9"),
+        (("--hw", "gtx_1080", "--pue", "1.5"), "--electricity 0.25USD/kWh"),
+        (("--hw", "gtx_1080", "--lifetime", "1e-99years"), "lifetime: '1e-99years'"),
+        (("--hw", "gtx_1080", "--lifetime", "3"), "lifetime: '3'"),
+        (("--hw", "gtx_1080", "--lifetime", "1e9years"), "lifetime: '1e9years' is not between 1h and 100years"),
+        (("--hw", "gtx_1080", "--electricity", "0.25"), "electricity: '0.25'"),
+        (("--hw", "gtx_1080", "--electricity", "0.25EUR/kWh"), "electricity: '0.25EUR/kWh': prices are in USD; --exchange EUR="),
+        (("--hw", "gtx_1080", "--exchange", "EUR=x"), "exchange EUR: 'x'"),
         (("--hw", "gtx_1080", "--epochs", "90"), "needs --samples"),
         (("--hw", "gtx_1080", "--samples", "10", "--epochs", "9"), "--task training_step"),
-        (("--hw", "gtx_1080", "--samples", "1.5"), "whole number"), (("--hw", "gtx_1080", "--samples", "inf"), "--samples"),
+        (("--hw", "gtx_1080", "--samples", "1.5"), "whole number"),
+        (("--hw", "gtx_1080", "--samples", "inf"), "samples: 'inf'"),
         (("--hw", "gtx_1080", "--stack", "caffe-cudnn9"), "nearest"),
+        (("--hw", "gtx_1080", "--by", "dolar"), "nearest: dollar"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
