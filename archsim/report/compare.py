@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show
+from archsim.base.units import COUNT, show
 from archsim.report.compare_cost import cost_text, workload_text
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text
 from archsim.report.text import clean, rate_unit, table
@@ -120,7 +120,7 @@ def _ranks(rankings: Sequence[Ranking]) -> str:
 def _place(r: Ranking, i: int) -> list[str]:
     if i >= len(r.order):
         return ["", "", ""]
-    return [r.order[i].name, f"{r.scores[i]:.3g}", chance(r.ahead[i]) if i < len(r.ahead) else ""]
+    return [r.order[i].name, show(r.scores[i], COUNT, 3), chance(r.ahead[i]) if i < len(r.ahead) else ""]
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int], to_left: set[int]) -> str:

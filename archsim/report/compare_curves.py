@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show
+from archsim.base.units import COUNT, show
 from archsim.report.compare import criterion_unit, title
 from archsim.report.compare_cost import quickest, workload_text
 from archsim.report.compare_notes import besides, chance, copy_note, left_out, price_notes, usage_notes
@@ -83,7 +83,7 @@ def best_rows(c: CurveComparison) -> list[tuple[str, ...]]:
         row = [str(batch)]
         for k in _criteria(c.best):
             r = next(r for r in one.rankings if r.criterion is k)
-            row += [r.order[0].name, f"{r.scores[0]:.3g}", _sure(r)] if r.order else ["-", "-", "-"]
+            row += [r.order[0].name, show(r.scores[0], COUNT, 3), _sure(r)] if r.order else ["-", "-", "-"]
         rows.append(tuple(row))
     return rows
 

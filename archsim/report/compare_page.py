@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from archsim.base.units import show
+from archsim.base.units import COUNT, show
 from archsim.report import figures
 from archsim.report.compare import criterion_unit, precisions
 from archsim.report.compare_cost import (
@@ -35,6 +35,8 @@ from archsim.study.crossover import Payoff
 from archsim.study.crosstable import CrossTable, by_network, by_stack
 from archsim.study.ranking import Ranking
 from archsim.study.usage import Workload
+
+MOST_COLOURED = 8  # lines of a chart; of more, those that are the best at some batch have a colour
 
 
 def comparisons_page(comparisons: Sequence[Comparison]) -> str:
@@ -74,20 +76,23 @@ def _comparison(c: Comparison, i: int) -> list[str]:
 def _over_batches(c: CurveComparison, i: int) -> list[str]:
     curves = c.curves
     hollow = [[not p.fits for p in curve.points] for curve in curves]
-    time = [Series(name=s.name, x=s.batches, y=s.per_sample_s, hollow=h) for s, h in zip(curves, hollow, strict=True)]
-    share = [Series(name=s.name, x=s.batches, y=[100 * v for v in s.efficiency], hollow=h)
-             for s, h in zip(curves, hollow, strict=True)]  # fmt: skip
+    shown = {r.order[0].name for one in c.best for r in one.rankings if r.order} if len(curves) > MOST_COLOURED else None
+    faint = [shown is not None and curve.name not in shown for curve in curves]
+    time = [Series(name=s.name, x=s.batches, y=s.per_sample_s, hollow=h, faint=f, listed=not f)
+            for s, h, f in zip(curves, hollow, faint, strict=True)]  # fmt: skip
+    share = [Series(name=s.name, x=s.batches, y=[100 * v for v in s.efficiency], hollow=h, faint=f, listed=not f)
+             for s, h, f in zip(curves, hollow, faint, strict=True)]  # fmt: skip
+    grey = " Grey: devices that are the best at no batch; hover for their names." if any(faint) else ""
     batch = PlotAxis(title="batch", log=True)
     said = "".join(f"<li>{text(curvature_line(curve))}</li>" for curve in curves)
     met = "".join(f"<li>{text(crossing_line(crossing, curves))}</li>" for crossing in c.crossings)
-    best = table(best_head(c), [list(map(words, row)) for row in best_rows(c)])
     points = [curve.points[0] for curve in curves]
     return [
         _heading(points, f"{curves[0].batches[0]} to {curves[0].batches[-1]}"),
         _quiet([besides(points), *curve_notes(c), copy_note(points)]),
-        '<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.</p>\n'
+        f'<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.{grey}</p>\n'
         f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), f'per-sample-{i}')}",
-        f"<h2>Best of those that fit</h2>\n{best}",
+        _best(c),
         _workload(c.best[0].workload, quickest_points(c)),
         "<h2>Throughput as a share of the best that fits</h2>\n"
         f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), f'efficiency-{i}')}",
@@ -96,6 +101,18 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
         f"<h2>Crossings</h2>\n<ul>{met}</ul>" if met else "",
         *(_payoffs(home, guest, rows) for home, guest, rows in c.pays if rows),
     ]
+
+
+def _best(c: CurveComparison) -> str:
+    """A column for each criterion: the best device, its score, and the probability that it is the best."""
+    _, *heads = best_head(c)
+    head = ("batch", *(f"{title} [{unit}]" for title, unit in zip(heads[::3], heads[1::3], strict=True)))
+    rows = []
+    for batch, *cells in best_rows(c):
+        each = zip(cells[::3], cells[1::3], cells[2::3], strict=True)
+        rows.append((words(batch), *(words("-" if name == "-" else f"{name}: {score}, {sure}") for name, score, sure in each)))
+    note = "The device, its score, and the probability that it is the best."
+    return f'<h2>Best of those that fit</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
 
 
 def _heading(contenders: Sequence[Contender], batch: str) -> str:
@@ -143,7 +160,7 @@ def _ranking(r: Ranking) -> str:
     rows = []
     for i, (c, score) in enumerate(zip(r.order, r.scores, strict=True)):
         ahead = _chance(r.ahead[i]) if i < len(r.ahead) else TableCell(body="", style="num")
-        value = TableCell(body=f"{score:.3g}", value=score, style="num")
+        value = TableCell(body=show(score, COUNT, 3), value=score, style="num")
         rows.append((words(str(i + 1)), words(c.name), value, ahead, _chance(r.best[i])))
     head = ("place", "device", criterion_unit(r.criterion, r.order[0]), "before the next with probability",
             "best of all with probability")  # fmt: skip

@@ -29,7 +29,7 @@ class PlotAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A named line or scatter; `hollow` marks single points, `notes` are shown on hover."""
+    """A named line or scatter; `hollow` marks single points, `notes` are shown on hover; `listed` if the legend has it."""
 
     name: str
     x: Sequence[float]
@@ -38,6 +38,7 @@ class Series:
     notes: Sequence[str] = field(default_factory=tuple)
     mode: str = "lines+markers"
     faint: bool = False
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460)
         pairs = [f"{written(a, x.unit)}: {written(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
         notes = list(s.notes) or [f"{label(s.name)}<br>{pair}" for pair in pairs]
         figure.add_trace(go.Scatter(
-            mode=s.mode, name=label(s.name), x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
+            mode=s.mode, name=label(s.name), showlegend=s.listed, x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
             line={"color": colour, "width": 1.8},
             marker={"color": colour, "size": 5 if s.faint else 8, "symbol": ["circle-open" if h else "circle" for h in hollow]},
         ))  # fmt: skip

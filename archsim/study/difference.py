@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from archsim.base.units import show
 from archsim.study.contender import Contender
 
+MOST_LISTED = 6  # values that are named
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -24,7 +26,9 @@ class Difference:
         if self.range is not None:
             return f"{self.name} {show(self.range[0], self.unit, 3)} to {show(self.range[1], self.unit, 3)}"
         each = all(len(names) == 1 for _, names in self.values)
-        return f"{self.name} " + ", ".join(f"{value} ({names[0] if each else len(names)})" for value, names in self.values)
+        listed = [f"{value} ({names[0] if each else len(names)})" for value, names in self.values]
+        more = [f"{len(listed) - MOST_LISTED} others"] if len(listed) > MOST_LISTED + 1 else []
+        return f"{self.name} " + ", ".join(listed[:MOST_LISTED] + more if more else listed)
 
 
 # what differs, its unit, and its value for a contender; None where a device has no such thing
