@@ -21,6 +21,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import FITTED, Fidelity
 from archsim.estimation.fidelity import find as find_fidelity
+from archsim.estimation.names_in_spec import check_names
 from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
 from archsim.stack import choose as stack_choice
@@ -142,6 +143,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
+    check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
     wanted = stack and stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)

@@ -1,0 +1,55 @@
+"""Names that a spec file gives in its words: another file must have them, or the model must know them."""
+
+from __future__ import annotations
+
+from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.cost.energy import MEMORY_FAMILIES, memory_family
+from archsim.detect import catalog as devices
+from archsim.device.catalog import is_shipped
+from archsim.device.spec import Spec
+from archsim.stack import catalog as stacks
+
+SET = "what-if"  # the file of a value that --set gives
+
+
+def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
+    """Raises InputError, by file and key, for a name in the words of a user's spec that leads nowhere.
+
+    `default_stack` and `launch.host_cpu` count where no `stack` and no `host_cpu` was asked for. Shipped specs are tested.
+    """
+    if is_shipped(spec):
+        return
+    problems = {"memory.type": _memory_problem(spec)}
+    if host_cpu is None and spec.kind == "gpu":
+        problems["launch.host_cpu"] = _host_problem(spec)
+    if stack is None:
+        problems["default_stack"] = _stack_problem(spec)
+    said = {key: problem for key, problem in problems.items() if problem}
+    if said:
+        given = all(key in spec.entries and spec.entries[key].file == SET for key in said)
+        raise InputError("--set" if given else spec.path, [f"{key}: {problem}" for key, problem in said.items()])
+
+
+def _memory_problem(spec: Spec) -> str:
+    try:
+        memory_family(spec.device)
+    except Unsupported:
+        return f"no energy per byte is known of {spec.device.memory.type!r}; it must begin with {', '.join(MEMORY_FAMILIES)}"
+    return ""
+
+
+def _host_problem(spec: Spec) -> str:
+    name = str(spec.entries["launch.host_cpu"].value)
+    try:
+        found = devices.find(name)
+    except ArchsimError as error:
+        return str(error)
+    return "" if found.kind == "cpu" else f"{found.identity.id} is no CPU"
+
+
+def _stack_problem(spec: Spec) -> str:
+    try:
+        found = stacks.find(spec.identity.default_stack)
+    except ArchsimError as error:
+        return str(error)
+    return "" if found.kind in ("any", spec.kind) else f"stack {found.id} is for a {found.kind}, not a {spec.kind}"
