@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.base.version import __version__
 
-__all__ = ["Estimate", "__version__", "estimate"]
+__all__ = ["Estimate", "__version__", "compare", "estimate", "sweep", "validate", "whatif"]
 
 if TYPE_CHECKING:
-    from archsim.api import Estimate, estimate
+    from archsim.api import Estimate, compare, estimate, sweep, validate, whatif
 
 
 def __getattr__(name: str) -> Any:
     """Load the API on first use, so that `import archsim` costs nothing."""
-    if name in ("Estimate", "estimate"):
+    if name in __all__:
         import importlib
 
         value = getattr(importlib.import_module("archsim.api"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'archsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -99,7 +99,7 @@ def _check(folder: str, fast: bool | None) -> None:
 
     from archsim.cli.progress import Progress
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
-    from archsim.validate.traffic import compare
+    from archsim.validation.traffic import compare
 
     data = output_file(str(Path(folder) / "traffic.json"), json_with("archsim-traffic/"))
     page = output_file(str(Path(folder) / "traffic.html"), PAGE)

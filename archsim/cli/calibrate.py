@@ -8,7 +8,7 @@ import click
 
 from archsim.base.errors import EXIT, nearest
 from archsim.base.writer import TOML, OutputFile
-from archsim.cli.options import measured_devices, spec_beside
+from archsim.cli.options import names
 from archsim.cli.output import FORCE, output, write
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 
@@ -46,12 +46,14 @@ def command(
     import numpy as np
 
     from archsim.calibration.constants import ENERGY, default, dump, load
+    from archsim.device.catalog import spec_beside
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
-    from archsim.validate.crossvalidate import cross_validate, thinned, with_times
-    from archsim.validate.fit import fit, recorded, restated
-    from archsim.validate.interval import spreads
-    from archsim.validate.predict import predict
+    from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+    from archsim.validation.fit import fit, recorded, restated
+    from archsim.validation.interval import spreads
+    from archsim.validation.predict import predict
+    from archsim.validation.selection import Filters, device_files, selected_rows
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -60,10 +62,10 @@ def command(
     _check_prefixes(prefixes, tuple(given.constants))
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
-    specs, wanted_devices = measured_devices(hw, measurements)
-    cases, skips = read_files(measurements, specs)
+    devices = names(hw or "")
+    cases, skips = read_files(measurements, device_files(devices, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases))
-    every = [case for case in every if not wanted_devices or case.hardware in wanted_devices]
+    every, _ = selected_rows(every, [], Filters(hw=devices))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]

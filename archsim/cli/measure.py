@@ -115,9 +115,9 @@ def command(
 
 def _described(out: OutputFile) -> str:
     """The device file of this computer beside its measurements; probed and written if there is none."""
-    from archsim.cli.options import spec_beside
     from archsim.cli.progress import Progress
     from archsim.detect.detect import detect
+    from archsim.device.catalog import spec_beside
 
     path = spec_beside(out.path)
     if not Path(path).is_file():

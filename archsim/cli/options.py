@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -187,27 +186,6 @@ def _factor(key: str, text: str) -> float:
 def names(text: str) -> list[str]:
     """A comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def measured_devices(hw: str | None, measurements: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Device files by the ids that rows name: those that lie beside measurement files, then those of `--hw`; and its ids."""
-    from archsim.detect.catalog import find
-
-    near = [path if "/" in path else f"./{path}" for path in map(spec_beside, measurements) if Path(path).is_file()]
-    asked = {name: find(name).identity.id for name in names(hw or "")}
-    if hw is not None and not asked:
-        raise click.UsageError("--hw names no device")
-    files = {find(path).identity.id: path for path in near}
-    return files | {identity: name for name, identity in asked.items() if _is_file(name)}, list(asked.values())
-
-
-def _is_file(name: str) -> bool:
-    return "/" in name or name.endswith(".toml")
-
-
-def spec_beside(measurements: str) -> str:
-    """The device file beside a measurement file: the same name with the ending .toml."""
-    return str(Path(measurements).with_suffix(".toml"))
 
 
 def holds(condition: str, record: dict[str, Any]) -> bool:

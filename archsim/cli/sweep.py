@@ -59,46 +59,24 @@ def command(
       archsim sweep --net resnet_50 --hw titan_x_pascal --vary memory.bandwidth=100GB/s:2TB/s:log --vary sm.count=8:160
           --sample 1000 --seed 1 --batch 16 --workers 2 --out study.csv
     """
+    from archsim.detect.selection import selected
+    from archsim.study.space import space_of
+
     if resume and out is None:
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
-    space, requests = _space(net, hw, vary, links, sample, seed, given)
+    nets, hws = list(dict.fromkeys(names(net))), selected(names(hw))
+    if not nets or not hws:
+        raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
+    space = space_of(nets, hws, vary, links, sample=sample or 0, seed=seed, arguments=choices(**given))
+    requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
     if out is None:
         _to_stdout(space, requests, workers, scheduler)
     else:
         _to_file(out, space, requests, workers, scheduler, resume)
-
-
-def _space(
-    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, given: dict[str, Any]
-) -> tuple[Space, list[Request]]:
-    """The points that the options describe, and the requests of its bases."""
-    from archsim.detect.selection import selected
-    from archsim.estimation.request import find_device
-    from archsim.study.axis import axis_of
-    from archsim.study.coupling import coupling_of
-    from archsim.study.space import Space
-
-    nets, called = list(dict.fromkeys(names(net))), selected(names(hw))
-    if not nets or not called:
-        raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    specs = {name: find_device(name, None) for name in called}
-    first: dict[tuple[str, str], str] = {}
-    for name, spec in specs.items():
-        first.setdefault((spec.identity.id, spec.digest), name)  # an alias of a device adds none
-    hws = list(first.values())
-    kinds = {name: specs[name].kind for name in hws}
-    asked = choices(**given)
-    threads = asked.pop("threads")
-    axes = tuple([axis_of(text, kinds[hws[0]]) for text in vary])
-    bases = tuple([{"net": n, "hw": h} | ({"threads": threads} if kinds[h] == "cpu" else {}) for n in nets for h in hws])
-    varied = tuple([axis.knob for axis in axes])
-    found = Space(bases=bases, asked=asked, axes=axes, links=tuple([coupling_of(text, varied) for text in links]),
-                  sample=sample or 0, seed=seed)  # fmt: skip
-    return found, found.checked()
 
 
 @contextmanager

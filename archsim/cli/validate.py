@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from archsim.base.errors import InputError, UnknownName
+from archsim.base.errors import InputError
 from archsim.base.writer import PAGE, OutputFile, json_with
-from archsim.cli.options import FIDELITY, measured_devices, names
+from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import output_file, write
 from archsim.cli.progress import Progress
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
-    from archsim.evidence.case import Case, Skip
-    from archsim.validate.evaluation import ValidationSettings
-
-# option -> column of the rows that it chooses by, and the word of errors
-FILTERS = {
-    "source": ("source", "source"), "net": ("label", "network"), "stack": ("stack", "stack"), "split": ("split", "split"),
-    "metric": ("metric", "metric"),
-}  # fmt: skip
-
+    from archsim.validation.evaluation import ValidationSettings
 
 @click.command("validate")
 @MEASUREMENTS
@@ -80,22 +72,23 @@ def command(
     if folds is not None:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
     if add is not None:
-        from archsim.validate.check import check_file
+        from archsim.validation.check import check_file
 
         click.echo(check_file(add))
         return
+    from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
-    from archsim.validate.evaluation import validate
+    from archsim.validation.evaluation import validate
+    from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
 
-    specs, devices = measured_devices(hw, measurements)
+    filters = Filters(hw=names(hw or ""), **{name: names(text or "") for name, text in chosen.items()})
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, specs)
-        settings = _settings(cases, by, fidelity, baseline, without, calibration)
-        cases, skips = _only(cases, skips, "hardware", "device", devices)
-        for option, text in chosen.items():
-            cases, skips = _only(cases, skips, *FILTERS[option], [_exact(option, name) for name in names(text or "")])
+        cases, skips = read_files(measurements, device_files(filters.hw, measurements))
+        settings = settings_of(cases, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without),
+                               calibration=load(calibration) if calibration else None)  # fmt: skip
+        cases, skips = selected_rows(cases, skips, filters)
         if fold is not None:
             settings = _held_out(settings, fold, tell)
         result = validate(cases[:limit], skips, settings, tell)
@@ -112,32 +105,13 @@ def command(
         click.echo(validation_text(result, provenance))
 
 
-def _settings(
-    cases: Sequence[Case], by: str, fidelity: str, baseline: str, without: str, calibration: str | None
-) -> ValidationSettings:  # fmt: skip
-    from archsim.calibration.constants import default, load
-    from archsim.estimation.ablation import PARTS
-    from archsim.estimation.fidelity import find
-    from archsim.evidence.columns import known_columns
-    from archsim.validate.baseline import BASELINES
-    from archsim.validate.evaluation import ValidationSettings
-
-    return ValidationSettings(
-        calibration=load(calibration) if calibration else default(),
-        fidelity=find(fidelity).name,
-        without=frozenset(_known("part", names(without), PARTS)),
-        baselines=tuple(_known("baseline", [n for n in names(baseline) if n != "none"], BASELINES)),
-        by=tuple(_known("column", names(by) or ["quantity"], known_columns(cases))),
-    )
-
-
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
     """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
     from dataclasses import replace
 
     from archsim.estimation.fidelity import FITTED
     from archsim.evidence.readers import read_files
-    from archsim.validate.crossvalidate import cross_validate
+    from archsim.validation.crossvalidate import cross_validate
 
     if settings.fidelity != FITTED or settings.without:
         raise click.UsageError(f"--cross-validate fits the whole {FITTED} model; leave --fidelity and --without out")
@@ -165,10 +139,11 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     from archsim.calibration.constants import default, load
     from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation_page import summary_page
-    from archsim.validate.crossvalidate import FOLDS
-    from archsim.validate.frozen import as_text, freeze
+    from archsim.validation.crossvalidate import FOLDS
+    from archsim.validation.frozen import as_text, freeze
+    from archsim.validation.selection import known_words
 
-    wanted = _known("fold", names(folds) if folds else [], list(FOLDS))
+    wanted = known_words("fold", names(folds) if folds else [], list(FOLDS))
     constants = load(calibration) if calibration else default()
     place = _made(folder)
     file = place / "validation.json"
@@ -198,37 +173,3 @@ def _made(folder: str) -> Path:
     except OSError as error:
         raise InputError(folder, f"cannot be made ({error.strerror or error})") from None
     return place
-
-
-def _known(what: str, given: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    for name in given:
-        if name not in known:
-            raise UnknownName(what, name, known, hint=f"one of {', '.join(known)}")
-    return given
-
-
-def _exact(option: str, name: str) -> str:
-    """The id that a network or a stack of a filter stands for; what is none, like an op of kernel rows, stays as it is."""
-    from archsim.stack.catalog import canonical as stack
-    from archsim.trace.file import canonical as network
-
-    try:
-        return {"net": network, "stack": stack}.get(option, str)(name)
-    except UnknownName:
-        return name
-
-
-def _only(
-    cases: list[Case], skips: list[Skip], place: str, word: str, wanted: Sequence[str]
-) -> tuple[list[Case], list[Skip]]:
-    """The cases and skips whose column has one of the wanted values, or all without any; a value that no row has is an error."""
-    from archsim.evidence.columns import column, written
-
-    if not wanted:
-        return cases, skips
-    values, left_out = column(cases, place), [written(skip, word if place == "label" else place) for skip in skips]
-    for name in wanted:
-        if name not in values and name not in left_out:
-            raise UnknownName(word, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
-    cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
-    return cases, [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]

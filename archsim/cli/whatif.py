@@ -38,24 +38,13 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.estimation.estimate import estimate_of
-    from archsim.estimation.request import make_request
     from archsim.report.whatif import whatif_json, whatif_text
-    from archsim.study.whatif import change
+    from archsim.study.whatif import whatif
 
-    arguments = choices(**given)
-    changed = _changes(to)
-    words = _words(arguments, changed)
-    if not words:
+    arguments, changed = choices(**given), _changes(to)
+    if not (changed or arguments["settings"] or arguments["scales"]):
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
-    before = make_request(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
-    after = make_request(net, str(changed.pop("hw", hw)), **(arguments | changed))
-    dies = None
-    if area:
-        from archsim.study.silicon import die_estimate
-
-        dies = (die_estimate(before.spec), die_estimate(after.spec))
-    found = change(estimate_of(before, references=False), estimate_of(after, references=False), words, dies)
+    found = whatif(net, hw, arguments, changed, area)
     if html is not None:
         from archsim.report.whatif_page import whatif_page
 
@@ -89,13 +78,3 @@ def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             raise click.BadParameter(f"{value!r} is no value of {name}", param_hint="--to") from None
     return found
-
-
-def _words(arguments: dict[str, Any], changed: dict[str, Any]) -> tuple[str, ...]:
-    """The changes, as the user wrote them."""
-    from archsim.base.units import show
-
-    lines = [f"{key} = {value}" for key, value in arguments["settings"].items()]
-    lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]
-    units = {"clock": "Hz", "power_limit": "W"}
-    return (*lines, *(f"{key} = {show(value, units[key]) if key in units else value}" for key, value in changed.items()))

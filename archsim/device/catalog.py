@@ -71,6 +71,11 @@ def is_path(name_or_path: str) -> bool:
     return "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml")
 
 
+def spec_beside(measurements: str) -> str:
+    """The device file beside a measurement file: the same name with the ending .toml."""
+    return str(Path(measurements).with_suffix(".toml"))
+
+
 @cache
 def aliases() -> Mapping[str, tuple[str, ...]]:
     """The other names of every shipped device: its full name and its aliases."""

@@ -61,6 +61,7 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, assumptions(request.stack)),
         assumed_values=lambda: tuple(entry.key for entry in request.spec.assumed), provenance=lambda: provenance_of(request),
+        spec=request.spec,
     )  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar
 
+from archsim.base.answer import Answer
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
+from archsim.device.spec import Spec
 from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
 from archsim.estimation.references import Reference
@@ -48,7 +49,7 @@ class OpEstimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Answer):
     """The outcome of one request; attributes bear the names of the JSON keys. What takes long is computed on first use.
 
     hardware, hardware_name, changes: the device's id; what people call it, with what was changed; the changed values by key
@@ -58,6 +59,7 @@ class Estimate:
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
     max_batch: the largest batch that fits; None where the network fixes its batch
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
+    spec: the device as it was estimated
     limited_by: the resource that would save most if it were 20 % faster; `relief_s` is what each would save
     host_floor_s: time in which the host CPU issues the work; no device is faster
     references: published measurements of the same cell
@@ -107,8 +109,7 @@ class Estimate:
     assumptions: LazyField[tuple[str, ...]] = LazyField()
     assumed_values: LazyField[tuple[str, ...]] = LazyField()
     provenance: LazyField[Mapping[str, str]] = LazyField()
-
-    html: ClassVar[Callable[[Estimate], str] | None] = None  # how a notebook shows it; the package's API sets it
+    spec: Spec
 
     @property
     def limited_by(self) -> str:
@@ -148,6 +149,3 @@ class Estimate:
     def __getstate__(self) -> dict[str, object]:
         """All fields computed, for another process; the functions that compute them cannot be sent."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def _repr_html_(self) -> str | None:
-        return None if Estimate.html is None else Estimate.html(self)

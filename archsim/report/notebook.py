@@ -1,11 +1,20 @@
-"""An estimate in a notebook: a short table without charts."""
+"""Answers in a notebook: short tables without charts."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from archsim.base.units import show, show_capacity
 from archsim.estimation.result import Estimate
 from archsim.report.markup import text
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS, limit_line, rate_unit, time_line
+from archsim.study.whatif import TOTALS
+
+if TYPE_CHECKING:
+    from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.whatif import Change
+    from archsim.validation.evaluation import Validation
 
 
 def notebook_table(estimate: Estimate) -> str:
@@ -47,3 +56,66 @@ def _measured(e: Estimate) -> list[tuple[str, str]]:
                      f"{show(r.clock_hz, 'Hz')})" + (f"; measured with {'; '.join(r.conditions)}" if r.conditions else ""))
         for r in e.references
     ]  # fmt: skip
+
+
+def comparison_table(c: Comparison) -> str:
+    """The devices in the order of the first ranking, then those that cannot hold or run the work."""
+    rows = [
+        (x.name, x.estimate.stack, show(x.latency_s, "s", 3), f"{x.throughput_per_s:.4g} {rate_unit(x.estimate)}",
+         show(x.estimate.power_w, "W", 3), show(x.energy_j, "J", 3), x.estimate.limited_by, "yes" if x.fits else "NO")
+        for x in c.all
+    ]  # fmt: skip
+    rows += [(one.hardware, one.stack or "", f"cannot run: {one.reason}", "", "", "", "", "") for one in c.excluded]
+    first = c.all[0].estimate
+    caption = f"<b>{text(c.network)}</b>: {text(first.task.replace('_', ' '))}, batch {first.batch}"
+    return _table(caption, ("device", "stack", "latency", "throughput", "power", "energy", "limited by", "fits"), rows)
+
+
+def curves_table(c: CurveComparison) -> str:
+    """Time per sample of every device at every batch that fits it."""
+    batches = sorted({batch for curve in c.curves for batch in curve.batches})
+    rows = []
+    for curve in c.curves:
+        at = {point.estimate.batch: show(1.0 / point.throughput_per_s, "s", 3) for point in curve.points}
+        rows.append((curve.name, *(at.get(batch, "-") for batch in batches)))
+    return _table(f"<b>{text(c.network)}</b>: time per sample", ("device", *(f"batch {batch}" for batch in batches)), rows)
+
+
+def change_table(c: Change) -> str:
+    """The totals before and after."""
+    rows = []
+    for name, title, unit in TOTALS:
+        before, after = (f"{getattr(e, name):.4g}" if not unit else show(getattr(e, name), unit) for e in (c.before, c.after))
+        rows.append((title, before, after, f"{c.ratios[name]:.3g}x" if name in c.ratios else ""))
+    rows.append(("limited by", c.before.limited_by, c.after.limited_by, ""))
+    caption = f"<b>{text(c.before.network)} on {text(c.before.hardware)}</b>: {text('; '.join(c.changes))}"
+    return _table(caption, ("", "before", "after", "ratio"), rows)
+
+
+def validation_table(v: Validation) -> str:
+    """The score of every group."""
+    rows = [
+        (", ".join(group.by.values()), f"{group.score.n:,}", *(f"{100 * share:.1f} %" for share in (
+            group.score.median_ape, group.score.p90_ape, group.score.bias)))
+        for group in (*v.groups, *v.overall)
+    ]  # fmt: skip
+    caption = f"<b>{len(v.cases):,} measured values</b>, {len(v.skips):,} rows skipped"
+    return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows)
+
+
+def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str], most: int = 10) -> str:
+    """The first rows of columns."""
+    heads = [name if units[name] in ("1", "text") else f"{name} [{units[name]}]" for name in columns]
+    listed = list(zip(*columns.values(), strict=True))
+    rows = [tuple(f"{cell:.5g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row)
+            for row in listed[:most]]  # fmt: skip
+    shown = "" if len(listed) <= most else f"; the first {most} are shown"
+    return _table(f"<b>{len(listed):,} points</b>{shown}", heads, rows)
+
+
+def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts; `caption` is markup."""
+    heads = "".join(f'<th style="text-align:left">{text(name)}</th>' for name in head)
+    body = "".join("<tr>" + "".join(f'<td style="text-align:left">{text(cell)}</td>' for cell in row) + "</tr>\n" for row in rows)
+    return (f'<table>\n<caption style="text-align:left">{caption}</caption>\n<thead><tr>{heads}</tr></thead>\n'
+            f"<tbody>\n{body}</tbody>\n</table>")  # fmt: skip

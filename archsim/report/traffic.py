@@ -11,7 +11,7 @@ from archsim.base.units import show
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document
-from archsim.validate.traffic import BATCH, TrafficRow, median_error
+from archsim.validation.traffic import BATCH, TrafficRow, median_error
 
 SCHEMA = "archsim-traffic/1"
 BAND = 0.15

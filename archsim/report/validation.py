@@ -12,8 +12,8 @@ from archsim.evidence.case import Skip
 from archsim.evidence.columns import OWN
 from archsim.report.data import rows_as_csv
 from archsim.report.text import clean, table
-from archsim.validate.evaluation import GroupScore, Validation
-from archsim.validate.score import LEVEL, Score
+from archsim.validation.evaluation import GroupScore, Validation
+from archsim.validation.score import LEVEL, Score
 
 SCHEMA = "archsim-validation/1"
 MOST_REASONS = 25

@@ -15,7 +15,7 @@ from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
 from archsim.report.placement import decades
-from archsim.validate.evaluation import Validation
+from archsim.validation.evaluation import Validation
 
 MOST_POINTS = 4000  # of one chart
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")

@@ -11,7 +11,7 @@ from archsim.report import figures
 from archsim.report.markup import TableCell, percent, table, text, words
 from archsim.report.page import POLICY
 from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
-from archsim.validate.evaluation import GroupScore, Validation
+from archsim.validation.evaluation import GroupScore, Validation
 
 QUANTITIES = ("time", "power", "energy")
 TERMS = (

@@ -10,7 +10,7 @@ from typing import TypeVar
 from archsim.base.errors import ArgumentError
 from archsim.base.units import COUNT, parse, parse_share
 from archsim.detect.selection import selected
-from archsim.estimation.request import find_device
+from archsim.estimation.request import find_device, task_of
 from archsim.study.price import Price, exchange_rates, merged, money, price_of
 from archsim.study.price_file import read_prices
 from archsim.study.usage import TRAINING, Usage, Workload
@@ -85,7 +85,7 @@ def workload_of(samples: float | str | None, epochs: float | str | None, task: s
         if epochs is not None:
             raise ArgumentError("epochs: needs --samples, the size of the data set")
         return None
-    if epochs is not None and task not in TRAINING:
+    if epochs is not None and task_of(task) not in TRAINING:
         raise ArgumentError(f"epochs: are of --task {' or '.join(TRAINING)}, not of {task}")
     return Workload(samples=_whole("samples", samples, MOST_SAMPLES),
                     epochs=1 if epochs is None else _whole("epochs", epochs, MOST_EPOCHS))  # fmt: skip

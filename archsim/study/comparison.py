@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
+from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
 from archsim.device.spec import Spec
 from archsim.device.variant import called
@@ -48,7 +49,7 @@ class Excluded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Answer):
     """One network at one batch.
 
     contenders: those whose memory holds the work, in the order of the first ranking
@@ -77,7 +78,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurveComparison:
+class CurveComparison(Answer):
     """One network over batches.
 
     best: a comparison for each batch

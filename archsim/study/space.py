@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
@@ -17,9 +17,9 @@ from archsim.base.version import __version__
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
 from archsim.estimation.pipeline import lowered_of
-from archsim.estimation.request import Request, make_request
-from archsim.study.axis import Axis, BadAxis
-from archsim.study.coupling import Coupling
+from archsim.estimation.request import Request, find_device, make_request
+from archsim.study.axis import Axis, BadAxis, axis_of
+from archsim.study.coupling import Coupling, coupling_of
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 from archsim.study.sample import MOST, hypercube_positions
 
@@ -195,3 +195,23 @@ def units(spec: Spec, knobs: tuple[str, ...]) -> dict[str, str]:
     return {knob: meaning(spec.kind, knob).unit for knob in knobs if knob in ARGUMENTS or knob not in CHOICES}
 
 
+def space_of(
+    nets: Sequence[str], hws: Sequence[str], vary: Sequence[str], links: Sequence[str], *, sample: int, seed: int,
+    arguments: dict[str, Any],
+) -> Space:  # fmt: skip
+    """The points of a sweep over networks, devices and the values of knobs; `vary` and `links` as KEY=VALUES and KEY=KNOB.
+
+    One device by two names is one; threads go to CPUs only.
+    """
+    specs = {name: find_device(name, None) for name in hws}
+    first: dict[tuple[str, str], str] = {}
+    for name, spec in specs.items():
+        first.setdefault((spec.identity.id, spec.digest), name)
+    kinds = {name: specs[name].kind for name in first.values()}
+    asked = dict(arguments)
+    threads = asked.pop("threads", None)
+    axes = tuple([axis_of(text, next(iter(kinds.values()))) for text in vary])
+    bases = [{"net": n, "hw": h} | ({"threads": threads} if kind == "cpu" else {}) for n in nets for h, kind in kinds.items()]
+    varied = tuple([axis.knob for axis in axes])
+    couplings = tuple([coupling_of(text, varied) for text in links])
+    return Space(bases=tuple(bases), asked=asked, axes=axes, links=couplings, sample=sample, seed=seed)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from archsim.base.answer import Answer
+from archsim.base.errors import ArgumentError
+from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.study.silicon import DieEstimate
+from archsim.study.silicon import DieEstimate, die_estimate
 
 TOTALS = (  # attribute of an estimate, what it is called, unit
     ("latency_s", "latency", "s"), ("throughput_per_s", "throughput", ""), ("power_w", "power", "W"), ("energy_j", "energy", "J"),
@@ -43,7 +49,7 @@ class OpChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Answer):
     """Two estimates with their ops matched by name; `changes` as text; `dies` before and after."""
 
     before: Estimate
@@ -123,3 +129,25 @@ def change(
     ops += [OpChange(name=op.name, kind=op.kind, before=None, after=op) for op in after.ops if op.name not in earlier]
     live = [op for op in ops if any(one is not None and one.time_s > 0 for one in (op.before, op.after))]
     return Change(before=before, after=after, changes=changes, ops=tuple(live), dies=dies)
+
+
+def whatif(net: str, hw: str, arguments: Mapping[str, Any], moved: Mapping[str, Any], area: bool = False) -> Change:
+    """The change that `settings` and `scales` among the arguments of `make_request` make, and those that are `moved`.
+
+    Raises ArgumentError where nothing is changed.
+    """
+    lines = changed_words(arguments, moved)
+    if not lines:
+        raise ArgumentError("nothing is changed: set or scale a value of the device, or change something else by to")
+    before = make_request(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
+    after = make_request(net, **{"hw": hw, **arguments, **moved})
+    dies = (die_estimate(before.spec), die_estimate(after.spec)) if area else None
+    return change(estimate_of(before, references=False), estimate_of(after, references=False), lines, dies)
+
+
+def changed_words(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> tuple[str, ...]:
+    """The changes, one by one."""
+    lines = [f"{key} = {value}" for key, value in (arguments.get("settings") or {}).items()]
+    lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]
+    units = {"clock": "Hz", "power_limit": "W"}
+    return (*lines, *(f"{key} = {show(value, units[key]) if key in units else value}" for key, value in moved.items()))

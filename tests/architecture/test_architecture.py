@@ -20,7 +20,7 @@ ORDER = (
     ("cost", "evidence"),
     ("cache", "schedule"),
     ("estimation",),
-    ("explain", "validate", "measure"),
+    ("explain", "validation", "measure"),
     ("study", "simulate"),
     ("report",),
     ("api", "cli"),

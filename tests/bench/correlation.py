@@ -16,8 +16,8 @@ from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.evidence.readers import read
-from archsim.validate.interval import log_errors
-from archsim.validate.predict import predict
+from archsim.validation.interval import log_errors
+from archsim.validation.predict import predict
 
 METRICS = ("latency_s", "throughput_per_s")
 

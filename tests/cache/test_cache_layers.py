@@ -21,7 +21,7 @@ from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import layer_of
 from archsim.lower.role import Role
-from archsim.validate.traffic import compare, median_error
+from archsim.validation.traffic import compare, median_error
 
 FROZEN = json.loads((Path(__file__).parents[2] / "reports" / "validation" / "traffic.json").read_text("utf-8"))
 

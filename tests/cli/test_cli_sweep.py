@@ -32,7 +32,7 @@ def test_rows_on_standard_output_are_single_estimates(cli: Cli) -> None:
     assert [(row["batch"], float(row["memory.bandwidth"])) for row in rows[:4]] == [
         ("1", 100e9), ("1", 200e9), ("1", 400e9), ("4", 100e9)
     ]  # fmt: skip
-    alone = archsim.estimate("alexnet", "gtx_1080", batch=4, settings={"memory.bandwidth": "100 GB/s"})
+    alone = archsim.estimate("alexnet", "gtx_1080", batch=4, set={"memory.bandwidth": "100 GB/s"})
     for name in ("latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes"):
         assert float(rows[3][name]) == pytest.approx(getattr(alone, name), rel=1e-12)
 

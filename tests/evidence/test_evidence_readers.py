@@ -18,7 +18,7 @@ from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
 from archsim.lower.lower import lower
 from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 from ..measurements import HEAD, ROW
 

@@ -17,7 +17,7 @@ from archsim.explain.caches import of_layer
 from archsim.explain.layer import explain
 from archsim.lower import lower as lowering
 from archsim.lower.kernel import Kernel
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 NAMES = ("gemm", "gemv", "gemm_recurrent", "implicit_gemm", "direct", "winograd_2x2", "im2col", "col2im", "swap_axes", "update",
          "softmax", "relu", "max_pool", "attention", "bias", "")  # fmt: skip

@@ -116,7 +116,7 @@ def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
 def test_the_cpu_that_a_spec_names_dispatches() -> None:
     """A word, which is none of the numbers above."""
     for task in ("inference", "training_step"):
-        usual, other = (archsim.estimate("alexnet", "tesla_k40", stack="torch7-cudnn5.1", task=task, settings=settings)
+        usual, other = (archsim.estimate("alexnet", "tesla_k40", stack="torch7-cudnn5.1", task=task, set=settings)
                         for settings in ({}, {"launch.host_cpu": "tegra_x1_cpu"}))  # fmt: skip
         assert other.latency_s > usual.latency_s
 
@@ -128,7 +128,7 @@ def test_a_power_mode_decides_the_clock() -> None:
 
 
 def test_capacity_decides_whether_a_network_fits() -> None:
-    small = archsim.estimate(net="vgg_16", hw="gtx_1080", batch=16, settings={"memory.capacity": "1 GB"})
+    small = archsim.estimate(net="vgg_16", hw="gtx_1080", batch=16, set={"memory.capacity": "1 GB"})
     assert not small.fits
     assert archsim.estimate(net="vgg_16", hw="gtx_1080", batch=16).fits
 
@@ -136,27 +136,27 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 def test_a_setting_that_changes_nothing_is_named() -> None:
     found = make_request("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
     assert without_effect(found) == {"sm.schedulers": "", "market.price": ""}
-    warnings = archsim.estimate("alexnet", "gtx_1080", scales={"sm.schedulers": 2.0}).warnings
+    warnings = archsim.estimate("alexnet", "gtx_1080", scale={"sm.schedulers": 2.0}).warnings
     assert "sm.schedulers changes no output of this estimate" in warnings
 
 
 def test_a_value_that_is_there_already_is_said_to_be() -> None:
-    warnings = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "20", "l2.size": "1 MiB"}).warnings
+    warnings = archsim.estimate("alexnet", "gtx_1080", set={"sm.count": "20", "l2.size": "1 MiB"}).warnings
     assert warnings == ("sm.count changes no output of this estimate: it is 20 already",)
 
 
 def test_a_machine_that_its_power_limit_would_slow_is_told_so() -> None:
-    twice = {"net": "vgg_16", "hw": "titan_x_maxwell", "batch": 64, "scales": {"sm.count": 2.0}}
+    twice = {"net": "vgg_16", "hw": "titan_x_maxwell", "batch": 64, "scale": {"sm.count": 2.0}}
     (warning,) = archsim.estimate(**twice).warnings
     free, limited = archsim.estimate(**twice), archsim.estimate(**twice, power_limit=250.0)
     assert warning == ("at this clock kernels would draw more than 250 W; --power-limit 250W lowers it for them: "
                        f"latency x {limited.latency_s / free.latency_s:.2f}")  # fmt: skip
     assert limited.warnings == ()
-    assert archsim.estimate("vgg_16", "titan_x_maxwell", batch=64, scales={"memory.bandwidth": 0.5}).warnings == ()
+    assert archsim.estimate("vgg_16", "titan_x_maxwell", batch=64, scale={"memory.bandwidth": 0.5}).warnings == ()
 
 
 def test_factors_are_those_of_the_value_in_the_spec() -> None:
-    scaled = archsim.estimate("alexnet", "gtx_1080", scales={"sm.count": 1.5, "memory.bandwidth": 0.5})
-    written = archsim.estimate("alexnet", "gtx_1080", settings={"sm.count": "30", "memory.bandwidth": "160 GB/s"})
+    scaled = archsim.estimate("alexnet", "gtx_1080", scale={"sm.count": 1.5, "memory.bandwidth": 0.5})
+    written = archsim.estimate("alexnet", "gtx_1080", set={"sm.count": "30", "memory.bandwidth": "160 GB/s"})
     assert scaled.latency_s == written.latency_s
     assert np.isclose(scaled.energy_j, written.energy_j, rtol=1e-14)

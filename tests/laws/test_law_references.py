@@ -19,7 +19,7 @@ from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import citation
 from archsim.evidence.table import Table, read_table
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 EXACT = 1e-12
 QUICK = 60  # each so many-th row; the slow test takes all

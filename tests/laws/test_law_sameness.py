@@ -38,7 +38,7 @@ def test_asking_something_else_in_between_changes_nothing() -> None:
 
     first = text()
     archsim.estimate(net="resnet_18", hw="tesla_k40", batch=5, precision="fp16", task="training_step")
-    archsim.estimate(net="resnet_18", hw="tesla_k40", batch=4, settings={"memory.bandwidth": "1 GB/s"})
+    archsim.estimate(net="resnet_18", hw="tesla_k40", batch=4, set={"memory.bandwidth": "1 GB/s"})
     assert text() == first
 
 

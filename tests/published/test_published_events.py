@@ -8,7 +8,7 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case, Skip
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 MOST = 0.25  # the median error that is promised
 

@@ -13,7 +13,7 @@ from archsim.evidence.case import Case
 from archsim.evidence.columns import quantity
 from archsim.evidence.readers import read
 from archsim.evidence.shipped import shipped_files
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 CLOCK_TOLERANCE = 0.08
 # Cards whose clock the power model misses by more; both, of split test, share their node with cards that pull the other way.

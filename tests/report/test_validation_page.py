@@ -16,8 +16,8 @@ from archsim.evidence.readers import read
 from archsim.report.figures import library
 from archsim.report.validation_figures import MOST_POINTS, distribution, scatter, share, sources, thin
 from archsim.report.validation_page import summary_page, validation_page
-from archsim.validate.evaluation import Validation, ValidationSettings, validate
-from archsim.validate.frozen import freeze
+from archsim.validation.evaluation import Validation, ValidationSettings, validate
+from archsim.validation.frozen import freeze
 
 from .conftest import NASTY
 

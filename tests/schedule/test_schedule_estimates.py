@@ -140,7 +140,7 @@ def test_many_machines_at_once_are_as_they_are_alone() -> None:
     choices: dict[str, Any] = {"batch": 16, "fidelity": "event", "streams": 4}
     together = evaluate(make_request("googlenet", "gtx_1080", **choices), {"memory.bandwidth": np.array([100e9, 320e9, 900e9])})
     for row, bandwidth in enumerate(written):
-        alone = archsim.estimate("googlenet", "gtx_1080", settings={"memory.bandwidth": bandwidth}, **choices)
+        alone = archsim.estimate("googlenet", "gtx_1080", set={"memory.bandwidth": bandwidth}, **choices)
         assert together["latency_s"][row] == pytest.approx(alone.latency_s, rel=1e-9)
         assert together["energy_j"][row] == pytest.approx(alone.energy_j, rel=1e-9)
     assert len(set(together["latency_s"].tolist())) == 3

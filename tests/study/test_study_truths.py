@@ -45,7 +45,7 @@ def test_transforms_that_go_through_memory_want_some_bandwidth_too() -> None:
 
 
 def test_fully_connected_layers_of_one_sample_follow_the_bandwidth() -> None:
-    base, double, wide = (archsim.estimate("alexnet", "titan_x_maxwell", clock=CLOCK, scales=scales)
+    base, double, wide = (archsim.estimate("alexnet", "titan_x_maxwell", clock=CLOCK, scale=scales)
                           for scales in ({}, {"memory.bandwidth": 2.0}, {"sm.count": 2.0}))  # fmt: skip
     seen = 0
     for before, after, wider in zip(base.ops, double.ops, wide.ops, strict=True):

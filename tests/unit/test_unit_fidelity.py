@@ -19,7 +19,7 @@ from archsim.estimation.fidelity import FIDELITIES, FITTED, Fidelity
 from archsim.estimation.references import references_of
 from archsim.estimation.request import make_request
 from archsim.evidence.lookup import network_cases
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 CELL = ("--net", "alexnet", "--hw", "tegra_x1")
 WARNING = "sixfold is six times what the analytical model says"

@@ -20,7 +20,7 @@ from archsim.evidence.resolve import network
 from archsim.node.spec import find as find_node
 from archsim.stack import catalog as stacks
 from archsim.trace.trace import BoundTrace
-from archsim.validate.predict import predict
+from archsim.validation.predict import predict
 
 
 def case_of(net: str, hw: str, stack: str, **columns: str) -> Case:

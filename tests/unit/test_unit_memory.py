@@ -156,7 +156,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(net: str, hw: str, choices
 
 
 def test_a_network_that_never_fits_has_no_batch() -> None:
-    found = archsim.estimate(net="vgg_16", hw="gtx_1080", settings={"memory.capacity": "256 MiB"})
+    found = archsim.estimate(net="vgg_16", hw="gtx_1080", set={"memory.capacity": "256 MiB"})
     assert (found.max_batch, found.fits) == (0, False)
 
 

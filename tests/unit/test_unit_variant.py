@@ -98,8 +98,8 @@ def test_published_rows_belong_to_the_values_not_to_the_id(tmp_path: Path) -> No
     published = sources("gtx_1080")
     assert published
     assert sources(copy(tmp_path, ('id = "gtx_1080"', 'id = "my_card"'))) == published
-    assert sources("gtx_1080", settings={"sm.count": "20"}) == published
-    assert sources("gtx_1080", settings={"sm.count": "21"}) == []
+    assert sources("gtx_1080", set={"sm.count": "20"}) == published
+    assert sources("gtx_1080", set={"sm.count": "21"}) == []
     assert sources(copy(tmp_path, ("2 MiB", "4 MiB"))) == []
     # What is only shown makes no other device.
     assert sources(copy(tmp_path, ("314 mm2", "320 mm2"))) == published

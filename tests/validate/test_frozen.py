@@ -16,10 +16,10 @@ from archsim.calibration.constants import Constant, FitRecord, default
 from archsim.estimation.ablation import PARTS
 from archsim.evidence.case import Case, with_power
 from archsim.evidence.readers import data_hash, read
-from archsim.validate import frozen
-from archsim.validate.crossvalidate import thinned, with_times
-from archsim.validate.fit import model_hash, rows_hash
-from archsim.validate.predict import predict
+from archsim.validation import frozen
+from archsim.validation.crossvalidate import thinned, with_times
+from archsim.validation.fit import model_hash, rows_hash
+from archsim.validation.predict import predict
 
 from ..measurements import ROW
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default, dump, load
-from archsim.validate.crossvalidate import NOT_FITTED, cross_validate, thinned
-from archsim.validate.fit import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
-from archsim.validate.interval import class_of, spreads
-from archsim.validate.predict import predict
+from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned
+from archsim.validation.fit import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
+from archsim.validation.interval import class_of, spreads
+from archsim.validation.predict import predict
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from archsim.evidence.readers import family_of
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import sources
 from archsim.evidence.table import read_table
-from archsim.validate.check import check
+from archsim.validation.check import check
 
 from ..each import each
 from ..measurements import HEAD, ROW

@@ -16,9 +16,9 @@ from archsim.calibration.constants import default
 from archsim.evidence.case import Anchor, Case
 from archsim.evidence.readers import read
 from archsim.report.validation import provenance_of, record, validation_text
-from archsim.validate.baseline import baseline_constants
-from archsim.validate.evaluation import ValidationSettings, intervals, validate
-from archsim.validate.predict import predict
+from archsim.validation.baseline import baseline_constants
+from archsim.validation.evaluation import ValidationSettings, intervals, validate
+from archsim.validation.predict import predict
 
 from ..measurements import HEAD, ROW
 
@@ -109,7 +109,7 @@ def test_a_part_that_cannot_be_predicted_does_not_take_the_others_along(
     measured: list[Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from archsim.base.errors import Unsupported
-    from archsim.validate import evaluation
+    from archsim.validation import evaluation
 
     whole = evaluation.prepare
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from archsim.validate.score import bootstrap, device_order, errors, kendall_tau, score
+from archsim.validation.score import bootstrap, device_order, errors, kendall_tau, score
 
 
 def test_errors_of_times_and_rates() -> None:

@@ -15,11 +15,11 @@ from archsim.cost.cost import Array
 from archsim.estimation.ablation import PARTS
 from archsim.evidence.case import Case, Skip, with_power
 from archsim.evidence.columns import quantity
-from archsim.validate.crossvalidate import cross_validate, thinned, with_times
-from archsim.validate.evaluation import Tell, Validation, ValidationSettings, intervals, validate
-from archsim.validate.fit import model_hash, rows_hash
-from archsim.validate.interval import class_of
-from archsim.validate.score import errors, score
+from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+from archsim.validation.evaluation import Tell, Validation, ValidationSettings, intervals, validate
+from archsim.validation.fit import model_hash, rows_hash
+from archsim.validation.interval import class_of
+from archsim.validation.score import errors, score
 
 SCHEMA = "archsim-validation-summary/1"
 ROWS_PER_FIT = 60  # of each source; a summary refits the model for every device, network, stack and source

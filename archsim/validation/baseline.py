@@ -18,7 +18,7 @@ from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
 from archsim.estimation.pipeline import spread
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
-from archsim.validate.predict import Group, evaluate, prepare
+from archsim.validation.predict import Group, evaluate, prepare
 
 BASELINES = ("roofline", "constants")
 TIMES = ("latency_s", "throughput_per_s")

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
-from archsim.validate.baseline import Constants, constants_of
-from archsim.validate.interval import class_of
-from archsim.validate.predict import Group, evaluate, prepare
-from archsim.validate.score import Order, Score, device_order, errors, score
+from archsim.validation.baseline import Constants, constants_of
+from archsim.validation.interval import class_of
+from archsim.validation.predict import Group, evaluate, prepare
+from archsim.validation.score import Order, Score, device_order, errors, score
 
 Tell = Callable[[str], None]
 Predictor = Callable[[Sequence[Case]], Array]
@@ -52,8 +53,11 @@ class GroupScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """The whole comparison. Arrays run along `cases`; `low` and `high` are NaN where a case has no interval."""
+class Validation(Answer):
+    """The whole comparison. Arrays run along `cases`; `low` and `high` are NaN where a case has no interval.
+
+    data: hash of the measurement files, where it is known
+    """
 
     settings: ValidationSettings
     cases: tuple[Case, ...]
@@ -66,6 +70,7 @@ class Validation:
     constants: Constants | None
     groups: tuple[GroupScore, ...]
     overall: tuple[GroupScore, ...]
+    data: str = ""
 
 
 def validate(

@@ -16,7 +16,7 @@ from archsim.device.device import Device
 from archsim.estimation.pipeline import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
-from archsim.validate.predict import Group, evaluate, prepare
+from archsim.validation.predict import Group, evaluate, prepare
 
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared

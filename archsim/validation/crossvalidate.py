@@ -10,8 +10,8 @@ from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
 from archsim.evidence.case import Case, with_power
-from archsim.validate.fit import CannotFit, fit
-from archsim.validate.predict import predict
+from archsim.validation.fit import CannotFit, fit
+from archsim.validation.predict import predict
 
 FOLDS: dict[str, Callable[[Case], str]] = {
     "hardware": lambda case: case.hardware,

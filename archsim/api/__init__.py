@@ -1,0 +1,12 @@
+"""What the package offers from Python: a function for each question, and the types of its answers."""
+
+from __future__ import annotations
+
+from archsim.api.functions import compare, estimate, sweep, validate, whatif
+from archsim.api.shown import presentation_of
+from archsim.base.answer import Answer
+from archsim.estimation.result import Estimate
+
+__all__ = ["Estimate", "compare", "estimate", "sweep", "validate", "whatif"]
+
+Answer.presented_by = presentation_of

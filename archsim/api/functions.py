@@ -1,0 +1,157 @@
+"""The functions of the package: each takes the words of its command and returns an answer with types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from archsim.api.arguments import (
+    BUYING,
+    BuyingWords,
+    Name,
+    Names,
+    RunWords,
+    check_names,
+    quantity,
+    run_arguments,
+    text,
+    texts,
+    yes_or_no,
+)
+from archsim.base.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from archsim.api.sweep import Sweep
+    from archsim.estimation.result import Estimate
+    from archsim.schedule.observer import Observer
+    from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.whatif import Change
+    from archsim.validation.evaluation import Validation
+
+
+def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Unpack[RunWords]) -> Estimate:
+    """Time, power, energy and memory of one network on one device, as `archsim estimate`.
+
+    Words are those of its options: batch, seq_len, precision, task, stack, threads, clock, power_limit, power_mode, fidelity,
+    streams, host_cpu, graph, set, scale, calibration. Numbers are in SI units, or texts with a unit ("690MHz").
+
+    `observers` are told when what runs, at a fidelity with events.
+
+    Raises ArchsimError: ArgumentError (a ValueError) for a value, UnknownName, Unsupported, InputError for a file.
+    """
+    from archsim.estimation.estimate import estimate as of
+
+    return of(text("net", net), text("hw", hw), observers=observers, **run_arguments("estimate", words))
+
+
+def whatif(
+    net: Name, hw: Name, *, to: Mapping[str, Any] | Names = (), area: bool = False, **words: Unpack[RunWords]
+) -> Change:  # fmt: skip
+    """Before and after a change, as `archsim whatif`: `set` and `scale` change the device, `to` anything else.
+
+    to: {"hw": "tesla_v100_sxm2", "precision": "fp16"}, or texts WHAT=VALUE
+    area: also estimate area and cost of the dies
+    """
+    from archsim.api.arguments import CHANGES, READ, table
+    from archsim.study.whatif import whatif as of
+
+    arguments, other = run_arguments("whatif", words), table("to", to) if to else {}
+    check_names("to", other, CHANGES)
+    moved = {key: READ.get(key, text)(key, value) for key, value in other.items()}
+    return of(text("net", net), text("hw", hw), arguments, moved, yes_or_no("area", area))
+
+
+def compare(
+    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] = 1, by: str = "speed",
+    correlation: float | str | None = None, copies: bool | None = None, **words: Unpack[BuyingWords],
+) -> Comparison | CurveComparison | tuple[Comparison, ...] | tuple[CurveComparison, ...]:  # fmt: skip
+    """Devices ranked on one network or several, as `archsim compare`; a tuple of answers for several networks.
+
+    net, hw, stack: a name, a list, or a text with commas; hw also all, gpu, cpu or a pattern like "a100*"
+    batch: one number, a list, or a range like "1:256:x2", which gives curves over batches
+    by: speed, watt, dollar or cost
+    price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
+    """
+    from archsim.api.arguments import buying_arguments, whole
+    from archsim.base.units import parse_share
+    from archsim.detect.selection import selected
+    from archsim.study.batches import batches_of
+    from archsim.study.certainty import MOST_CORRELATED
+    from archsim.study.comparison import ComparedDevices
+    from archsim.study.ranking import CRITERIA
+
+    said = {name: value for name, value in words.items() if name in BUYING}
+    arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING})
+    listed = batch if isinstance(batch, str) else ",".join(
+        str(whole("batch", one)) for one in (batch if isinstance(batch, Iterable) else [batch]))  # fmt: skip
+    names = [criterion.name for criterion in CRITERIA]
+    if by not in names:
+        raise ArgumentError(f"by: {by!r} is not one of {', '.join(names)}")
+    if correlation is not None:
+        try:
+            correlation = parse_share(correlation) if isinstance(correlation, str) else quantity("1")("correlation", correlation)
+        except ValueError as error:
+            raise ArgumentError(f"correlation: {error}") from None
+        if not 0.0 <= correlation <= MOST_CORRELATED:
+            raise ArgumentError(f"correlation {correlation:g} is not between 0 and {MOST_CORRELATED:g}")
+    batches = batches_of(listed)
+    devices = selected(texts("hw", hw))
+    bought = buying_arguments(said, devices, arguments.get("task", "inference"))
+    field = ComparedDevices(devices, texts("stack", stack) if stack else (), arguments, *bought, by)
+    nets = texts("net", net)
+    if len(batches) == 1:
+        found = tuple([field.at(name, batches[0], bool(copies), correlation, _quiet) for name in nets])
+        return found[0] if len(found) == 1 else found
+    moved = field.mixed if copies is None else copies
+    curves = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
+    return curves[0] if len(curves) == 1 else curves
+
+
+def sweep(
+    net: Names, hw: Names, *, vary: Mapping[str, Any] | Names = (), link: Mapping[str, str] | Names = (),
+    sample: int | str | None = None, seed: int | str = 0, **words: Unpack[RunWords],
+) -> Sweep:  # fmt: skip
+    """Every combination of the values of some knobs, or a sample of them, as `archsim sweep`.
+
+    vary: {"sm.count": "8:64:8", "batch": [1, 16]}, or texts KEY=VALUES
+    link: {"l2.bandwidth": "sm.count"}: a value that follows a knob
+    sample: points of a Latin hypercube instead of the whole grid, from `seed`
+    """
+    from archsim.api.sweep import swept
+
+    return swept(net, hw, vary, link, sample, seed, run_arguments("sweep", words))
+
+
+def validate(
+    measurements: Names = (), *, hw: Names = (), net: Names = (), stack: Names = (), source: Names = (), split: Names = (),
+    metric: Names = (), limit: int | str | None = None, by: Names = ("source", "quantity"), fidelity: str = "analytical",
+    baseline: Names = ("roofline", "constants"), without: Names = (), calibration: Any = None,
+) -> Validation:  # fmt: skip
+    """Predictions beside published measurements, or beside those of your files, as `archsim validate`."""
+    from dataclasses import replace
+
+    from archsim.api.arguments import calibration_of, whole
+    from archsim.evidence.readers import data_hash, read_files
+    from archsim.validation.evaluation import validate as scored
+    from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
+
+    def listed(name: str, value: Names) -> list[str]:
+        return texts(name, value) if value else []
+
+    files, devices = listed("measurements", measurements), listed("hw", hw)
+    most = None if limit is None else whole("limit", limit)
+    if most is not None and most < 1:
+        raise ArgumentError(f"limit: {limit!r} is less than 1")
+    filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
+                      split=listed("split", split), metric=listed("metric", metric))  # fmt: skip
+    cases, skips = read_files(files, device_files(devices, files))
+    settings = settings_of(
+        cases, by=listed("by", by), fidelity=text("fidelity", fidelity), baseline=listed("baseline", baseline),
+        without=listed("without", without), calibration=None if calibration is None else calibration_of(calibration),
+    )  # fmt: skip
+    cases, skips = selected_rows(cases, skips, filters)
+    return replace(scored(cases[:most], skips, settings), data=data_hash(files))
+
+
+def _quiet(text: str) -> None:
+    """Progress that nobody sees."""

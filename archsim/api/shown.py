@@ -1,0 +1,132 @@
+"""The forms of every answer. What draws and writes is imported when somebody looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archsim.base.answer import Presentation
+
+if TYPE_CHECKING:
+    from archsim.api.sweep import Sweep
+    from archsim.estimation.result import Estimate
+    from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.whatif import Change
+    from archsim.validation.evaluation import Validation
+
+
+def presentation_of(answer: str) -> Presentation:
+    """The forms of the class of that name."""
+    return FORMS[answer]
+
+
+def _estimate_table(e: Estimate) -> str:
+    from archsim.report.notebook import notebook_table
+
+    return notebook_table(e)
+
+
+def _estimate_record(e: Estimate) -> Any:
+    from archsim.report.data import record
+
+    return record(e)
+
+
+def _estimate_page(e: Estimate) -> str:
+    from archsim.report.page import page
+
+    return page(e, e.spec)
+
+
+def _comparison_table(c: Comparison) -> str:
+    from archsim.report.notebook import comparison_table
+
+    return comparison_table(c)
+
+
+def _comparison_record(c: Comparison) -> Any:
+    from archsim.report.compare_data import comparison_record
+
+    return comparison_record([c])
+
+
+def _comparison_page(c: Comparison) -> str:
+    from archsim.report.compare_page import comparisons_page
+
+    return comparisons_page([c])
+
+
+def _curves_table(c: CurveComparison) -> str:
+    from archsim.report.notebook import curves_table
+
+    return curves_table(c)
+
+
+def _curves_record(c: CurveComparison) -> Any:
+    from archsim.report.compare_data import curves_record
+
+    return curves_record(c, c.best[0].workload)
+
+
+def _curves_page(c: CurveComparison) -> str:
+    from archsim.report.compare_page import curve_pages
+
+    return curve_pages([c])
+
+
+def _change_table(c: Change) -> str:
+    from archsim.report.notebook import change_table
+
+    return change_table(c)
+
+
+def _change_record(c: Change) -> Any:
+    import json
+
+    from archsim.report.whatif import whatif_json
+
+    return json.loads(whatif_json(c))
+
+
+def _change_page(c: Change) -> str:
+    from archsim.report.whatif_page import whatif_page
+
+    return whatif_page(c)
+
+
+def _validation_table(v: Validation) -> str:
+    from archsim.report.notebook import validation_table
+
+    return validation_table(v)
+
+
+def _validation_record(v: Validation) -> Any:
+    from archsim.report.validation import provenance_of, record
+
+    return record(v, provenance_of(v, v.data))
+
+
+def _validation_page(v: Validation) -> str:
+    from archsim.report.validation import provenance_of
+    from archsim.report.validation_page import validation_page
+
+    return validation_page(v, provenance_of(v, v.data))
+
+
+def _sweep_table(s: Sweep) -> str:
+    from archsim.report.notebook import columns_table
+
+    return columns_table(s.columns, s.units)
+
+
+def _sweep_record(s: Sweep) -> Any:
+    return {"schema": "archsim-sweep/1", "units": dict(s.units), "rows": [*s.rows()]}
+
+
+FORMS = {
+    "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
+    "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
+    "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
+    "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
+    "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
+    "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
+}

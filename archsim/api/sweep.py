@@ -1,0 +1,81 @@
+"""`archsim.sweep`: the points of a sweep as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from archsim.api.arguments import Names, table, texts, whole
+from archsim.base.answer import Answer
+from archsim.base.errors import ArgumentError
+from archsim.detect.selection import selected
+from archsim.study.space import space_of
+from archsim.study.sweep import in_this_process, rows
+from archsim.study.sweep import names as columns_of
+
+MANY = 5_000_000  # points that a list of rows in memory should not exceed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(Answer, Mapping[str, Sequence[Any]]):
+    """A table of points: `sweep["latency_s"]` is a column, `sweep.rows()` are dictionaries; `units` by column.
+
+    An output that a point does not have is None, and its `problem` says why.
+    """
+
+    columns: Mapping[str, tuple[Any, ...]]
+    units: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> tuple[Any, ...]:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def points(self) -> int:
+        """Number of points."""
+        return len(self.columns["point"])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The points one by one."""
+        for values in zip(*self.columns.values(), strict=True):
+            yield dict(zip(self.columns, values, strict=True))
+
+
+def swept(
+    net: Names, hw: Names, vary: Mapping[str, Any] | Names, link: Mapping[str, str] | Names, sample: object, seed: object,
+    arguments: dict[str, Any],
+) -> Sweep:  # fmt: skip
+    """The sweep that the words describe, computed in this process."""
+    space = space_of(
+        texts("net", net), selected(texts("hw", hw)), [f"{key}={_values(value)}" for key, value in pairs("vary", vary)],
+        [f"{key}={value}" for key, value in pairs("link", link)],
+        sample=0 if sample is None else _positive("sample", sample), seed=whole("seed", seed), arguments=arguments,
+    )  # fmt: skip
+    requests = space.checked()
+    if space.count > MANY:
+        raise ArgumentError(f"vary: {space.count:,} points are more than {MANY:,}; sample takes some, `archsim sweep --out` all")
+    units = columns_of(space, requests[0].spec.kind)
+    listed = [row for chunk in in_this_process(space, range(space.parts)) for row in rows(chunk, space)]
+    return Sweep(columns=dict(zip(units, zip(*listed, strict=True), strict=True)), units=units)
+
+
+def pairs(name: str, given: Mapping[str, Any] | Names) -> list[tuple[str, Any]]:
+    """Keys with what belongs to them; commas separate values, so that several keys are a list or a table."""
+    return list(table(name, given).items()) if given else []
+
+
+def _values(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)
+
+
+def _positive(name: str, value: object) -> int:
+    number = whole(name, value)
+    if number < 1:
+        raise ArgumentError(f"{name}: {value!r} is less than 1")
+    return number

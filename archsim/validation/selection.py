@@ -1,0 +1,99 @@
+"""Which measured rows a validation takes: those of some devices, networks, stacks, sources, splits and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archsim.base.errors import UnknownName
+from archsim.calibration.constants import Calibration, default
+from archsim.detect.catalog import find as find_device
+from archsim.device.catalog import is_path, spec_beside
+from archsim.estimation.ablation import PARTS
+from archsim.estimation.fidelity import FITTED
+from archsim.estimation.fidelity import find as find_fidelity
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.columns import column, known_columns, written
+from archsim.stack.catalog import canonical as exact_stack
+from archsim.trace.file import canonical as exact_network
+from archsim.validation.baseline import BASELINES
+from archsim.validation.evaluation import ValidationSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """The values that rows must have, for each filter; all rows where one is empty."""
+
+    hw: Sequence[str] = ()
+    net: Sequence[str] = ()
+    stack: Sequence[str] = ()
+    source: Sequence[str] = ()
+    split: Sequence[str] = ()
+    metric: Sequence[str] = ()
+
+
+# filter -> (column of cases, column of skipped rows, what errors call it); a network is the label of a row
+PLACES = {
+    "net": ("label", "network", "network"), "stack": ("stack", "stack", "stack"), "source": ("source", "source", "source"),
+    "split": ("split", "split", "split"), "metric": ("metric", "metric", "metric"),
+}  # fmt: skip
+
+
+def device_files(devices: Sequence[str], measurements: Sequence[str]) -> dict[str, str]:
+    """Device files by the ids that rows name: those that lie beside measurement files, then those among `devices`."""
+    near = [path if "/" in path else f"./{path}" for path in map(spec_beside, measurements) if Path(path).is_file()]
+    return {find_device(path).identity.id: path for path in (*near, *filter(is_path, devices))}
+
+
+def selected_rows(cases: list[Case], skips: list[Skip], filters: Filters) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips that pass every filter. Raises UnknownName for a value that no row has."""
+    cases, skips = _only(cases, skips, ("hardware", "hardware", "device"), [find_device(name).identity.id for name in filters.hw])
+    for name, place in PLACES.items():
+        cases, skips = _only(cases, skips, place, [_exact(name, value) for value in getattr(filters, name)])
+    return cases, skips
+
+
+def settings_of(
+    cases: Sequence[Case], *, by: Sequence[str] = ("source", "quantity"), fidelity: str = FITTED,
+    baseline: Sequence[str] = ("roofline", "constants"), without: Sequence[str] = (), calibration: Calibration | None = None,
+) -> ValidationSettings:  # fmt: skip
+    """What a validation of these cases compares. Raises UnknownName for a column, fidelity, baseline or part that is none."""
+    return ValidationSettings(
+        calibration=calibration or default(),
+        fidelity=find_fidelity(fidelity).name,
+        without=frozenset(known_words("part", without, PARTS)),
+        baselines=tuple(known_words("baseline", [name for name in baseline if name != "none"], BASELINES)),
+        by=tuple(known_words("column", by or ["quantity"], known_columns(cases))),
+    )
+
+
+def known_words(what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object]) -> Sequence[str]:
+    """The given words, all of which are known; UnknownName otherwise."""
+    for name in given:
+        if name not in known:
+            raise UnknownName(what, name, list(known), hint=f"one of {', '.join(known)}")
+    return given
+
+
+def _only(
+    cases: list[Case], skips: list[Skip], place: tuple[str, str, str], wanted: Sequence[str]
+) -> tuple[list[Case], list[Skip]]:
+    """Those whose column has one of the wanted values, or all without any."""
+    if not wanted:
+        return cases, skips
+    of_case, of_skip, word = place
+    values, left_out = column(cases, of_case), [written(skip, of_skip) for skip in skips]
+    for name in wanted:
+        if name not in values and name not in left_out:
+            raise UnknownName(word, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
+    cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
+    return cases, [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
+
+
+def _exact(name: str, value: str) -> str:
+    """The id that a network or a stack stands for; what is none, like an op of kernel rows, stays as it is."""
+    try:
+        return {"net": exact_network, "stack": exact_stack}.get(name, str)(value)
+    except UnknownName:
+        return value

@@ -1,0 +1,5 @@
+"""The command line beside the functions."""
+
+from tests.cli.conftest import cli
+
+__all__ = ["cli"]
