@@ -78,6 +78,8 @@ WRONG = {
     "calibration is a number": (lambda: archsim.estimate("alexnet", "gtx_1080", calibration=3), "calibration: 3"),
     "nothing to compare": (lambda: archsim.compare("alexnet", []), r"hw: \[\] names nothing"),
     "criterion": (lambda: archsim.compare("alexnet", "gtx_1080", by="money"), "by: 'money' is not one of speed"),
+    "price is a number": (lambda: archsim.compare("alexnet", "gtx_1080", price=3), "price: 3"),
+    "duty is true": (lambda: archsim.compare("alexnet", "gtx_1080", duty=True), "duty: True is not a number"),
     "correlation of nan": (lambda: archsim.compare("alexnet", "gtx_1080", correlation=math.nan), "correlation: 'nan'"),
     "correlation above 1": (lambda: archsim.compare("alexnet", "gtx_1080", correlation="120%"), "correlation 1.2"),
     "nothing is changed": (lambda: archsim.whatif("alexnet", "gtx_1080"), "nothing is changed"),
@@ -104,6 +106,16 @@ def test_devices_are_compared_as_by_the_command(cli):
     assert [one.name for one in found.contenders] == ["gtx_1080", "tesla_k40"]
     several = archsim.compare(["alexnet", "vgg_16"], "gtx_1080,tesla_k40", batch=4)
     assert [one.network for one in several] == ["alexnet", "vgg_16"]
+
+
+def test_what_a_buyer_says_has_the_words_of_the_command(cli):
+    said = {"price": {"h100": "2.5USD/h"}, "electricity": "0.25USD/kWh", "duty": "50%", "by": "cost"}
+    found = archsim.compare("resnet_50", "h100,rtx_4090", **said)
+    words = ("--price", "h100=2.5USD/h", "--electricity", "0.25USD/kWh", "--duty", "50%", "--by", "cost")
+    listed = json.loads(cli("compare", "--net", "resnet_50", "--hw", "h100,rtx_4090", *words, "--json").out)
+    assert json.loads(json.dumps(found.to_dict())) == listed
+    trained = archsim.compare("resnet_50", "rtx_4090", samples="1e6", epochs=2, task="training")
+    assert (trained.workload.samples, trained.workload.epochs) == (1_000_000, 2)
 
 
 def test_a_range_of_batches_gives_curves():
