@@ -68,13 +68,13 @@ def order_probabilities(mean: Array, deviation: Array, correlation: Array) -> tu
         factor = np.linalg.cholesky(correlation)
     except np.linalg.LinAlgError:
         raise ValueError("no errors can have these correlations: their matrix is not positive definite") from None
-    drawn = _standard_normals(n) @ factor.T * deviation + mean
-    whole = float((np.diff(drawn, axis=1) > 0).all(axis=1).mean())
-    least = drawn == drawn.min(axis=1, keepdims=True)
-    return whole, (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
+    drawn = factor @ _standard_normals(n) * deviation[:, None] + mean[:, None]
+    whole = float((drawn[1:] > drawn[:-1]).all(axis=0).mean())
+    least = drawn == drawn.min(axis=0)
+    return whole, (least / least.sum(axis=0)).mean(axis=1)
 
 
 @lru_cache(maxsize=4)
 def _standard_normals(count: int) -> Array:
-    """Draws of independent standard normals, [DRAWS, count]. The legacy generator gives the same ones in every numpy."""
-    return np.random.RandomState(SEED).standard_normal((DRAWS, count))
+    """Draws of independent standard normals, [count, DRAWS]. The legacy generator gives the same ones in every numpy."""
+    return np.random.RandomState(SEED).standard_normal((count, DRAWS))

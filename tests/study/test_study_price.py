@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from archsim.base.errors import ArgumentError, InputError
 from archsim.estimation.request import find_device, make_request
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread
-from archsim.study.price import Price, exchange_rates, merged, money, price_of, spec_price
+from archsim.study.price import LARGEST, LEAST, Price, exchange_rates, merged, money, price_of, spec_price
 from archsim.study.price_file import MOST_ROWS, read_prices
 from archsim.study.ranking import CRITERIA, rank
 from archsim.study.usage import Usage, Workload, hourly_cost
@@ -24,7 +27,7 @@ def on(hw: str, price: Price | None = None, usage: Usage | None = None) -> Conte
     return contender(make_request("alexnet", hw, batch=16), False, references=False, price=price, usage=usage)
 
 
-def given(usd: float | None = None, per_hour: float | None = None) -> Price:
+def given_price(usd: float | None = None, per_hour: float | None = None) -> Price:
     return Price(usd=usd, usd_per_h=per_hour, kind="given", source="test")
 
 
@@ -51,6 +54,36 @@ def test_what_is_no_amount_of_money_is_refused(text: str, per: str, problem: str
         money(text, per)
 
 
+LIKE_MONEY = st.from_regex(r"[-+]?[0-9.]{1,4}(e[-+]?[0-9]{1,3})? ?(USD|EUR|GBP|usd|[$])?(/h|/kWh)?", fullmatch=True)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=12) | LIKE_MONEY, st.sampled_from(["", "h", "kWh"]))
+def test_an_amount_is_finite_or_refused(text: str, per: str) -> None:
+    with contextlib.suppress(ArgumentError):
+        assert LEAST <= money(text, per, {"EUR": 1.1}) <= LARGEST
+
+
+AMOUNTS = st.floats(1.0, 1e5)
+
+
+@given(AMOUNTS, st.floats(0.1, 10.0), st.floats(1e-3, 1.0), st.floats(0.0, 2.0), st.floats(1.0, 3.0), st.floats(1.0, 1000.0))
+def test_what_costs_more_never_makes_work_cheaper(
+    usd: float, years: float, duty: float, electricity: float, pue: float, power: float
+) -> None:
+    def total(**changed: float) -> float:
+        said = {"usd": usd, "lifetime_years": years, "duty": duty, "electricity": electricity, "pue": pue, "power": power}
+        said |= changed
+        price, watts = given_price(usd=said.pop("usd")), said.pop("power")
+        return sum((hourly_cost(price, Usage(**said), watts, 0.1 * watts) or {}).values())
+
+    base = total()
+    for more in ({"usd": 2 * usd}, {"electricity": electricity + 0.1}, {"pue": pue + 0.5}, {"power": 2 * power}):
+        assert total(**more) >= base
+    for less in ({"lifetime_years": 2 * years}, {"duty": min(1.0, 2 * duty)}):
+        assert total(**less) <= base * (1 + 1e-12)
+
+
 def test_other_currencies_need_a_rate() -> None:
     rates = exchange_rates({"EUR": "1.5USD"})
     assert price_of({"price": "100 EUR", "per_hour": "2EUR/h"}, "given", "", rates) == Price(
@@ -64,24 +97,24 @@ def test_a_later_price_leaves_what_it_does_not_say() -> None:
     launch = spec_price(find_device("gtx_1080", None))
     assert launch is not None
     assert launch.usd == 599.0
-    rented = merged(launch, given(per_hour=0.5))
+    rented = merged(launch, given_price(per_hour=0.5))
     assert (rented.usd, rented.usd_per_h, rented.kind) == (599.0, 0.5, "datasheet")
-    assert merged(launch, given(usd=450.0)) == given(usd=450.0)
+    assert merged(launch, given_price(usd=450.0)) == given_price(usd=450.0)
     assert spec_price(find_device("tesla_v100_sxm2", None)) is None
 
 
 def test_what_an_hour_costs() -> None:
     """1000 USD over 2 years of 8760 h at half time: 8760 h of work; idle for as long as it works."""
     usage = Usage(lifetime_years=2.0, duty=0.5, electricity=0.2, pue=1.5)
-    found = hourly_cost(given(usd=1000.0), usage, 300.0, 30.0)
+    found = hourly_cost(given_price(usd=1000.0), usage, 300.0, 30.0)
     assert found == pytest.approx({"purchase": 1000 / 8760, "electricity": 0.09, "idle electricity": 0.009})
-    assert hourly_cost(given(usd=1000.0, per_hour=3.0), usage, 300.0, 30.0) == {"rent": 3.0}
-    assert hourly_cost(given(), usage, 300.0, 30.0) is None
-    assert set(hourly_cost(given(usd=1.0), Usage(), 300.0, 30.0) or ()) == {"purchase"}  # unknown electricity is not zero
+    assert hourly_cost(given_price(usd=1000.0, per_hour=3.0), usage, 300.0, 30.0) == {"rent": 3.0}
+    assert hourly_cost(given_price(), usage, 300.0, 30.0) is None
+    assert set(hourly_cost(given_price(usd=1.0), Usage(), 300.0, 30.0) or ()) == {"purchase"}  # unknown electricity is not zero
 
 
 def test_cost_of_a_million_is_that_of_the_hours_they_take() -> None:
-    c = on("gtx_1080", given(per_hour=0.72))
+    c = on("gtx_1080", given_price(per_hour=0.72))
     assert c.usd_per_million == pytest.approx(0.72 / 3600 * 1e6 / c.throughput_per_s)
     bought = on("gtx_1080", usage=Usage(electricity=0.3))
     electricity = 0.3 / 3.6e6 * bought.energy_j / 16 * 1e6
@@ -89,7 +122,8 @@ def test_cost_of_a_million_is_that_of_the_hours_they_take() -> None:
 
 
 def test_the_least_cost_comes_first() -> None:
-    cheap, dear, unknown = on("gtx_980", given(per_hour=0.1)), on("gtx_1080", given(per_hour=10.0)), on("tesla_v100_sxm2")
+    cheap, dear = on("gtx_980", given_price(per_hour=0.1)), on("gtx_1080", given_price(per_hour=10.0))
+    unknown = on("tesla_v100_sxm2")
     found = rank([dear, cheap, unknown], COST)
     assert [c.name for c in found.order] == ["gtx_980", "gtx_1080"]
     assert found.scores == tuple(sorted(found.scores))
@@ -100,7 +134,7 @@ def test_the_least_cost_comes_first() -> None:
 def test_a_cost_is_as_sure_as_the_time_and_power_that_it_follows() -> None:
     """Two equal devices but for their price; rent follows the time alone, electricity alone follows the energy."""
     usage = Usage(electricity=1.0)
-    for price, criterion in ((given(per_hour=1.0), CRITERIA[0]), (given(usd=1e-9), CRITERIA[1])):
+    for price, criterion in ((given_price(per_hour=1.0), CRITERIA[0]), (given_price(usd=1e-9), CRITERIA[1])):
         a = on("gtx_1080", price, usage)
         b = replace(a, estimate=replace(on("gtx_980").estimate, stack=a.estimate.stack), price=price, usage=usage)
         by_cost, other = rank([a, b], COST), rank([a, b], criterion)
@@ -112,7 +146,7 @@ def test_a_cost_is_as_sure_as_the_time_and_power_that_it_follows() -> None:
 
 
 def test_work_of_a_given_size() -> None:
-    c, work = on("gtx_1080", given(per_hour=3.6)), Workload(samples=100, epochs=3)
+    c, work = on("gtx_1080", given_price(per_hour=3.6)), Workload(samples=100, epochs=3)
     found = job_totals(c, work)
     assert found.batches == 21  # 7 of 16 an epoch
     assert found.time_s == pytest.approx(21 * c.latency_s)
