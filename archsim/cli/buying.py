@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option("--price", multiple=True, metavar="DEVICE=PRICE",
                  help="What a device costs: gtx_1080=450USD to buy, h100=2.5USD/h to rent. Its launch price if not given."),
-    click.option("--prices", default=None, metavar="FILE",
+    click.option("--prices", type=click.Path(), default=None, metavar="FILE",
                  help="A price list, CSV with the columns device, price, per_hour, source."),
     click.option("--exchange", multiple=True, metavar="CODE=USD",
                  help="What a unit of another currency is worth: EUR=1.08USD."),

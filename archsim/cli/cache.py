@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.writer import PAGE, OutputFile, json_with
+from archsim.cli.completed import Known
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import output_file, write
 from archsim.cli.vocabulary import html_option, json_option
@@ -18,9 +19,10 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
 @click.command("cache")
-@click.option("--hw", default=None, help="A shipped device, an alias, or the path of a spec file.")
-@click.option("--trace", default=None, metavar="FILE", help="Addresses of a program: lackey or din, plain or .gz.")
-@click.option("--net", default=None, help="A shipped network or the path of a trace file.")
+@click.option("--hw", type=Known("device"), default=None, help="A shipped device, an alias, or the path of a spec file.")
+@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
+              help="Addresses of a program: lackey or din, plain or .gz.")  # fmt: skip
+@click.option("--net", type=Known("network"), default=None, help="A shipped network or the path of a trace file.")
 @click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose matrix product is simulated.")
 @click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
               help="Replacement policy of every level.")  # fmt: skip

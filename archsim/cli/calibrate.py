@@ -19,7 +19,8 @@ from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 @click.option("--fit", "prefixes", multiple=True, metavar="PREFIX",
               help="Fit only constants whose names begin with this; all if not given.")  # fmt: skip
 @click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Use only rows of this kind of device.")
-@click.option("--calibration", default=None, metavar="FILE", help="Start from these constants instead of the shipped ones.")
+@click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
+              help="Start from these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
 @output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)

@@ -10,6 +10,7 @@ import click
 from archsim.base.units import COUNT
 from archsim.base.writer import OutputFile
 from archsim.cli.buying import buying_from, buying_options
+from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
@@ -33,9 +34,11 @@ class CriterionOption(click.Option):
 
 
 @click.command("compare")
-@click.option("--net", default="alexnet", show_default=True, help="Networks or trace files, separated by commas.")
+@click.option("--net", type=Known("network", many=True), default="alexnet", show_default=True,
+              help="Networks or trace files, separated by commas.")  # fmt: skip
 @HWS
-@click.option("--stack", default=None, help="Software stacks, separated by commas; each device's default if not given.")
+@click.option("--stack", type=Known("stack", many=True), default=None,
+              help="Software stacks, separated by commas; each device's default if not given.")  # fmt: skip
 @BATCHES
 @some_options("batch", "stack")
 @click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")

@@ -34,6 +34,7 @@ COMMANDS = {
     "list": ("archsim.cli.list", "List devices, nodes, networks, stacks, fidelities or op kinds."),
     "show": ("archsim.cli.show", "Print one device, node, network or stack with the source of every number."),
     "manual": ("archsim.cli.manual", "Print a page of the manual, or the list of pages."),
+    "completion": ("archsim.cli.completion", "Print what makes bash, zsh or fish complete commands, options and names."),
     "doctor": ("archsim.cli.doctor", "Check this installation."),
 }
 

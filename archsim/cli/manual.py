@@ -8,6 +8,7 @@ import click
 
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
+from archsim.cli.completed import items
 
 LIMIT = 100_000  # B of a page
 PAGES = {
@@ -31,7 +32,7 @@ PAGES = {
 
 
 @click.command("manual")
-@click.argument("page", required=False)
+@click.argument("page", required=False, shell_complete=lambda ctx, param, begun: items(PAGES, begun))
 def command(page: str | None) -> None:
     """Print one page of the manual, or the list of pages.
 

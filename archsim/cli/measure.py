@@ -11,6 +11,7 @@ import click
 
 from archsim.base.errors import EXIT
 from archsim.base.writer import TOML, OutputFile, table_with
+from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import NETS
@@ -31,7 +32,8 @@ def _columns() -> Sequence[str]:
 @click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--hw", default=None, metavar="DEVICE", help="The device that the rows name; this computer if not given.")
+@click.option("--hw", type=Known("device"), default=None, metavar="DEVICE",
+              help="The device that the rows name; this computer if not given.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
               help="Undisturbed rounds of each measurement.")  # fmt: skip
 @click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", show_default=True, metavar="TIME",

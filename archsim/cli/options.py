@@ -10,6 +10,7 @@ import click
 
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, parse
+from archsim.cli.completed import Keyed, Known
 from archsim.cli.types import Quantity
 from archsim.trace.training import TASKS
 
@@ -41,7 +42,7 @@ class FidelityOption(click.Option):
         return super().get_help_record(ctx)
 
 
-FIDELITY = click.option("--fidelity", cls=FidelityOption, default="analytical", show_default=True)
+FIDELITY = click.option("--fidelity", cls=FidelityOption, type=Known("fidelity"), default="analytical", show_default=True)
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,11 +75,11 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "batch": click.option("--batch", type=int, default=None, show_default="1", help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
-    "precision": click.option("--precision", default=None,
+    "precision": click.option("--precision", type=Known("precision"), default=None,
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
                                    "takes it unless asked."),
-    "task": click.option("--task", default="inference", show_default=True, help=", ".join(TASKS) + "."),
-    "stack": click.option("--stack", default=None,
+    "task": click.option("--task", type=Known("task"), default="inference", show_default=True, help=", ".join(TASKS) + "."),
+    "stack": click.option("--stack", type=Known("stack"), default=None,
                           help="Software stack (`archsim list stacks`); the device's default if not given."),
     "threads": click.option("--threads", type=int, default=None,
                             help="CPU threads; the stack's default if not given."),
@@ -93,14 +94,14 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "fidelity": FIDELITY,
     "streams": click.option("--streams", type=int, default=1, show_default=True,
                             help="CUDA streams on which ops may overlap; needs --fidelity event."),
-    "host_cpu": click.option("--host-cpu", default=None, metavar="CPU",
+    "host_cpu": click.option("--host-cpu", type=Known("device"), default=None, metavar="CPU",
                              help="CPU that dispatches ops to a GPU; the usual one of its spec if not given."),
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, if the stack can."),
-    "settings": click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
+    "settings": click.option("--set", "settings", type=Keyed(), multiple=True, metavar="KEY=VALUE",
                              help="Change a value of the device: memory.bandwidth=51.2GB/s."),
-    "scales": click.option("--scale", "scales", multiple=True, metavar="KEY=FACTOR",
+    "scales": click.option("--scale", "scales", type=Keyed(), multiple=True, metavar="KEY=FACTOR",
                            help="Multiply a value of the device: sm.count=2; `archsim show hw` prints the keys."),
-    "calibration": click.option("--calibration", default=None, metavar="FILE",
+    "calibration": click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
                                 help="Use the model constants of this file instead of the shipped ones."),
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from archsim.base.errors import EXIT
+from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
@@ -20,7 +21,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @NET
 @HW
 @setting_options
-@click.option("--vary", multiple=True, metavar="KEY=VALUES",
+@click.option("--vary", type=Keyed(*VARIED), multiple=True, metavar="KEY=VALUES",
               help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
               help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import click
 
+from archsim.cli.completed import Shown
 from archsim.cli.vocabulary import json_option
 
 
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
-@click.argument("name", required=False)
+@click.argument("name", type=Shown(), required=False)
 @json_option("Print JSON (hw and stack only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:

@@ -7,12 +7,13 @@ from dataclasses import asdict
 
 import click
 
+from archsim.cli.completed import Known
 from archsim.cli.options import names, quantity, whole
 from archsim.cli.vocabulary import json_option
 
 
 @click.command("allreduce")
-@click.option("--node", default="deepbench_8gpu", show_default=True,
+@click.option("--node", type=Known("node"), default="deepbench_8gpu", show_default=True,
               help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")

@@ -22,7 +22,8 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @HW
 @click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
               help="Requests per second, e.g. 200/s: Poisson arrivals.")  # fmt: skip
-@click.option("--trace", default=None, metavar="FILE", help="Recorded arrivals: a CSV file with a column arrival_s.")
+@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
+              help="Recorded arrivals: a CSV file with a column arrival_s.")  # fmt: skip
 @click.option("--p99", type=Quantity("s"), default=None, metavar="TIME",
               help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")  # fmt: skip
 @click.option("--batching", default="max=1", show_default=True, metavar="max=N,wait=TIME",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from archsim.base.writer import OutputFile
+from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
@@ -19,7 +20,7 @@ NODE = "deepbench_8gpu"
 @click.command("train")
 @NET
 @HW
-@click.option("--node", default=NODE, show_default=True,
+@click.option("--node", type=Known("node"), default=NODE, show_default=True,
               help="The node that holds the devices (`archsim list nodes`), or the path of its file.")  # fmt: skip
 @click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")

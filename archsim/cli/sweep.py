@@ -10,6 +10,7 @@ import click
 
 from archsim.base.errors import InputError
 from archsim.base.writer import SWEEP, OutputFile
+from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about, duration
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
@@ -29,7 +30,7 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.command("sweep")
 @NETS
 @HWS
-@click.option("--vary", multiple=True, metavar="KEY=VALUES",
+@click.option("--vary", type=Keyed(*VARIED), multiple=True, metavar="KEY=VALUES",
               help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")  # fmt: skip
 @click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
               help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from archsim.base.errors import InputError
 from archsim.base.writer import PAGE, OutputFile, json_with
+from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import output_file, write
 from archsim.cli.progress import Progress
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 @click.command("validate")
 @MEASUREMENTS
-@click.option("--add", default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
+@click.option("--add", type=click.Path(), default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
 @click.option("--source", default=None, help="Only rows of these sources (separated by commas, as below).")
 @ROWS_OF
-@click.option("--net", default=None, help="Only these networks, or ops of kernel rows.")
-@click.option("--stack", default=None, help="Only these stacks.")
+@click.option("--net", type=Known("network", many=True), default=None, help="Only these networks, or ops of kernel rows.")
+@click.option("--stack", type=Known("stack", many=True), default=None, help="Only these stacks.")
 @click.option("--split", default=None, help="calibrate or test.")
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 @FIDELITY
 @click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
 @click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
-@click.option("--calibration", default=None, metavar="FILE", help="Use these constants instead of the shipped ones.")
+@click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
+              help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
 @json_option("Print one JSON object with every row.")

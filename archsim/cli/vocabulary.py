@@ -11,17 +11,20 @@ from typing import Any
 import click
 
 from archsim.base.writer import PAGE
+from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-NET = click.option("--net", required=True, help="A shipped network or the path of a trace file.")
-NETS = click.option("--net", required=True, help="Networks or trace files, separated by commas.")
-HW = click.option("--hw", required=True, help="A shipped device, an alias, or the path of a spec file.")
-HWS = click.option("--hw", required=True, help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")
-MEASUREMENTS = click.option("--measurements", multiple=True, metavar="FILE",
+NET = click.option("--net", type=Known("network"), required=True, help="A shipped network or the path of a trace file.")
+NETS = click.option("--net", type=Known("network", many=True), required=True,
+                    help="Networks or trace files, separated by commas.")  # fmt: skip
+HW = click.option("--hw", type=Known("device"), required=True, help="A shipped device, an alias, or the path of a spec file.")
+HWS = click.option("--hw", type=Known("devices", many=True), required=True,
+                   help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
+MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
-ROWS_OF = click.option("--hw", default=None, metavar="DEVICE,...",
+ROWS_OF = click.option("--hw", type=Known("device", many=True), default=None, metavar="DEVICE,...",
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 

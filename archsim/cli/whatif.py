@@ -8,6 +8,7 @@ import click
 
 from archsim.base.errors import nearest
 from archsim.base.writer import OutputFile
+from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
@@ -19,7 +20,7 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "pow
 @NET
 @HW
 @setting_options
-@click.option("--to", "to", multiple=True, metavar="WHAT=VALUE",
+@click.option("--to", "to", type=Keyed(*CHANGES, device=False), multiple=True, metavar="WHAT=VALUE",
               help=f"Change something else than a value of the device: {', '.join(CHANGES)}.")  # fmt: skip
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
