@@ -100,7 +100,7 @@ def die_columns(spec: Spec, columns: Mapping[str, Array], count: int) -> dict[st
 
 def too_large(spec: Spec) -> str:
     """What is to be said of a device whose die no mask can make; empty for any other."""
-    found = {} if is_shipped(spec) else die_columns(spec, {}, 1)
+    found = die_columns(spec, {}, 1)
     if not found or found["one_die"][0]:
         return ""
     return (f"no mask can make it as one die: about {float(found['area_mm2'][0]):.0f} mm2, and one exposure covers "

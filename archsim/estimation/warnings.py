@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from archsim.calibration.constants import EXTRAPOLATED
-from archsim.estimation.die import too_large
+from archsim.device.catalog import is_shipped
 from archsim.estimation.intervals import class_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.no_effect import without_effect
@@ -29,12 +29,22 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     found += _throttled(request, result)
     if class_of(request)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
-    found += [said] if (said := too_large(request.spec)) else []
+    found += _too_large(request)
     found += [request.fidelity.warning] if request.fidelity.warning else []
     clock = float(np.ravel(request.clock)[0])
     if clock > 1.25 * float(device.clock.boost):
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
     return tuple(found)
+
+
+def _too_large(request: Request) -> list[str]:
+    """A warning where no mask can make the die of a changed device; a shipped one needs no model of areas."""
+    if is_shipped(request.spec):
+        return []
+    from archsim.estimation.die import too_large
+
+    said = too_large(request.spec)
+    return [said] if said else []
 
 
 def _throttled(request: Request, result: Run) -> list[str]:

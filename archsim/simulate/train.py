@@ -10,7 +10,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
 from archsim.device.device import Gpu
-from archsim.device.variant import device_fields
+from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.measured import predicted, request_of
@@ -219,8 +219,9 @@ def _warnings(request: Request, result: Run) -> tuple[str, ...]:
 
 def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
     node, notes = spec.node, list(request.notes)
-    if node.holds and node.holds != request.spec.identity.id:
-        notes.append(f"node {node.id}: sold with {node.holds}; here with {request.spec.identity.id}")
+    name = called(request.spec)
+    if node.holds and node.holds != name:
+        notes.append(f"node {node.id}: sold with {node.holds}; here with {name}")
     if given.decode is not None and given.decode > node.cores:
         notes.append(f"decode={given.decode}: the node's processors have {node.cores:g} cores, which they share")
     if given == Input():
