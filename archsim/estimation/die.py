@@ -26,6 +26,7 @@ OUTPUTS = ("area_mm2", "cost_usd", "one_die")
 def with_own_area(spec: Spec) -> Spec:
     """The device that a spec was changed from whose file states the area of its die: what is inherited is of the parent's chip.
 
+    >>> from archsim.device.catalog import find
     >>> with_own_area(find("gtx_1080").with_settings({"sm.count": "80"})).identity.id
     'gtx_1080'
     """
@@ -39,6 +40,7 @@ def area_scale(spec: Spec) -> float:
 
     Raises Unsupported for a CPU, and for a process node of which nothing is known.
 
+    >>> from archsim.device.catalog import find
     >>> 0.7 < area_scale(find("gtx_1080")) < 1.4
     True
     """
@@ -50,6 +52,7 @@ def largest_area(spec: Spec) -> float:
     """The largest area that masks can make of a device [mm2]: one exposure, or two where the shipped device that it was changed
     from is sold as two dies.
 
+    >>> from archsim.device.catalog import find
     >>> largest_area(find("gtx_1080")), largest_area(find("b200_sxm"))
     (858.0, 1716.0)
     """
@@ -63,6 +66,7 @@ def largest_area(spec: Spec) -> float:
 def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
     """Area [mm2] and cost [USD] of D variants, each [D]. Each process node is computed apart, because it is a row of a file.
 
+    >>> from archsim.device.catalog import find
     >>> area, cost = area_and_cost(gpu_of(find("gtx_1080")), area_scale(find("gtx_1080")))
     >>> area.round().tolist()  # the published die of GP104 [mm2]
     [314.0]
