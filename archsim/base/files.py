@@ -51,11 +51,11 @@ def read_bytes(place: Path | Traversable, limit: int) -> bytes:
 
     Raises MissingFile, or InputError for a folder, an unreadable, oversized or broken file.
     """
-    if isinstance(place, Path) and not place.exists():
-        raise MissingFile(f"{place}: no such file")
-    if place.is_dir():
-        raise InputError(str(place), "is a folder, not a file")
     try:
+        if isinstance(place, Path) and not place.exists():
+            raise MissingFile(f"{place}: no such file")
+        if place.is_dir():
+            raise InputError(str(place), "is a folder, not a file")
         with place.open("rb") as stream:
             data = stream.read(limit + 1)
         if str(place).endswith(".gz"):

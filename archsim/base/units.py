@@ -46,7 +46,8 @@ SYNONYMS = {"/s": ("img/s", "seq/s", "req/s", "1/s"), "/s/W": ("img/s/W", "seq/s
 COUNT = "1"  # a pure number: counts and fractions
 TEXT = "text"
 
-_FORM = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*\Z", re.ASCII)
+LONGEST = 500  # characters of a number with its unit
+_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)\Z", re.ASCII)
 
 
 def parse(text: str, unit: str) -> float:
@@ -63,6 +64,9 @@ def parse(text: str, unit: str) -> float:
     >>> parse("24", "1")
     24.0
     """
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise ValueError(f"'{text[:20]}...' of {len(text)} characters is not a number{_example(unit)}")
     match = _FORM.match(text)
     if match is None:
         raise ValueError(f"{text!r} is not a number{_example(unit)}")

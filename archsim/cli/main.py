@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -145,7 +146,8 @@ def _ended(why: BaseException | None) -> int:
 
 def _drop_output() -> None:
     """Keep the interpreter from writing, and complaining, once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # an output inside this process has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(text: str, code: int) -> int:

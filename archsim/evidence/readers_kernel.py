@@ -70,11 +70,15 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     return [timed, case("power_w", float(cells["power_w"]), split)]
 
 
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
 def parameters(cells: Cells) -> Mapping[str, Any]:
     """The JSON object in the column `kernel` or `params`."""
     text = cells.get("kernel") or cells.get("params") or "{}"
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise Refused("kernel parameters are not JSON") from None
     if not isinstance(found, dict):

@@ -19,13 +19,17 @@ from archsim.evidence.table import Row, Table
 CurveKey = tuple[str, str, str, str]  # what the rows of one curve agree in: hardware, model, batch, optimiser
 LimitCurve = Mapping[str, Mapping[float, float]]  # metric -> power limit [W] -> measured value
 TASKS = {"training": "training_step"}
+MOST_POWER = 1e6  # W
 
 
 def curves(table: Table) -> dict[CurveKey, dict[str, dict[float, float]]]:
     """The measured curves of a table."""
     found: dict[CurveKey, dict[str, dict[float, float]]] = {}
     for row in table.rows:
-        metric, limit = row.cells["metric"], _limit(row.cells)
+        try:
+            metric, limit = row.cells["metric"], _limit(row.cells)
+        except Refused:  # which is said when the row itself is read
+            continue
         if limit is not None and row.cells["value"]:
             found.setdefault(_key(row.cells), {}).setdefault(metric, {})[limit] = float(row.cells["value"])
     return found
@@ -84,7 +88,7 @@ def _key(cells: Mapping[str, str]) -> CurveKey:
 
 def _limit(cells: Mapping[str, str]) -> float | None:
     limit = parameters(cells).get("power_limit_w")
-    return float(limit) if isinstance(limit, int | float) and limit > 0 else None
+    return float(limit) if isinstance(limit, int | float) and 0 < limit < MOST_POWER else None
 
 
 FAMILY = Family(

@@ -34,12 +34,15 @@ def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
 
     Raises MissingFile, or InputError with the lines that hold no time or a time before that of the line above.
     """
-    rows = csv.reader(io.StringIO(read_text(path, SIZE_LIMIT)))
-    head = [name.strip() for name in next(rows)]
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, SIZE_LIMIT), newline=None)))
+    except csv.Error as error:
+        raise InputError(path, f"is not a CSV file ({error})") from None
+    head = [name.strip() for name in rows[0]]
     if COLUMN not in head:
         raise InputError(path, f"line 1: no column {COLUMN!r}; it holds the arrival of each request in seconds")
     place, times, problems, latest = head.index(COLUMN), [], [], -math.inf
-    for number, row in enumerate(rows, 2):
+    for number, row in enumerate(rows[1:], 2):
         if not row:
             continue
         written = row[place].strip() if place < len(row) else ""

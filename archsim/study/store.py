@@ -21,6 +21,7 @@ SCHEMA = "archsim-sweep/1"
 LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
 TYPES = {"text": "TEXT"}
 INTEGERS = ("point", "fits", "one_die")
+LARGEST_NUMBER = 9e307
 LARGEST_VALUE, MOST_KEYS = 1 << 24, 1000  # bytes and keys of what a file says of itself
 
 
@@ -85,7 +86,7 @@ def open_store(path: Path, space: Space, record: Mapping[str, Any], kind: str, r
         connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_S)
         try:
             if there and _is_started(connection):
-                _check(path, connection, record)
+                _check(path, connection, record, columns, space.whole)
             else:
                 _create(connection, record, columns, space.whole)
             (count,) = connection.execute("SELECT count(*) FROM points").fetchone()
@@ -101,15 +102,21 @@ def open_store(path: Path, space: Space, record: Mapping[str, Any], kind: str, r
 def _create(
     connection: sqlite3.Connection, record: Mapping[str, Any], columns: Mapping[str, str], whole: Collection[str]
 ) -> None:
+    about = {"schema": SCHEMA, "units": columns, **record}
+    connection.execute("BEGIN IMMEDIATE")
+    for text in _tables(columns, whole).values():
+        connection.execute(text)
+    connection.executemany("INSERT INTO study VALUES (?, ?)", [(key, json.dumps(value)) for key, value in about.items()])
+    connection.execute("COMMIT")
+
+
+def _tables(columns: Mapping[str, str], whole: Collection[str]) -> dict[str, str]:
+    """The statements that make the tables of a file, by name."""
     kinds = {name: "INTEGER" if name in INTEGERS or name in whole else TYPES.get(unit, "REAL") for name, unit in columns.items()}
     kinds["point"] = "INTEGER PRIMARY KEY"
     fields = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
-    about = {"schema": SCHEMA, "units": columns, **record}
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-    connection.execute(f"CREATE TABLE points ({fields})")
-    connection.executemany("INSERT INTO study VALUES (?, ?)", [(key, json.dumps(value)) for key, value in about.items()])
-    connection.execute("COMMIT")
+    study = "CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    return {"study": study, "points": f"CREATE TABLE points ({fields})"}
 
 
 def _is_started(connection: sqlite3.Connection) -> bool:
@@ -121,10 +128,12 @@ def _is_started(connection: sqlite3.Connection) -> bool:
     return bool(count)
 
 
-def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]) -> None:
-    """InputError unless the file holds the sweep of this record.
+def _check(
+    path: Path, connection: sqlite3.Connection, record: Mapping[str, Any], columns: Mapping[str, str], whole: Collection[str]
+) -> None:
+    """InputError unless the file holds the sweep of this record, and nothing else.
 
-    Its tables must be those that archsim makes: a view or a trigger of a stranger could run without end.
+    A view or a trigger of a stranger could run without end, and a point is written to other files as it is read.
     """
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
@@ -141,6 +150,30 @@ def _check(path: Path, connection: sqlite3.Connection, record: Mapping[str, Any]
     if other:
         was, now = (json.dumps(values.get(other[0])) for values in (about, record))
         raise InputError(str(path), f"holds another sweep ({other[0]} was {_short(was)}, is {_short(now)}); name another file")
+    _check_points(path, connection, columns, whole)
+
+
+def _check_points(path: Path, connection: sqlite3.Connection, columns: Mapping[str, str], whole: Collection[str]) -> None:
+    """InputError unless the points are the first ones, each a row of finite numbers and text in the columns of the sweep."""
+    wrong = ""
+    if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != _tables(columns, whole):
+        wrong = "its tables have other columns"
+    else:
+        sound = ["network IS NOT NULL", "hardware IS NOT NULL"]
+        for name, unit in columns.items():
+            if unit == "text":
+                sound.append(f"typeof(\"{name}\") IN ('text', 'null')")
+            else:
+                sound.append(f"typeof(\"{name}\") IN ('integer', 'real', 'null')")
+                sound.append(f'coalesce(abs("{name}") < {LARGEST_NUMBER}, problem IS NOT NULL)')  # missing only with a reason
+        (odd,) = connection.execute(f"SELECT min(point) FROM points WHERE NOT ({' AND '.join(sound)})").fetchone()
+        least, most, count = connection.execute("SELECT min(point), max(point), count(*) FROM points").fetchone()
+        if odd is not None:
+            wrong = f"point {odd} is none that a sweep writes"
+        elif count and (least, most) != (0, count - 1):
+            wrong = "it does not hold the first points of the sweep"
+    if wrong:
+        raise InputError(str(path), f"is not a sweep of archsim ({wrong}); name another file")
 
 
 def _short(text: str) -> str:

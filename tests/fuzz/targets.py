@@ -1,0 +1,360 @@
+"""What is fuzzed: for each target how an input is made, and what is done with it."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from archsim.base.errors import ArchsimError
+from archsim.base.files import data_folder
+
+from . import commands, mutate
+from .check import Broken, all_finite, json_of
+
+SMALL_NETS = ("alexnet", "resnet_56", "squeezenet_1_0", "lstm_512_25")
+TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": "a sketch"}
+{"op": "conv2d", "name": "conv1", "in": ["data"], "out": ["N", 16, 30, 30], "kernel": [3, 3]}
+{"op": "batch_norm", "name": "bn1", "in": ["conv1"], "out": ["N", 16, 30, 30]}
+{"op": "relu", "name": "relu1", "in": ["bn1"], "out": ["N", 16, 30, 30]}
+{"op": "max_pool", "name": "pool1", "in": ["relu1"], "out": ["N", 16, 15, 15], "kernel": [2, 2], "stride": [2, 2]}
+{"op": "flatten", "name": "flat", "in": ["pool1"], "out": ["N", 3600]}
+{"op": "linear", "name": "fc", "in": ["flat"], "out": ["N", 10]}
+{"op": "softmax", "name": "prob", "in": ["fc"], "out": ["N", 10]}
+"""
+HEAD = "source,network,hardware,stack,task,batch,precision,threads,devices,clock_mhz,metric,value,split"
+ROWS = (
+    "me,alexnet,gtx_1080,caffe-cudnn5.1,inference,16,fp32,,1,,latency_s,0.01,calibrate",
+    "me,resnet_50,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,,throughput_per_s,20,test",
+    "me,vgg_16,tesla_k40,torch7-cudnn4,forward_backward,16,fp32,,1,745,latency_s,0.5,calibrate",
+    "me,alexnet,tegra_x1,caffe-cudnn4,inference,128,fp16,,1,690,power_w,5.1,test",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A kind of input.
+
+    make: an input from a source of randomness
+    run: what is done with it; raises nothing but what is meant for the user
+    weight: its share of the cases
+    """
+
+    name: str
+    make: Callable[[Random], bytes]
+    run: Callable[[bytes, Path], None]
+    weight: float
+
+
+@cache
+def shipped(folder: str, suffix: str, most: int = 60_000) -> tuple[str, ...]:
+    """The texts of shipped files that are not long."""
+    found = sorted((place for place in data_folder(folder).iterdir() if place.name.endswith(suffix)), key=lambda place: place.name)
+    return tuple(text for text in (place.read_text(encoding="utf-8-sig") for place in found) if len(text) <= most)
+
+
+def _coded(text: str, random: Random) -> bytes:
+    if random.random() < 0.03:
+        return text.encode("utf-16", "surrogatepass")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _from(texts: Callable[[], Sequence[str]], change: mutate.Text = mutate.text_of) -> Callable[[Random], bytes]:
+    def make(random: Random) -> bytes:
+        text = random.choice(texts())
+        if random.random() < 0.06:
+            return mutate.bytes_of(text.encode(), random)
+        return _coded(change(text, random), random)
+
+    return make
+
+
+def _file(data: bytes, folder: Path, name: str) -> str:
+    place = folder / name
+    place.write_bytes(data)
+    return str(place)
+
+
+def estimate_of(net: str, hw: str, **words: Any) -> None:
+    """Estimate, and look at every number and at the text of the answer."""
+    from archsim.estimation.estimate import estimate
+    from archsim.report.data import csv_text, json_text
+    from archsim.report.text import estimate_text
+
+    result = estimate(net, hw, **words)
+    json_of(json_text(result))
+    csv_text(result)
+    estimate_text(result)
+
+
+def forget() -> None:
+    """Empty the caches that hold files of earlier cases by their names."""
+    from archsim.estimation import request
+    from archsim.evidence import resolve
+    from archsim.stack import catalog
+    from archsim.trace import task
+
+    for function in (catalog.find, catalog.composition, task.prepared, request._bound, request._digest, resolve._stack, resolve._network):
+        clear = getattr(function, "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
+def run_spec(data: bytes, folder: Path) -> None:
+    """A device file, and a small network on it."""
+    path, net = _file(data, folder, "d.toml"), _file(TINY.encode(), folder, "n.jsonl")
+    from archsim.detect.catalog import find
+
+    find(path)
+    estimate_of(net, path, batch=2)
+
+
+def run_spec_deep(data: bytes, folder: Path) -> None:
+    """A device file, and what else is asked of one."""
+    from archsim.detect.catalog import find
+    from archsim.estimation.estimate import estimate_of as of
+    from archsim.estimation.request import make_request
+    from archsim.report.hardware import device_text
+    from archsim.study.sensitivity import sensitivity
+
+    path, net = _file(data, folder, "d.toml"), _file(TINY.encode(), folder, "n.jsonl")
+    spec = find(path)
+    device_text(spec)
+    request = make_request(net, path, task="training_step", batch=4)
+    all_finite(of(request).latency_s)
+    sensitivity(request, ["memory.bandwidth"], 0.01, 0.25)
+
+
+def run_trace(data: bytes, folder: Path) -> None:
+    """A network file, and estimates of it on a GPU and on a CPU."""
+    from archsim.trace.file import dumps, load, loads
+
+    path = _file(data, folder, "n.jsonl")
+    trace = load(path)
+    if loads(dumps(trace)) != trace:
+        raise Broken("what is written is not what was read")
+    forget()
+    estimate_of(path, "gtx_1080")
+    estimate_of(path, "i7_6700k", task="training_step")
+
+
+def run_stack(data: bytes, folder: Path) -> None:
+    """A stack file, and a small network with it."""
+    path, net = _file(data, folder, "s.toml"), _file(TINY.encode(), folder, "n.jsonl")
+    forget()
+    for hw in ("gtx_1080", "i7_6700k"):
+        estimate_of(net, hw, stack=path)
+
+
+def run_calibration(data: bytes, folder: Path) -> None:
+    """Constants, and a small network with them."""
+    from archsim.calibration.constants import dump, load
+
+    path, net = _file(data, folder, "c.toml"), _file(TINY.encode(), folder, "n.jsonl")
+    found = load(path)
+    dump(found)
+    estimate_of(net, "gtx_1080", calibration=found)
+
+
+def run_node(data: bytes, folder: Path) -> None:
+    """A node, and an all-reduce in it."""
+    from dataclasses import asdict
+
+    from archsim.node.spec import load
+    from archsim.simulate.allreduce import simulate_all_reduce
+
+    spec = load(Path(_file(data, folder, "node.toml")))
+    all_finite([asdict(row) for row in simulate_all_reduce(spec, [2], [1e6])])
+
+
+def run_measurements(data: bytes, folder: Path) -> None:
+    """Rows, their predictions, and their check for the corpus."""
+    from archsim.calibration.constants import default
+    from archsim.evidence.readers import data_hash, read_files
+    from archsim.report.validation import provenance_of, validation_json, validation_text
+    from archsim.validate.check import check_file
+    from archsim.validate.evaluation import ValidationSettings, validate
+
+    path = _file(data, folder, "m.csv")
+    try:
+        check_file(path)
+    except ArchsimError:
+        pass
+    cases, skips = read_files([path])
+    settings = ValidationSettings(calibration=default(), fidelity="analytical", without=frozenset(), baselines=("roofline",), by=("network",))
+    result = validate(cases[:4], skips, settings, lambda text: None)
+    about = provenance_of(result, data_hash([path]))
+    json_of(validation_json(result, about))
+    validation_text(result, about)
+
+
+def run_study(data: bytes, folder: Path) -> None:
+    """A study file, read only: its parts are what commands do."""
+    from archsim.study.file import load
+
+    load(_file(data, folder, "study.toml"))
+
+
+def run_prices(data: bytes, folder: Path) -> None:
+    """A price list."""
+    from archsim.detect.catalog import find
+    from archsim.study.price_file import read_prices
+
+    read_prices(_file(data, folder, "prices.csv"), {"EUR": 1.1}, lambda name: find(name).identity.id)
+
+
+def run_arrivals(data: bytes, folder: Path) -> None:
+    """Recorded arrivals."""
+    from archsim.simulate.arrivals import recorded_arrivals
+
+    all_finite(recorded_arrivals(_file(data, folder, "a.csv")).tolist())
+
+
+def run_addresses(data: bytes, folder: Path) -> None:
+    """An address trace."""
+    from archsim.cache.trace_file import read
+
+    for instructions in (False, True):
+        for _ in read(_file(data, folder, "t.gz" if data[:2] == b"\x1f\x8b" else "t.din"), instructions):
+            pass
+
+
+@cache
+def _sweep() -> tuple[bytes, tuple[str, ...]]:
+    """A small sweep's file, half done, and the command that would finish it."""
+    folder = Path(tempfile.mkdtemp(prefix="archsim-fuzz-"))
+    try:
+        words = ("sweep", "--net", "alexnet", "--hw", "gtx_1080", "--vary", "sm.count=8,16,24", "--out")
+        found = commands.run((*words, str(folder / "s.sqlite")))
+        if found.code:
+            raise RuntimeError(found.err)
+        return (folder / "s.sqlite").read_bytes(), words
+    finally:
+        shutil.rmtree(folder)
+
+
+HOSTILE_SQL: list[str] = mutate.VALUES["sql"]
+
+
+def make_store(random: Random) -> bytes:
+    """A file of a sweep with changed bytes, or changed by SQL."""
+    import sqlite3
+
+    data, _ = _sweep()
+    if random.random() < 0.5:
+        return mutate.bytes_of(data, random)
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(data)
+    for text in random.sample(HOSTILE_SQL, random.choice((1, 1, 2, 3))):
+        try:
+            connection.execute(text)
+        except sqlite3.Error:
+            pass
+    connection.commit()
+    return connection.serialize()
+
+
+def run_store(data: bytes, folder: Path) -> None:
+    """A sweep that goes on in a file of a stranger."""
+    path = _file(data, folder, "s.sqlite")
+    commands.checked((*_sweep()[1], path, "--resume"))
+
+
+TEXTS: list[str] = mutate.VALUES["texts"]
+
+
+def run_words(data: bytes, folder: Path) -> None:
+    """The texts of options, in every place that reads one."""
+    import click
+
+    from archsim.base.units import COUNT, UNITS, parse
+    from archsim.cli.options import holds, names, pairs, quantity, whole
+    from archsim.measure.run import whole_numbers
+    from archsim.study.axis import axis_of
+    from archsim.study.batches import batches_of
+    from archsim.study.coupling import coupling_of
+    from archsim.study.objective import conditions, in_better_direction, objectives, target_of
+    from archsim.trace.dims import factors
+
+    text = data.decode("utf-8", "replace")
+    readers: tuple[Callable[[], Any], ...] = (
+        lambda: [parse(text, unit) for unit in UNITS], lambda: parse(text, COUNT), lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}),
+        lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"), lambda: quantity(text, "s", "--x"), lambda: whole(text, "--x"),
+        lambda: names(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"), lambda: batches_of(text),
+        lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}), lambda: target_of(text),
+        lambda: objectives([text], []), lambda: in_better_direction([text]), lambda: factors(text), lambda: whole_numbers(text, "--x"),
+    )  # fmt: skip
+    for reader in readers:
+        try:
+            found = reader()
+        except (ArchsimError, ValueError, click.ClickException):
+            continue
+        if isinstance(found, float):
+            all_finite(found)
+
+
+def _gzipped(make: Callable[[Random], bytes]) -> Callable[[Random], bytes]:
+    def maker(random: Random) -> bytes:
+        data = make(random)
+        if random.random() < 0.3:
+            return data
+        data = gzip.compress(data * (random.choice((1, 1, 1, 3000)) if len(data) < 4000 else 1), 1)
+        return mutate.bytes_of(data, random) if random.random() < 0.7 else data
+
+    return maker
+
+
+ADDRESSES = ("I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n" * 6, "0 1ffeffe7d8\n1 1ffeffe7d0\n2 4001000\n" * 8)
+ARRIVALS = ("arrival_s\n" + "".join(f"{i * 0.1:.2f}\n" for i in range(20)),)
+PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,a shop\ntesla_v100_sxm2,,2.5USD,a cloud\ni7_6700k,300EUR,,a shop\n",)
+
+
+@cache
+def _traces() -> tuple[str, ...]:
+    return (TINY, TINY, TINY, *shipped("traces/nets", ".jsonl", 9000))
+
+
+@cache
+def _stacks() -> tuple[str, ...]:
+    from archsim.stack.catalog import names
+
+    heads = [f'schema = 1\nid = "mine"\nlike = "{name}"\n' for name in names()]
+    return tuple([
+        *heads, *(f'{head}{line}\n' for head in heads[:4] for line in (
+            'inputs = "host"', "graphs = true", 'waits = true', 'reserved = "300 MB"', "[parts]\nlibrary = \"cudnn 5.1\"",
+            "[attention]\nfused = true", "[dispatch]\ncall = 0.5", '[sources]\n"*" = "me"', 'optimiser = "adam"'))])  # fmt: skip
+
+
+def _studies() -> tuple[str, ...]:
+    folder = Path(str(data_folder("reports/calibration"))).parent / "studies"
+    return tuple(path.read_text("utf-8") for path in sorted(folder.glob("*/study.toml"))) or ("schema = 1\n",)
+
+
+def _tables() -> tuple[str, ...]:
+    networks = "\n".join([HEAD, *ROWS]) + "\n"
+    published = [text for text in shipped("reports/published", ".csv", 1 << 24)]
+    return (networks, networks, *(("\n".join(text.split("\n")[:6]) + "\n") for text in published))
+
+
+TARGETS = {target.name: target for target in (
+    Target(name="words", make=_from(lambda: TEXTS), run=run_words, weight=50),
+    Target(name="trace", make=_from(_traces, mutate.json_lines), run=run_trace, weight=12),
+    Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8),
+    Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1),
+    Target(name="stack", make=_from(_stacks), run=run_stack, weight=5),
+    Target(name="calibration", make=_from(lambda: shipped("reports/calibration", ".toml", 1 << 20)), run=run_calibration, weight=2),
+    Target(name="node", make=_from(lambda: shipped("hwspecs/hosts", ".toml")), run=run_node, weight=3),
+    Target(name="measurements", make=_from(_tables), run=run_measurements, weight=5),
+    Target(name="study", make=_from(_studies), run=run_study, weight=3),
+    Target(name="prices", make=_from(lambda: PRICES), run=run_prices, weight=2),
+    Target(name="arrivals", make=_from(lambda: ARRIVALS), run=run_arrivals, weight=2),
+    Target(name="addresses", make=_gzipped(_from(lambda: ADDRESSES)), run=run_addresses, weight=3),
+    Target(name="store", make=make_store, run=run_store, weight=1),
+    Target(name="command", make=commands.make, run=commands.run_case, weight=4),
+)}  # fmt: skip
