@@ -4,6 +4,6 @@
     python -m tests.fuzz --cases 1000000 --state reports/fuzz/counts.json
     python -m tests.fuzz --only trace --seed 7 --cases 1
 
-A case may end well or in an error that is meant for the user. Anything else is a finding: another exception, exit code 70, more than
-ten seconds, a number that is not finite in an answer, a file left behind.
+A case may end well or in an error that is meant for the user. Anything else is a finding: another exception, exit code 70, more
+than ten seconds, a number that is not finite in an answer, a file left behind.
 """

@@ -21,7 +21,7 @@ from .check import Broken, json_of
 
 CODES = {0, 1, 2, 65, 66, 69}
 SOUND: dict[str, list[str]] = mutate.VALUES["sound"]
-LEFT_OUT = {"measure", "calibrate", "doctor", "study"}  # take seconds or minutes even when all is well; tests/hostile has cases of them
+LEFT_OUT = {"measure", "calibrate", "doctor", "study"}  # take seconds or minutes; tests/hostile has cases of them
 SLOW = {("--fidelity", "cycle")}
 NEVER = {"--freeze", "--folds", "--cross-validate", "--probe", "--scheduler", "--workers", "--gpu", "--check", "--intervals"}
 FILES = ("n.jsonl", "tiny.jsonl", "m.csv", "c.toml", "t.din", "a.csv", "p.csv", "d.toml")
@@ -159,7 +159,8 @@ def _furnish(folder: Path) -> None:
 
     spec = next(text for text in shipped("hwspecs", ".toml") if 'id = "gtx_1080"' in text)
     texts = {
-        "n.jsonl": TINY, "tiny.jsonl": TINY.replace('"N"', "4"), "m.csv": "\n".join([HEAD, *ROWS]) + "\n", "t.din": ADDRESSES[1], "a.csv": ARRIVALS[0], "p.csv": PRICES[0],
+        "n.jsonl": TINY, "tiny.jsonl": TINY.replace('"N"', "4"), "m.csv": "\n".join([HEAD, *ROWS]) + "\n",
+        "t.din": ADDRESSES[1], "a.csv": ARRIVALS[0], "p.csv": PRICES[0],
         "c.toml": shipped("reports/calibration", ".toml", 1 << 20)[0], "d.toml": spec.replace('id = "gtx_1080"', 'id = "mine"'),
     }  # fmt: skip
     for name, text in texts.items():

@@ -99,7 +99,9 @@ def _repeat(text: str, random: Random) -> str:
     return text[:b] + text[a:b][:200] * random.choice((2, 10, 1000, 20000)) + text[b:]
 
 
-TEXT: Sequence[Text] = (_swap_number, _swap_number, _scale_number, _swap_quoted, _swap_quoted, _lines, _lines, _insert, _cut, _repeat)
+TEXT: Sequence[Text] = (
+    _swap_number, _swap_number, _scale_number, _swap_quoted, _swap_quoted, _lines, _lines, _insert, _cut, _repeat,
+)  # fmt: skip
 
 
 def text_of(seed: str, random: Random) -> str:
@@ -127,8 +129,9 @@ def json_value(value: Any, random: Random, depth: int = 0) -> Any:
             return value[:at] + [value[at]] * random.choice((2, 3, 50)) + value[at:]
         return [*value[:at], json_value(value[at], random, depth + 1), *value[at + 1 :]]
     return random.choice((
-        0, 1, -1, 2, 3, 5, 7, 8, 11, 224, 10**6, 2**31, 2**53, 2**53 + 1, 2**63, 0.5, -0.0, 1e308, "N", "T", "N*T", "3*N", word(random), None,
-        True, False, [], {}, [[]], [1] * 9, ["N", 3, 224, 224], {"a": 1}, [value], {"x": value}, "conv1", "relu1", "data",
+        0, 1, -1, 2, 3, 5, 7, 8, 11, 224, 10**6, 2**31, 2**53, 2**53 + 1, 2**63, 0.5, -0.0, 1e308,
+        "N", "T", "N*T", "3*N", word(random), None, True, False, [], {}, [[]], [1] * 9,
+        ["N", 3, 224, 224], {"a": 1}, [value], {"x": value}, "conv1", "relu1", "data",
     ))  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import shutil
 import tempfile
@@ -18,8 +19,7 @@ from archsim.base.files import data_folder
 from . import commands, mutate
 from .check import Broken, all_finite, json_of
 
-SMALL_NETS = ("alexnet", "resnet_56", "squeezenet_1_0", "lstm_512_25")
-TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": "a sketch"}
+TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": ""}
 {"op": "conv2d", "name": "conv1", "in": ["data"], "out": ["N", 16, 30, 30], "kernel": [3, 3]}
 {"op": "batch_norm", "name": "bn1", "in": ["conv1"], "out": ["N", 16, 30, 30]}
 {"op": "relu", "name": "relu1", "in": ["bn1"], "out": ["N", 16, 30, 30]}
@@ -55,8 +55,9 @@ class Target:
 @cache
 def shipped(folder: str, suffix: str, most: int = 60_000) -> tuple[str, ...]:
     """The texts of shipped files that are not long."""
-    found = sorted((place for place in data_folder(folder).iterdir() if place.name.endswith(suffix)), key=lambda place: place.name)
-    return tuple(text for text in (place.read_text(encoding="utf-8-sig") for place in found) if len(text) <= most)
+    found = {place.name: place for place in data_folder(folder).iterdir() if place.name.endswith(suffix)}
+    texts = (found[name].read_text(encoding="utf-8-sig") for name in sorted(found))
+    return tuple(text for text in texts if len(text) <= most)
 
 
 def _coded(text: str, random: Random) -> bytes:
@@ -100,7 +101,8 @@ def forget() -> None:
     from archsim.stack import catalog
     from archsim.trace import task
 
-    for function in (catalog.find, catalog.composition, task.prepared, request._bound, request._digest, resolve._stack, resolve._network):
+    held = (request._bound, request._digest, resolve._stack, resolve._network)
+    for function in (catalog.find, catalog.composition, task.prepared, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
             clear()
@@ -182,12 +184,12 @@ def run_measurements(data: bytes, folder: Path) -> None:
     from archsim.validate.evaluation import ValidationSettings, validate
 
     path = _file(data, folder, "m.csv")
-    try:
+    with contextlib.suppress(ArchsimError):
         check_file(path)
-    except ArchsimError:
-        pass
     cases, skips = read_files([path])
-    settings = ValidationSettings(calibration=default(), fidelity="analytical", without=frozenset(), baselines=("roofline",), by=("network",))
+    settings = ValidationSettings(
+        calibration=default(), fidelity="analytical", without=frozenset(), baselines=("roofline",), by=("network",)
+    )
     result = validate(cases[:4], skips, settings, lambda text: None)
     about = provenance_of(result, data_hash([path]))
     json_of(validation_json(result, about))
@@ -252,10 +254,8 @@ def make_store(random: Random) -> bytes:
     connection = sqlite3.connect(":memory:")
     connection.deserialize(data)
     for text in random.sample(HOSTILE_SQL, random.choice((1, 1, 2, 3))):
-        try:
+        with contextlib.suppress(sqlite3.Error):
             connection.execute(text)
-        except sqlite3.Error:
-            pass
     connection.commit()
     return connection.serialize()
 
@@ -284,11 +284,12 @@ def run_words(data: bytes, folder: Path) -> None:
 
     text = data.decode("utf-8", "replace")
     readers: tuple[Callable[[], Any], ...] = (
-        lambda: [parse(text, unit) for unit in UNITS], lambda: parse(text, COUNT), lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}),
-        lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"), lambda: quantity(text, "s", "--x"), lambda: whole(text, "--x"),
-        lambda: names(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"), lambda: batches_of(text),
-        lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}), lambda: target_of(text),
-        lambda: objectives([text], []), lambda: in_better_direction([text]), lambda: factors(text), lambda: whole_numbers(text, "--x"),
+        lambda: [parse(text, unit) for unit in UNITS], lambda: parse(text, COUNT), lambda: whole(text, "--x"),
+        lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}), lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"),
+        lambda: quantity(text, "s", "--x"), lambda: names(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"),
+        lambda: batches_of(text), lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}), lambda: target_of(text),
+        lambda: objectives([text], []), lambda: in_better_direction([text]), lambda: factors(text),
+        lambda: whole_numbers(text, "--x"),
     )  # fmt: skip
     for reader in readers:
         try:
@@ -310,9 +311,10 @@ def _gzipped(make: Callable[[Random], bytes]) -> Callable[[Random], bytes]:
     return maker
 
 
-ADDRESSES = ("I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n" * 6, "0 1ffeffe7d8\n1 1ffeffe7d0\n2 4001000\n" * 8)
+LACKEY, DIN = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n", "0 1ffeffe7d8\n1 1ffeffe7d0\n2 4001000\n"
+ADDRESSES = (LACKEY * 6, DIN * 8)
 ARRIVALS = ("arrival_s\n" + "".join(f"{i * 0.1:.2f}\n" for i in range(20)),)
-PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,a shop\ntesla_v100_sxm2,,2.5USD,a cloud\ni7_6700k,300EUR,,a shop\n",)
+PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,shop\ntesla_v100_sxm2,,2.5USD/h,cloud\ni7_6700k,300EUR,,shop\n",)
 
 
 @cache
@@ -325,10 +327,10 @@ def _stacks() -> tuple[str, ...]:
     from archsim.stack.catalog import names
 
     heads = [f'schema = 1\nid = "mine"\nlike = "{name}"\n' for name in names()]
-    return tuple([
+    return (
         *heads, *(f'{head}{line}\n' for head in heads[:4] for line in (
             'inputs = "host"', "graphs = true", 'waits = true', 'reserved = "300 MB"', "[parts]\nlibrary = \"cudnn 5.1\"",
-            "[attention]\nfused = true", "[dispatch]\ncall = 0.5", '[sources]\n"*" = "me"', 'optimiser = "adam"'))])  # fmt: skip
+            "[attention]\nfused = true", "[dispatch]\ncall = 0.5", '[sources]\n"*" = "me"', 'optimiser = "adam"')))  # fmt: skip
 
 
 def _studies() -> tuple[str, ...]:
@@ -338,8 +340,12 @@ def _studies() -> tuple[str, ...]:
 
 def _tables() -> tuple[str, ...]:
     networks = "\n".join([HEAD, *ROWS]) + "\n"
-    published = [text for text in shipped("reports/published", ".csv", 1 << 24)]
+    published = list(shipped("reports/published", ".csv", 1 << 24))
     return (networks, networks, *(("\n".join(text.split("\n")[:6]) + "\n") for text in published))
+
+
+def _constants() -> tuple[str, ...]:
+    return shipped("reports/calibration", ".toml", 1 << 20)
 
 
 TARGETS = {target.name: target for target in (
@@ -348,7 +354,7 @@ TARGETS = {target.name: target for target in (
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8),
     Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1),
     Target(name="stack", make=_from(_stacks), run=run_stack, weight=5),
-    Target(name="calibration", make=_from(lambda: shipped("reports/calibration", ".toml", 1 << 20)), run=run_calibration, weight=2),
+    Target(name="calibration", make=_from(_constants), run=run_calibration, weight=2),
     Target(name="node", make=_from(lambda: shipped("hwspecs/hosts", ".toml")), run=run_node, weight=3),
     Target(name="measurements", make=_from(_tables), run=run_measurements, weight=5),
     Target(name="study", make=_from(_studies), run=run_study, weight=3),
