@@ -21,6 +21,9 @@ EXIT = {
 }
 
 
+LONGEST_SHOWN = 100  # characters of a name in a message; a longer one is cut
+
+
 class ArchsimError(Exception):
     """Base of every error that a user can cause; the message is meant for the user, without a traceback."""
 
@@ -66,7 +69,8 @@ class UnknownName(ArchsimError):
     def __init__(self, what: str, name: str, known: Sequence[str], hint: str = "", near: Sequence[str] | None = None) -> None:
         self.what, self.name, self.known = what, name, tuple(known)
         near = nearest(name, known) if near is None else near
-        text = f"unknown {what} {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+        shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
+        text = f"unknown {what} {shown!r}" + (f"; nearest: {', '.join(near)}" if near else "")
         super().__init__(text + (f"; {hint}" if hint else ""))
 
 
@@ -89,7 +93,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     >>> nearest("gtx1080", ["gtx_1080", "gtx_1080_ti", "tesla_k40"])
     ['gtx_1080', 'gtx_1080_ti']
     """
-    return difflib.get_close_matches(name.lower(), list(known), n=count, cutoff=0.6)
+    return difflib.get_close_matches(name[:LONGEST_SHOWN].lower(), list(known), n=count, cutoff=0.6)
 
 
 class ArgumentError(ArchsimError, ValueError):

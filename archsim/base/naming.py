@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from archsim.base.errors import UnknownName
 
+LONGEST = 200  # characters of a name that are looked at; patterns take long for more, and no name has as many
 _MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]|@\s*[\d.]+\s*ghz", re.IGNORECASE)
 _CPU = re.compile(r"\bcpu\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?<=\d)[^a-z0-9]+(?=\d)")
@@ -26,6 +27,7 @@ def plain(name: str) -> str:
     >>> plain("GTX-1080"), plain("Intel(R) Core(TM) i7-6700K CPU @ 4.00GHz"), plain("opt_1_3b")
     ('gtx1080', 'intelcorei7.6700k', 'opt1.3b')
     """
+    name = name[:LONGEST]
     bare = _MARKS.sub(" ", name)
     if bare != name:  # "Xeon(R) CPU E5-2630 v3"; without such marks the word is part of the name
         bare = _CPU.sub(" ", bare)

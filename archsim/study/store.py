@@ -185,6 +185,8 @@ def _as_file_errors(path: Path, safe: str) -> Iterator[None]:
     """Raise errors of the database as errors of the file."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise InputError(str(path), "is not a sweep of archsim (text that is not UTF-8); name another file") from None
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorname", "")
         why = {
