@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -17,11 +16,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import data_folder
 from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 
-SIZE_LIMIT = 1 << 20
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
 NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
@@ -216,11 +215,7 @@ def default() -> Calibration:
 
 def load(place: str | Path | Traversable) -> Calibration:
     """Read a calibration file; InputError with every problem, among them a value outside its bounds."""
-    text = read_text(place, SIZE_LIMIT)
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(str(place), f"is not valid TOML: {error}") from None
+    document = read_document(place, "calibration")
     form, problems = problems_of(CalibrationForm, document, "")
     if form is None:
         raise InputError(str(place), problems)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from typing import Annotated
 
 from pydantic import Field
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import data_folder
 from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 from archsim.detect.system import Computer
 
 FILE = "cpus.toml"
-SIZE_LIMIT = 1 << 18
 
 
 class CoreRow(Form):
@@ -64,7 +63,7 @@ def core_of(computer: Computer) -> CoreRow:
 def rows() -> tuple[CoreRow, ...]:
     """The rows of the shipped file, in its order."""
     place = data_folder("hwspecs/architectures").joinpath(FILE)
-    document = tomllib.loads(read_text(place, SIZE_LIMIT))
+    document = read_document(place, "device")
     parsed = [problems_of(CoreRow, words, f"cpu {i + 1}: ") for i, words in enumerate(document["cpu"])]
     problems = [said for _, found in parsed for said in found]
     if problems:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 from archsim.base.errors import InputError, MissingFile, UnknownName, nearest
 from archsim.base.files import read_text
+from archsim.base.limits import LIMITS
+from archsim.base.toml import parsed
 from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Identity
 from archsim.device.entry import Entry, StatedForm, read_entry, read_table
@@ -19,9 +20,6 @@ from archsim.device.spec import Spec, keys, missing, relations, unit_of
 from archsim.device.stated import TOLERANCE, contradictions, stated_keys
 
 SCHEMA = 1
-SIZE_LIMIT = 256 * 1024  # a TOML key with thousands of dots costs seconds to parse, so size and dots are capped first
-DOTS_LIMIT = 16
-_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+)""" f"{{{DOTS_LIMIT + 1}}}")
 _ID = re.compile(r"[a-z0-9_]{2,40}")
 _LONGEST = 2000
 STATED_BANDWIDTH = Unit(unit="B/s", doc="stated by the vendor", low=1e6, high=1e16, above=False)
@@ -34,7 +32,7 @@ def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
 
     Raises InputError with every problem of the file, each beginning with its key.
     """
-    return loads(read_text(place, SIZE_LIMIT), str(place), parent)
+    return loads(read_text(place, LIMITS["device"].size), str(place), parent)
 
 
 def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
@@ -73,16 +71,9 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     return spec
 
 
-def document(text: str, path: str) -> dict[str, Any]:
-    """The tables of a spec file; InputError where it is no TOML or of another schema."""
-    dotted = _DOTTED.search(text)
-    if dotted is not None:
-        line = text.count("\n", 0, dotted.start()) + 1
-        raise InputError(path, f"line {line}: a key with more than {DOTS_LIMIT} dots")
-    try:
-        words = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(path, f"is not valid TOML: {error}") from None
+def document(text: str, path: str, kind: str = "device") -> dict[str, Any]:
+    """The tables of the file of a device or a node; InputError where it is no TOML or of another schema."""
+    words = parsed(text, path, kind)
     if type(words.get("schema")) is not int or words["schema"] != SCHEMA:
         raise InputError(path, f"schema: must be {SCHEMA}, is {words.get('schema', 'missing')!r}")
     return words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,9 +10,10 @@ from typing import Any
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
+from archsim.base.toml import parsed
 
 PLACE = "silicon/silicon.toml"
-SIZE_LIMIT = 1 << 18
 KINDS = ("datasheet", "derived", "assumed", "fitted")
 
 
@@ -89,15 +89,12 @@ class Silicon:
 def silicon() -> Silicon:
     """The constants that are shipped."""
     place = data_folder("hwspecs").joinpath(*PLACE.split("/"))
-    return loads(read_text(place, SIZE_LIMIT), str(place))
+    return loads(read_text(place, LIMITS["silicon"].size), str(place))
 
 
 def loads(text: str, path: str) -> Silicon:
     """The constants that `text` holds. Raises InputError with every problem, each beginning with its key."""
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(path, f"is not valid TOML: {error}") from None
+    document = parsed(text, path, "silicon")
     problems: list[str] = []
     sources = document.get("sources", {})
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from archsim.base.errors import InputError
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import data_folder
+from archsim.base.toml import read_document
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import FOLDER
 
 FILE = "software.toml"
-SIZE_LIMIT = 1 << 20
 
 
 def stack_of(table: str, words: str) -> str:
@@ -36,10 +35,7 @@ def _lookup(table: str, words: str) -> str:
 @cache
 def _tables() -> Mapping[str, Mapping[str, str]]:
     place = data_folder(FOLDER).joinpath(FILE)
-    try:
-        document = tomllib.loads(read_text(place, SIZE_LIMIT))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(str(place), f"is not valid TOML: {error}") from None
+    document = read_document(place, "sources")
     wrong = [f"{name}: must be a table of texts" for name, rows in document.items() if not _is_texts(rows)]
     if wrong:
         raise InputError(str(place), wrong)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
 from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import parsed
 from archsim.evidence.shipped import FOLDER
 
 FILE = "sources.toml"
-SIZE_LIMIT = 1 << 20
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 T = TypeVar("T")
@@ -138,15 +138,12 @@ def citation(source: str) -> str:
 def sources() -> Mapping[str, Protocol]:
     """Every described source by its id. Raises InputError with all problems of the file, each with its table and key."""
     place = data_folder(FOLDER).joinpath(FILE)
-    return read_sources(read_text(place, SIZE_LIMIT), str(place))
+    return read_sources(read_text(place, LIMITS["sources"].size), str(place))
 
 
 def read_sources(text: str, path: str) -> dict[str, Protocol]:
     """The sources in the text of a file, which `path` names in errors."""
-    try:
-        document: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(path, f"is not valid TOML: {error}") from None
+    document = parsed(text, path, "sources")
     found: dict[str, Protocol] = {}
     problems: list[str] = []
     for name, entry in document.items():

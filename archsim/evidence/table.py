@@ -13,8 +13,8 @@ from pathlib import Path
 
 from archsim.base.errors import InputError
 from archsim.base.files import read_bytes
+from archsim.base.limits import LIMITS, InputLimit
 
-SIZE_LIMIT = 64 << 20
 MOST_TOLD = 20
 MOST_COUNTED = 100_000  # problems after which a file is not checked further
 
@@ -40,14 +40,14 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def read_table(place: str | Path | Traversable, limit: int = SIZE_LIMIT) -> Table:
-    """Read a CSV file of at most `limit` bytes (`.gz` allowed).
+def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["measurements"]) -> Table:
+    """Read a CSV file within its limits (`.gz` allowed).
 
     Raises MissingFile, or InputError with up to 20 problems, each with its line.
     """
     place = Path(place) if isinstance(place, str) else place
     path = str(place)
-    text = _decoded(read_bytes(place, limit), path)
+    text = _decoded(read_bytes(place, limit.size), path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     problems: list[str] = []
     rows: list[Row] = []
@@ -65,7 +65,9 @@ def read_table(place: str | Path | Traversable, limit: int = SIZE_LIMIT) -> Tabl
                     problems.append(f"line {line}: a cell with a line break; write every row on one line")
                 elif cells:
                     problems.append(f"line {line}: {len(cells)} cells, but the header has {width} columns")
-                if len(problems) >= MOST_COUNTED:
+                if len(rows) > limit.entries:
+                    problems.append(f"has more than {limit.entries:,} rows")
+                if len(problems) >= MOST_COUNTED or len(rows) > limit.entries:
                     break
     except csv.Error as error:
         problems.append(f"line {max(1, reader.line_num)}: {error}")

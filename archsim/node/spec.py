@@ -14,12 +14,13 @@ from pydantic import Field
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported, nearest
 from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
 from archsim.base.naming import resolve
 from archsim.base.schema import Form, Word, problems_of
 from archsim.device import catalog
 from archsim.device.device import Cpu
 from archsim.device.entry import Entry, read_table
-from archsim.device.file import SIZE_LIMIT, document
+from archsim.device.file import document
 from archsim.device.part import declared
 from archsim.node.node import SERVER, TABLES, LinkKind, Node
 
@@ -74,7 +75,7 @@ def _shipped(name: str) -> NodeSpec:
 def load(place: Path | Traversable) -> NodeSpec:
     """Read one file."""
     path = str(place)
-    words = document(read_text(place, SIZE_LIMIT), path)
+    words = document(read_text(place, LIMITS["node"].size), path, "node")
     plain = {key: value for key, value in words.items() if not isinstance(value, dict)}
     header, problems = problems_of(NodeHeaderForm, plain, "")
     sources, graph = words.pop("sources", {}), words.pop("graph", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from archsim.base.errors import InputError
 from archsim.base.files import read_text
+from archsim.base.limits import LIMITS
 
-SIZE_LIMIT = 256 * 2**20
 COLUMN = "arrival_s"
 
 
@@ -35,9 +36,12 @@ def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
     Raises MissingFile, or InputError with the lines that hold no time or a time before that of the line above.
     """
     try:
-        rows = list(csv.reader(io.StringIO(read_text(path, SIZE_LIMIT), newline=None)))
+        reader = csv.reader(io.StringIO(read_text(path, LIMITS["arrivals"].size), newline=None))
+        rows = list(islice(reader, LIMITS["arrivals"].entries + 2))
     except csv.Error as error:
         raise InputError(path, f"is not a CSV file ({error})") from None
+    if len(rows) > LIMITS["arrivals"].entries + 1:
+        raise InputError(path, f"has more than {LIMITS['arrivals'].entries:,} rows")
     head = [name.strip() for name in rows[0]]
     if COLUMN not in head:
         raise InputError(path, f"line 1: no column {COLUMN!r}; it holds the arrival of each request in seconds")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,12 +15,12 @@ from itertools import combinations
 from pathlib import Path as FilePath
 from typing import Any
 
-from archsim.base.errors import InputError, nearest
-from archsim.base.files import data_folder, read_text
+from archsim.base.errors import nearest
+from archsim.base.files import data_folder
+from archsim.base.toml import read_document
 from archsim.stack.read import Path, leaves, split
 
 FOLDER = "traces/stacks"
-SIZE_LIMIT = 256 * 1024
 # What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.
 AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines"}
 EQUALS = ("framework", "library", "blas")
@@ -98,10 +97,7 @@ def folder() -> Traversable:
 
 def document(place: FilePath | Traversable) -> dict[str, Any]:
     """The content of a TOML file, or InputError."""
-    try:
-        return tomllib.loads(read_text(place, SIZE_LIMIT))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(str(place), f"is not valid TOML: {error}") from None
+    return read_document(place, "stack")
 
 
 def compose(record: type, identity: str, parts: Mapping[str, str], own: list[Component]) -> Composition:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,11 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from archsim.base.errors import InputError, nearest
-from archsim.base.files import read_text
 from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 
 SCHEMA = 1
-SIZE_LIMIT = 1 << 16
 MOST_PARTS = 40
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
 
@@ -101,11 +99,7 @@ class Study:
 
 def load(path: str | Path) -> Study:
     """Read a study. Raises MissingFile, or InputError with every problem, each beginning with its part and key."""
-    text = read_text(path, SIZE_LIMIT)
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(str(path), f"is not valid TOML: {error}") from None
+    document = read_document(path, "study")
     raw = document.pop("part", [])
     header, problems = problems_of(StudyHeaderForm, document, "")
     if not isinstance(raw, list) or not raw or len(raw) > MOST_PARTS:

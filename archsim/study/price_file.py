@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from archsim.base.errors import ArchsimError, nearest
+from archsim.base.limits import LIMITS
 from archsim.evidence.table import Row, read_table, refuse
 from archsim.study.price import Price, price_of
 
-SIZE_LIMIT = 1 << 20  # B
-MOST_ROWS = 10_000
 COLUMNS = ("device", "price", "per_hour", "source")
 
 
@@ -22,7 +21,7 @@ def read_prices(path: str | Path, exchange: Mapping[str, float], id_of: Callable
 
     Raises MissingFile, or InputError with every problem and its line.
     """
-    table = read_table(path, SIZE_LIMIT)
+    table = read_table(path, LIMITS["prices"])
     problems = [f"line 1: no column {name!r}; a price list has {', '.join(COLUMNS)}" for name in ("device", "source")
                 if name not in table.header]  # fmt: skip
     if not {"price", "per_hour"} & set(table.header):
@@ -31,8 +30,6 @@ def read_prices(path: str | Path, exchange: Mapping[str, float], id_of: Callable
         if name not in COLUMNS:
             near = nearest(name, COLUMNS) or COLUMNS
             problems.append(f"line 1: unknown column {name!r}; nearest: {', '.join(near)}")
-    if len(table.rows) > MOST_ROWS:
-        problems.append(f"has more than {MOST_ROWS} rows")
     refuse(table.path, problems)
     found: dict[str, Price] = {}
     lines: dict[str, int] = {}

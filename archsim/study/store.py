@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError
+from archsim.base.limits import LIMITS
 from archsim.study.space import Space
 from archsim.study.sweep import Chunk, names, rows
 
@@ -22,7 +23,7 @@ LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
 TYPES = {"text": "TEXT"}
 INTEGERS = ("point", "fits", "one_die")
 LARGEST_NUMBER = 9e307
-LARGEST_VALUE, MOST_KEYS = 1 << 24, 1000  # bytes and keys of what a file says of itself
+LARGEST_VALUE = 1 << 24  # bytes of a text in a file
 
 
 class Store:
@@ -140,7 +141,7 @@ def _check(
         kinds = connection.execute("SELECT type, name FROM sqlite_master ORDER BY name LIMIT 3").fetchall()
         if kinds != [("table", "points"), ("table", "study")]:
             raise ValueError("other tables")
-        described = connection.execute("SELECT key, value FROM study LIMIT ?", (MOST_KEYS,))
+        described = connection.execute("SELECT key, value FROM study LIMIT ?", (LIMITS["sweep"].entries,))
         about = {key: json.loads(value) for key, value in described}
     except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
         if "locked" in str(error) or "readonly" in str(error):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
 from archsim.base.naming import resolve
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
@@ -25,8 +26,7 @@ from archsim.trace.trace import Op, Trace
 
 FOLDER = "traces/nets"
 SUFFIXES = (".jsonl", ".jsonl.gz")
-LIMIT = 64 << 20  # bytes, inflated
-MOST_OPS = 1_000_000
+LIMIT = LIMITS["network"]
 
 
 def load(path_or_name: str | Path | Traversable) -> Trace:
@@ -42,7 +42,7 @@ def load(path_or_name: str | Path | Traversable) -> Trace:
     else:
         place = path_or_name
     try:
-        text = read_text(place, LIMIT)
+        text = read_text(place, LIMIT.size)
     except OSError as error:
         raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
     return loads(text, str(place))
@@ -50,7 +50,7 @@ def load(path_or_name: str | Path | Traversable) -> Trace:
 
 def loads(text: str, path: str = "trace") -> Trace:
     """The trace in `text`; errors call it `path`. Raises InputError."""
-    lines, problems = parse(text, MOST_OPS + 1)
+    lines, problems = parse(text, LIMIT.entries + 1)
     trace = None
     if lines and not problems:
         trace, problems = trace_of(lines)

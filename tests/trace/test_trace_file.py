@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -212,7 +213,7 @@ def test_a_header_alone_is_no_network():
 
 
 def test_more_ops_than_allowed_are_refused(monkeypatch):
-    monkeypatch.setattr(trace_file, "MOST_OPS", 3)
+    monkeypatch.setattr(trace_file, "LIMIT", replace(trace_file.LIMIT, entries=3))
     assert "line 5: more than 3 ops; refused" in problems(text(*LINES))
 
 
@@ -229,7 +230,7 @@ def test_folders_empty_binary_and_oversized_files_are_refused(tmp_path, monkeypa
     empty.write_text("\n")
     binary.write_bytes(b"\x00\xff\xfe\x01")
     large.write_text(text(*LINES))
-    monkeypatch.setattr(trace_file, "LIMIT", 300)
+    monkeypatch.setattr(trace_file, "LIMIT", replace(trace_file.LIMIT, size=300))
     for path, sentence in (
         (tmp_path, "is a folder"), (empty, "is empty"), (binary, "is not UTF-8"), (large, "is larger than 300 bytes"),
     ):  # fmt: skip

@@ -1,0 +1,152 @@
+"""Every loader refuses what is larger, deeper or more than its row of the table of limits, and files that inflate without end."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archsim.base import limits, toml
+from archsim.base.errors import InputError
+from archsim.base.files import GZIP_RATIO
+from archsim.base.limits import LIMITS
+
+ROOT = Path(__file__).parents[2]
+
+
+def device(path: str) -> Any:
+    from archsim.device.catalog import find
+
+    return find(path)
+
+
+def node(path: str) -> Any:
+    from archsim.node.spec import find
+
+    return find(path)
+
+
+def stack(path: str) -> Any:
+    from archsim.stack.catalog import find
+
+    return find(path)
+
+
+def calibration(path: str) -> Any:
+    from archsim.calibration.constants import load
+
+    return load(path)
+
+
+def study(path: str) -> Any:
+    from archsim.study.file import load
+
+    return load(path)
+
+
+def network(path: str) -> Any:
+    from archsim.trace import load
+
+    return load(path)
+
+
+def measurements(path: str) -> Any:
+    from archsim.evidence.readers import read_files
+
+    return read_files([path])
+
+
+def prices(path: str) -> Any:
+    from archsim.study.price_file import read_prices
+
+    return read_prices(path, {}, lambda name: name)
+
+
+def arrivals(path: str) -> Any:
+    from archsim.simulate.arrivals import recorded_arrivals
+
+    return recorded_arrivals(path)
+
+
+TOML: dict[str, Callable[[str], Any]] = {"device": device, "node": node, "stack": stack, "calibration": calibration, "study": study}
+TEXT = TOML | {"network": network, "measurements": measurements, "prices": prices, "arrivals": arrivals}
+
+
+def refused(load: Callable[[str], Any], place: Path, match: str) -> None:
+    with pytest.raises(InputError, match=match) as caught:
+        load(f"{place.parent}/{place.name}")
+    assert place.name in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", TEXT)
+def test_a_file_that_is_too_large_is_not_read_to_its_end(kind: str, tmp_path: Path) -> None:
+    ending = ".jsonl" if kind == "network" else ".toml" if kind in TOML else ".csv"
+    place = tmp_path / f"large{ending}"
+    with place.open("wb") as stream:
+        stream.write(b"# ")
+        stream.truncate(LIMITS[kind].size + 1)  # a file with a hole takes no disk
+    refused(TEXT[kind], place, f"is larger than {LIMITS[kind].size} bytes")
+
+
+@pytest.mark.parametrize("kind", TOML)
+def test_a_file_that_is_nested_too_deeply_is_refused(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "deep.toml"
+    for levels in (LIMITS[kind].depth, 5000):
+        place.write_text(f"schema = 1\na = {'[' * levels}{']' * levels}\n")
+        refused(TOML[kind], place, f"is nested deeper than {LIMITS[kind].depth} levels")
+
+
+@pytest.mark.parametrize("kind", TOML)
+def test_a_file_with_too_many_entries_is_refused(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "many.toml"
+    place.write_text(f"schema = 1\na = [{'1,' * LIMITS[kind].entries}]\n")
+    refused(TOML[kind], place, f"has more than {LIMITS[kind].entries:,} entries")
+
+
+@pytest.mark.parametrize("kind", TOML)
+def test_a_key_with_thousands_of_dots_is_refused(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "dots.toml"
+    place.write_text(f"schema = 1\n{'a.' * 20_000}a = 1\n")
+    refused(TOML[kind], place, "line 2: a key with more than 16 dots")
+
+
+@pytest.mark.parametrize("kind", ["measurements", "prices", "arrivals"])
+def test_a_table_with_too_many_rows_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(LIMITS[kind], entries=3)
+    monkeypatch.setitem(limits.LIMITS, kind, few)
+    place = tmp_path / "many.csv"
+    if kind == "arrivals":
+        place.write_text("arrival_s\n" + "".join(f"{i}\n" for i in range(5)))
+        refused(arrivals, place, "has more than 3 rows")
+        return
+    from archsim.evidence.table import read_table
+
+    place.write_text("a,b\n" + "1,2\n" * 5)
+    refused(lambda path: read_table(path, few), place, "has more than 3 rows")
+
+
+@pytest.mark.parametrize("kind", ["network", "measurements"])
+def test_a_file_that_inflates_without_end_is_refused(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / ("bomb.jsonl.gz" if kind == "network" else "bomb.csv.gz")
+    place.write_bytes(gzip.compress(b"0" * (2 * GZIP_RATIO * 20_000)))
+    refused(TEXT[kind], place, "inflates past")
+
+
+def test_the_threat_model_names_every_kind_of_file() -> None:
+    table = (ROOT / "SECURITY.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|", table, re.M))
+    for kind, limit in LIMITS.items():
+        if kind in ("sweep", "silicon", "sources"):
+            continue  # streamed; shipped only
+        said = f"{limit.size >> 20} MiB" if limit.size >= limits.MIB else f"{limit.size >> 10} KiB"
+        assert said in rows[kind], kind
+        assert f"{limit.entries:,}" in rows[kind], kind
+
+
+def test_what_is_within_the_limits_is_read() -> None:
+    assert toml.parsed("a = [[1]]\nb = 2\n", "x", "device") == {"a": [[1]], "b": 2}
