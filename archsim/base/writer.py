@@ -6,8 +6,6 @@ Links are followed: the file that they lead to is replaced, and the link stays.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import re
 import stat
@@ -54,6 +52,8 @@ def _timeline(text: str, command: str) -> str:
 
 
 def _summed(text: str, command: str) -> str:
+    import hashlib
+
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"# archsim {command} replaces this file unless it was changed; sha256 of the rest: {digest}\n{text}"
 
@@ -121,6 +121,8 @@ class OutputFile:
 
     def write(self, text: str) -> None:
         """Write the whole file, with its mark; compressed where the name ends in `.gz`. Raises InputError as `stream` does."""
+        import gzip
+
         body = self.kind.marked(text, self.command).encode()
         with self.stream() as stream:
             stream.write(gzip.compress(body, mtime=0) if self.path.endswith(".gz") else body)

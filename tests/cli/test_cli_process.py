@@ -94,7 +94,7 @@ def test_a_heavy_import_would_be_noticed() -> None:
 
 def test_an_estimate_imports_few_modules(for_an_estimate: list[str]) -> None:
     # Start-up is all imports; their number does not depend on the machine as a time would. `tests/bench/cold.py` times it.
-    assert 100 < len(for_an_estimate) <= 480
+    assert 100 < len(for_an_estimate) <= 485
 
 
 def test_the_module_runs_with_another_locale() -> None:

@@ -181,8 +181,8 @@ def run_measurements(data: bytes, folder: Path) -> None:
     from archsim.calibration.constants import default
     from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation import provenance_of, validation_json, validation_text
-    from archsim.validate.check import check_file
-    from archsim.validate.evaluation import ValidationSettings, validate
+    from archsim.validation.check import check_file
+    from archsim.validation.evaluation import ValidationSettings, validate
 
     path = _file(data, folder, "m.csv")
     with contextlib.suppress(ArchsimError):

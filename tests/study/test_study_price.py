@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archsim.base.errors import ArgumentError, InputError
+from archsim.base.limits import LIMITS
 from archsim.estimation.request import find_device, make_request
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread
 from archsim.study.price import LARGEST, LEAST, Price, exchange_rates, merged, money, price_of, spec_price
-from archsim.study.price_file import MOST_ROWS, read_prices
+from archsim.study.price_file import read_prices
 from archsim.study.ranking import CRITERIA, rank
 from archsim.study.usage import Usage, Workload, hourly_cost
 from tests.each import each
@@ -171,7 +172,7 @@ def test_a_price_list(tmp_path: Path) -> None:
     (LIST + "gtx_1080,5,,x\n", "line 2: '5' lacks its currency"), (LIST + "gtx_1080,5GBP,,x\n", "--exchange GBP="),
     (LIST + "gtx_1080,5USD,,x\ngtx1080,6USD,,x\n", "line 3: gtx_1080 has a price in line 2 already"),
     (LIST, "a header and no rows"), (LIST + "gtx_1080,inf USD,,x\n", "not an amount"),
-    (LIST + "gtx_1080,5USD,,x\n" * (MOST_ROWS + 1), "more than 10000 rows"), ("x" * (1 << 21), "larger than"),
+    (LIST + "gtx_1080,5USD,,x\n" * (LIMITS["prices"].entries + 1), "more than 10,000 rows"), ("x" * (1 << 21), "larger than"),
 ])  # fmt: skip
 def test_a_price_list_with_faults_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "prices.csv"

@@ -73,7 +73,9 @@ def arrivals(path: str) -> Any:
     return recorded_arrivals(path)
 
 
-TOML: dict[str, Callable[[str], Any]] = {"device": device, "node": node, "stack": stack, "calibration": calibration, "study": study}
+TOML: dict[str, Callable[[str], Any]] = {
+    "device": device, "node": node, "stack": stack, "calibration": calibration, "study": study,
+}  # fmt: skip
 TEXT = TOML | {"network": network, "measurements": measurements, "prices": prices, "arrivals": arrivals}
 
 

@@ -170,8 +170,8 @@ FILES = {
     "dots in an inline table": (b"schema = 1\nx = {" + b"a." * 100_000 + b"a = 1}\n", "line 2: a key with more than 16 dots"),
     "dots in a table name": (b"schema = 1\n[" + b"a." * 20_000 + b"a]\n", "line 2: a key with more than 16 dots"),
     "dots of quoted parts": (b"schema = 1\n" + b'"a".' * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
-    "deep lists": (b"schema = 1\nx = " + b"[" * 100_000 + b"]" * 100_000, "is not valid TOML"),
-    "deep tables": (b"schema = 1\nx = " + b"{a=" * 20_000 + b"1" + b"}" * 20_000, "is not valid TOML"),
+    "deep lists": (b"schema = 1\nx = " + b"[" * 100_000 + b"]" * 100_000, "is nested deeper than 8 levels"),
+    "deep tables": (b"schema = 1\nx = " + b"{a=" * 20_000 + b"1" + b"}" * 20_000, "is nested deeper than 8 levels"),
     "one long word": (b"schema = 1\n" + b"a" * 200_000, "is not valid TOML"),
     "one long row of quotes": (b"schema = 1\n" + b'"' * 200_000, "is not valid TOML"),
 }
@@ -184,8 +184,8 @@ def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, expected: str) -
     assert found[0].startswith(expected)
 
 
-def test_each_of_twenty_thousand_unknown_keys_is_told(tmp_path: Path) -> None:
-    assert len(problems(tmp_path, BASE.replace("[sm]", "[sm]\n" + "".join(f"k{i} = 1\n" for i in range(20_000))))) == 20_000
+def test_each_of_four_thousand_unknown_keys_is_told(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, BASE.replace("[sm]", "[sm]\n" + "".join(f"k{i} = 1\n" for i in range(4000))))) == 4000
 
 
 def test_a_folder(tmp_path: Path) -> None:
