@@ -1,0 +1,186 @@
+"""What the cores of a CPU do with a kernel, how a product is cut for their caches: numbers that can be multiplied by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Some
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost import blocking, cores
+from archsim.stack.stack import LOOP
+
+KIB = 1024.0
+
+
+def machine(**words: Any) -> Any:
+    """Four cores of two registers of four lanes each clock: blocks of 4 x 8 results; caches of 32, 256 and 2048 KiB."""
+    core = {"count": 4.0, "sockets": 1.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0} | words.pop("core", {})
+    made = {
+        "core": Some(**core), "clock": Some(boost=4e9), "pipe": lambda precision: 16.0,
+        "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
+        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0),
+    }  # fmt: skip
+    return Some(**{**made, **words})
+
+
+def kernel(**words: Any) -> Any:
+    """A kernel of which nothing is known but what is said."""
+    flags = dict.fromkeys(("parts", "grain", "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
+    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
+    usual = {"threaded": 1.0, "spin": 1.0, "pipe": np.inf, "constants": ("full",), "efficiency": np.array([0])}
+    return Some(**{**flags, **sizes, **usual, **words})
+
+
+def number(value: Any) -> float:
+    return float(np.ravel(np.asarray(value))[0])
+
+
+# ------------------------------------------------------------------------------------------------------------ blocking
+
+
+def test_a_register_block_has_whole_rows() -> None:
+    """Seven clocks of one port in rows of two registers: 3.5 rows would keep it busy, so there are four."""
+    rows, columns = blocking.micro_tile(machine(core={"fma_latency": 7.0, "fma_ports": 1.0}))
+    assert (number(rows), number(columns)) == (4.0, 8.0)
+
+
+def test_a_panel_of_the_first_level_leaves_a_way_and_takes_one_step_at_least() -> None:
+    """7 ways of 4 KiB for (4 + 8) values of 4 B, and a cache that does not hold two steps."""
+    assert number(blocking.panel_depth(machine(), 4.0)) == 7 * 4096 // 48
+    assert number(blocking.panel_depth(machine(l1=Some(size=100.0, ways=4.0)), 4.0)) == 1.0
+    assert number(blocking.panel_depth(machine(l1=Some(size=8.0, ways=4.0)), 4.0)) == 1.0
+
+
+def test_a_block_of_the_second_level_leaves_the_ways_of_a_panel_and_of_the_results() -> None:
+    """kc = 597 steps of 8 columns are 19104 B, one way of 64 KiB; the two ways that are left hold 54 rows.
+
+    Values of 8 B have kc = 298, and still one way; of ways of 16 KiB a panel takes two.
+    """
+    assert number(blocking.block_rows(machine(), 4.0)) == 2 * 65536 // (597 * 4)
+    assert number(blocking.block_rows(machine(), 8.0)) == 2 * 65536 // (298 * 8)
+    assert number(blocking.block_rows(machine(l2=Some(size=128 * KIB, ways=8.0)), 4.0)) == 5 * 16384 // (597 * 4)
+    for small in (2 * KIB, 24 * KIB):  # the panel takes all ways, or more than there are: one row in any case
+        assert number(blocking.block_rows(machine(l2=Some(size=small, ways=4.0)), 4.0)) == 1.0
+
+
+def test_a_block_of_the_last_level_leaves_the_blocks_of_all_cores_and_one_way() -> None:
+    """4 cores with 54 rows of 597 steps: 515,808 B in ways of 128 KiB are 4; 11 ways hold 603 columns."""
+    assert number(blocking.block_columns(machine(), 4.0)) == 11 * 131072 // (597 * 4)
+    crowded = machine(l3=Some(size=512 * KIB, ways=16.0, shared_by=4.0))  # ways of 32 KiB, of which the blocks take 16
+    assert number(blocking.block_columns(crowded, 4.0)) == 32768 // (597 * 4)  # one way is left in any case
+    assert number(blocking.block_columns(machine(l3=Some(size=KIB, ways=16.0, shared_by=4.0)), 4.0)) == 1.0
+    two = machine(l3=Some(size=16 * 4000.0, ways=16.0, shared_by=4.0))
+    assert number(blocking.block_columns(two, 4.0)) == 1.0  # 4000 B hold one column of 2388 B
+
+
+def test_panels_of_halves_are_twice_as_deep_and_a_value_has_a_byte_at_least() -> None:
+    """kc = 1194 for values of 2 B and 2389 for bytes, as for a kernel that says nothing of its values."""
+    for size, panels in ((4.0, 5), (2.0, 3), (1.0, 2), (0.0, 2)):
+        assert number(blocking.panels_of(kernel(packed=1.0, k=2400.0, operand_a=size), machine())) == panels
+    assert number(blocking.panels_of(kernel(k=2400.0), machine())) == 1.0
+
+
+# --------------------------------------------------------------------------------------------------------------- cores
+
+
+def test_a_loop_over_one_image_has_work_for_one_core() -> None:
+    for parts, items, busy in ((1.0, 1e6, 1.0), (2.0, 1e6, 2.0), (9.0, 1.0, 4.0), (0.0, 1e6, 4.0), (0.0, 1.0, 1.0),
+                               (0.0, 0.0, 1.0)):  # fmt: skip
+        found = cores.active_cores(kernel(parts=parts, items=items), machine(), 8.0)
+        assert number(found) == busy, (parts, items)
+
+
+def test_only_a_product_is_too_narrow_for_its_threads() -> None:
+    narrow = {"m": 100.0, "n": 7.0, "grain": 2.0, "items": 700.0}
+    assert number(cores.active_cores(kernel(**narrow, matrix=0.0), machine(), 4.0)) == 4.0
+    assert number(cores.active_cores(kernel(**narrow, matrix=1.0), machine(), 4.0)) == 1.0
+    assert number(cores.active_cores(kernel(**narrow, matrix=1.0), machine(), 3.0)) == 3.0
+
+
+def test_threads_that_spin_keep_the_whole_team_awake_and_no_more() -> None:
+    for spin, threads, workers, awake in ((1.0, 3.0, 1.0, 3.0), (1.0, 8.0, 1.0, 4.0), (0.0, 8.0, 1.0, 1.0), (1.0, 1.0, 2.0, 2.0)):
+        assert number(cores.awake_cores(kernel(spin=spin), machine(), np.array([workers]), threads)) == awake
+
+
+@pytest.mark.parametrize(("count", "awake", "share"), [(1.0, 1.0, 1.0), (2.0, 2.0, 0.0), (3.0, 2.0, 0.5), (5.0, 2.0, 0.75)])
+def test_turbo_goes_down_by_even_steps(count: float, awake: float, share: float) -> None:
+    found = cores.active_clock(machine(core={"count": count}), np.array([awake]), 3e9)
+    assert number(found) == pytest.approx(3e9 + 1e9 * share)
+
+
+def test_a_single_image_occupies_no_more_than_one_core() -> None:
+    for parts, workers, expected in ((1.0, 4.0, True), (4.0, 4.0, True), (5.0, 4.0, False), (0.0, 4.0, False), (0.0, 3.0, True)):
+        assert bool(cores.unoccupied(kernel(parts=parts), machine(), np.array([workers]))) is expected, (parts, workers)
+
+
+def test_register_blocks_are_those_of_all_products() -> None:
+    assert number(cores.register_blocks(kernel(m=9.0, n=17.0, count=5.0), machine())) == 3 * 3 * 5
+
+
+def test_copying_is_divided_as_the_work_is() -> None:
+    """Panels of one image are copied by the core that computes it; without images by all cores alike."""
+    constants = default().with_values({"cpu.pack_clk": 2.0})
+    for parts, expected in ((1.0, 1.0), (2.0, 0.5), (0.0, 0.25)):
+        one = kernel(parts=parts, copied=1000.0, flop=0.0)
+        assert number(cores.busiest_clocks(one, machine(), "fp32", np.array([4.0]), 4.0, constants)) == 2000 * expected
+
+
+FAMILY = default().with_values({"conv.fft": 0.5, "cpu.ramp": 10.0, "loop.steps_clk": 3.0})
+
+
+def test_a_product_issues_its_blocks_at_the_rate_that_its_family_reaches() -> None:
+    """Six blocks of 32 results, k = 50 and a ramp of 10, three multiplications for each, at half of 16 a clock."""
+    words = {"matrix": 1.0, "m": 8.0, "n": 8.0, "k": 50.0, "count": 3.0, "work": 3.0, "constants": ("conv.fft",)}
+    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", FAMILY)) == 6 * 32 * 60 * 3 / 8
+    assert number(cores.core_clocks(kernel(**words, steps=7.0), machine(), "fp32", FAMILY)) == 6 * 32 * 60 * 3 / 8 + 21
+
+
+def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate() -> None:
+    """960 FLOP at two for each of 16 multiplications a clock, of which the family reaches half: 60 clocks."""
+    words = {"flop": 960.0, "constants": ("conv.fft",)}
+    assert number(cores.core_clocks(kernel(**words, dense=1.0), machine(), "fp32", FAMILY)) == 60
+    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", FAMILY)) == 2880  # else three clocks for each
+
+
+@pytest.mark.parametrize(
+    ("words", "workers", "threads", "share"),
+    [
+        ({"matrix": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 3 / 9),  # nine blocks
+        ({"matrix": 1.0, "m": 4.0, "n": 8.0}, 4.0, 4.0, 1.0),  # one block
+        ({"matrix": 1.0, "parts": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one image
+        ({"parts": 6.0}, 4.0, 4.0, 2 / 6),
+        ({}, 4.0, 4.0, 1 / 4),
+        ({}, 1.0, 4.0, 1.0),
+        ({"grain": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
+        ({"grain": 1.0, "n": 98.0}, 4.0, 4.0, 28 / 98),  # of 24.5, cut as 25
+        ({"grain": 1.0, "n": 97.0}, 4.0, 3.0, 36 / 97),  # of 33: nine registers; a core has no more than one thread
+        ({"grain": 1.0, "n": 100.0}, 4.0, 8.0, 2 * 16 / 100),  # two strips of 13 for each core
+        ({"grain": 1.0, "n": 2.0}, 2.0, 2.0, 1.0),  # a register holds more than all columns
+        ({"grain": 1.0, "n": 100.0}, 2.0, 2.0, 52 / 100),
+        ({"grain": 1.0, "n": 100.0}, 1.0, 4.0, 1.0),  # one core does not cut
+    ],
+)
+def test_the_share_of_the_busiest_core(words: dict[str, float], workers: float, threads: float, share: float) -> None:
+    found = cores.busiest_share(kernel(**words), machine(), np.array([workers]), threads)
+    assert number(found) == pytest.approx(share, rel=1e-15)
+
+
+def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:
+    constants = {"cpu.barrier_s": 2.0, "cpu.wake_s": 100.0}
+
+    def time(workers: float, threads: float, **words: float) -> float:
+        return number(cores.fork_join(kernel(**words), np.array([workers]), threads, np.array([3.0]), constants))
+
+    assert time(2.0, 2.0) == 2.0
+    assert time(2.0, 2.0, grain=1.0) == 2.0 * (1 + 3) + 100
+    assert time(1.0, 1.0, grain=1.0) == time(1.0, 4.0, grain=1.0) == time(0.5, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(("matrix", "dense"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])
+def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(matrix: float, dense: float) -> None:
+    done = cores.work_done(kernel(matrix=matrix, dense=dense, flop=2e6), np.array([3.0]))
+    expected = (1e6, 0.0) if matrix or dense else (0.0, 1e6)
+    assert (number(done["macs"]), number(done["issues"]), number(done["units"])) == (*expected, 3.0)
