@@ -28,12 +28,15 @@ from .run import CAUGHT, NEVER_IMPORTED, SHARED, run_with
 REPORT = ROOT / "reports" / "mutations"
 LAST = ROOT / "out" / "mutations"  # what became of every mutant; not kept in the repository
 EQUIVALENT = REPORT / "equivalent.csv"
-TESTS = {  # quick tests that know what is right; doc tests of the room come on top
-    "cost": ("tests/unit", "tests/laws", "tests/schedule"),
-    "lower": ("tests/unit", "tests/laws", "tests/trace"),
-    "schedule": ("tests/unit", "tests/schedule", "tests/laws"),
-    "cache": ("tests/unit", "tests/cache"),
-}
+UNIT, LAWS = "tests/unit", "tests/laws"
+TESTS = {  # quick tests that know what is right: first those of the room's own equations, then, for what they miss, many more
+    "cost": (tuple(f"{UNIT}/test_unit_{name}.py" for name in ("area", "bounds", "cores", "cost", "equations", "power_limit")),
+             (UNIT, LAWS, "tests/schedule", "--ignore", f"{UNIT}/test_unit_explain.py")),
+    "lower": ((f"{UNIT}/test_unit_lower.py", f"{UNIT}/test_unit_processor.py", f"{UNIT}/test_unit_op_kind.py"),
+              (UNIT, LAWS, "tests/trace", "--ignore", f"{UNIT}/test_unit_explain.py")),
+    "schedule": (("tests/schedule",), (UNIT, LAWS, "--ignore", f"{UNIT}/test_unit_explain.py")),
+    "cache": (("tests/cache",), (UNIT,)),
+}  # fmt: skip
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist", "--assert=plain", "-m", "not slow",
          "-W", "ignore::pytest.PytestAssertRewriteWarning", "--rootdir", str(ROOT))  # fmt: skip
 IMPORTED_S = 300  # seconds of CPU for a mutant outside of functions, whose tests are collected anew
@@ -61,29 +64,29 @@ def tell(words: str) -> None:
     print(words, flush=True)
 
 
-def judged(room: str, mutants: Sequence[Mutant], results: Path) -> None:
-    """Writes one line for each mutant, as soon as it is known what becomes of it."""
+def judged(room: str, mutants: Sequence[Mutant], stage: int, results: Path) -> None:
+    """Writes one line for each mutant, as soon as it is known what becomes of it with the tests of a stage."""
     import pytest
 
-    outside: list[Mutant] = []
+    outside: list[int] = []
 
     def note(mutant: Mutant, verdict: tuple[str, str]) -> None:
         with results.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([*mutant.key, mutant.line, mutant.operator, *verdict]) + "\n")
-        if verdict[0] != KILLED:
+        if verdict[0] not in (KILLED, TIMEOUT):
             tell(f"{verdict[0]:9} {mutant.file}:{mutant.line} {mutant.right}  ->  {mutant.wrong}")
 
     def work(battery: Battery) -> None:
-        battery.learn(tell, LAST / f"{room}-reach.json")
+        battery.learn(tell, LAST / f"{room}-reach-{stage}.json")
         tell(f"{len(battery.reach)} tests for {len(mutants)} mutants")
-        for mutant in mutants:
+        for position, mutant in enumerate(mutants):
             verdict = battery.verdict(mutant)
             if verdict is None or verdict[0] == BROKEN:
-                outside.append(mutant)
+                outside.append(position)
             else:
                 note(mutant, verdict)
         order = sorted(battery.reach, key=lambda name: battery.reach[name].seconds)
-        place.write_text(json.dumps([[mutants.index(mutant) for mutant in outside], order]))
+        place.write_text(json.dumps([outside, order]))
 
     place = results.with_suffix(".outside")
     place.unlink(missing_ok=True)
@@ -91,7 +94,7 @@ def judged(room: str, mutants: Sequence[Mutant], results: Path) -> None:
     if child == 0:
         code = 1
         try:
-            code = int(pytest.main([*PLAIN, *TESTS[room], f"archsim/{room}"], plugins=[Battery(room, work)]))
+            code = int(pytest.main([*PLAIN, *TESTS[room][stage], f"archsim/{room}"], plugins=[Battery(room, work)]))
         finally:
             sys.stdout.flush()
             os._exit(code)
@@ -99,7 +102,7 @@ def judged(room: str, mutants: Sequence[Mutant], results: Path) -> None:
     if not place.exists():
         raise SystemExit(f"the tests could not be run: pytest left with {os.waitstatus_to_exitcode(status)}")
     left, order = json.loads(place.read_text())
-    for mutant in (mutants[i] for i in left):
+    for mutant in (mutants[position] for position in left):
         files = [name for name in order if name.startswith(mutant.file)]
         names = [*files, *[name for name in order if name not in files]]
         code, said = in_child(lambda _, mutant=mutant, names=names: imported(mutant, names), IMPORTED_S)
@@ -160,6 +163,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("where", help=f"a room ({', '.join(TESTS)}) or one of its files, as cost/sm.py")
     parser.add_argument("--sample", type=int, default=0, help="try so many mutants only, spread evenly")
     parser.add_argument("--again", action="store_true", help="try those that were not noticed the last time")
+    parser.add_argument("--quick", action="store_true", help="only with the tests of the room's own equations")
+    parser.add_argument("--miss", type=float, default=1.0, help="fail where more than this share of the mutants is missed")
     parser.add_argument("--dry", action="store_true", help="leave the report as it is")
     asked = parser.parse_args(words)
     room, _, file = asked.where.partition("/")
@@ -174,17 +179,30 @@ def main(words: Sequence[str]) -> int:
     results = LAST / f"{room}.jsonl"
     before = read(results) if asked.again else {}
     if asked.again:
-        mutants = [mutant for mutant in mutants if before.get(mutant.key, [SURVIVED] * 8)[6] not in (KILLED, TIMEOUT)]
+        mutants = [mutant for mutant in mutants if not noticed(before.get(mutant.key))]
     if asked.sample and asked.sample < len(mutants):
         mutants = [mutants[i * len(mutants) // asked.sample] for i in range(asked.sample)]
     new = results.with_suffix(".new")
     new.unlink(missing_ok=True)
-    judged(room, mutants, new)
-    rows = {**before, **read(new)}
-    results.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), "utf-8")
+    known, found = equivalent(), dict[tuple[str, ...], list[str]]()
+    for stage in range(1 if asked.quick else len(TESTS[room])):
+        left = [mutant for mutant in mutants if not noticed(found.get(mutant.key)) and not (stage and mutant.key in known)]
+        judged(room, left, stage, new)
+        found = read(new)
+    rows = {**before, **found}
     if not asked.dry:
+        results.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), "utf-8")
         written(room, rows.values(), bool(asked.sample))
-    return 0
+    for key in known.keys() & {key for key, row in found.items() if noticed(row)}:
+        tell(f"listed as equivalent, and noticed: {key}")
+    missed = sum(not noticed(row) and key not in known for key, row in rows.items())
+    tell(f"{len(rows)} mutants, {missed} missed")
+    return int(missed > asked.miss * len(rows))
+
+
+def noticed(row: Sequence[str] | None) -> bool:
+    """Whether a mutant is known to have been noticed."""
+    return row is not None and row[6] in (KILLED, TIMEOUT)
 
 
 def read(place: Path) -> dict[tuple[str, ...], list[str]]:
