@@ -1,0 +1,294 @@
+"""Bytes that kernels move on CPUs and GPUs, and the work of an SM: numbers that can be multiplied by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from types import SimpleNamespace as Some
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost import cores, cpu, cpu_traffic, gpu, occupancy, sm, traffic
+from archsim.device import catalog
+
+KIB = 1024.0
+
+
+class Record(SimpleNamespace):
+    """Kernels that can be remembered."""
+
+    __hash__ = object.__hash__
+
+
+def number(value: Any) -> float:
+    return float(np.ravel(np.asarray(value))[0])
+
+
+def row(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, dtype=float)
+
+
+# ----------------------------------------------------------------------------------------------------------------- CPU
+
+
+def processor(**words: Any) -> Any:
+    """Two sockets of two cores, each with 2048 KiB of last level; blocks of 4 x 8 results."""
+    core = {"count": 4.0, "sockets": 2.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0, "link": 8e9}
+    made = {
+        "core": Some(**core | words.pop("core", {})), "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
+        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=2.0), "clock": Some(boost=4e9),
+    }  # fmt: skip
+    return Some(**{**made, **words})
+
+
+def cpu_kernel(**words: Any) -> Any:
+    flags = dict.fromkeys(("packed", "matrix", "grain", "parts"), 0.0)
+    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
+    return Some(**{**flags, **sizes, "local": 1.0, **words})
+
+
+def test_the_last_level_is_there_once_even_for_a_part_of_its_cores() -> None:
+    assert number(cpu_traffic.last_level(processor())) == 2 * 2048 * KIB
+    assert number(cpu_traffic.last_level(processor(core={"count": 1.0}))) == 2048 * KIB
+    second = Some(size=256 * KIB, ways=4.0, shared_by=4.0)
+    assert number(cpu_traffic.last_level(processor(l3=None, l2=second))) == 256 * KIB
+
+
+def test_one_socket_is_used_by_the_first_core_and_all_by_the_last() -> None:
+    found = [number(cpu_traffic.sockets_used(processor(), workers)) for workers in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    assert found == [1, 1, 1, 2, 2]
+
+
+def test_further_panels_read_and_write_the_results_of_packed_products_only() -> None:
+    panels = row(3.0)
+    assert number(cpu_traffic.sums_of(cpu_kernel(packed=1.0, c_bytes=100.0), panels)) == 400
+    assert number(cpu_traffic.sums_of(cpu_kernel(packed=0.0, c_bytes=100.0), panels)) == 0
+
+
+def test_activations_stay_in_half_the_cache_of_the_sockets_at_work() -> None:
+    """2 MiB on one socket and 4 on two, of which half holds the last results; up to the last byte they are not read again."""
+    half = 1024 * KIB
+    for workers, size, stays in ((2.0, half, True), (2.0, half + 1, False), (4.0, 2 * half, True), (4.0, 2 * half + 1, False)):
+        kernels = cpu_kernel(a_bytes=7.0, b_bytes=size - 64, c_bytes=64.0)
+        moved = number(cpu_traffic.memory_bytes(kernels, processor(), row(workers), row(5.0)))
+        assert moved == (7.0 if stays else 7.0 + size - 64 + 2 * 64 + 5.0), (workers, size)
+
+
+def test_all_that_passes_the_last_level_adds_up() -> None:
+    """Tensors, further panels, the operand that three more cores read whole, and what blocks read again."""
+    words = {"a_bytes": 10.0, "b_bytes": 20.0, "c_bytes": 40.0, "m": 5.0, "n": 3.0, "k": 7.0, "count": 2.0}
+
+    def moved(**more: float) -> float:
+        return number(cpu_traffic.last_level_bytes(cpu_kernel(**words, **more), processor(), row(4.0), row(1000.0)))
+
+    once = 10 + 20 + 2 * 40 + 1000
+    assert moved() == moved(grain=1.0) == moved(matrix=1.0) == once
+    assert moved(matrix=1.0, grain=1.0) == once + 3 * 4 * 5 * 7 * 2
+    tall = cpu_kernel(**{**words, "m": 100.0}, packed=1.0)  # two blocks of at most 54 rows: B is read twice
+    assert number(cpu_traffic.last_level_bytes(tall, processor(), row(4.0), row(0.0))) == 110 + 3 * 7 * 2 * 4
+
+
+def test_blocks_read_the_other_operand_again_for_each_further_one() -> None:
+    """Blocks of 54 rows (kc = 597 values of 4 B in two ways of 64 KiB) and of 713 columns (two cores' blocks take two ways)."""
+    words = {"m": 120.0, "n": 1500.0, "k": 7.0, "count": 5.0, "packed": 1.0}
+    found = number(cpu_traffic.repeat_bytes(cpu_kernel(**words), processor()))
+    assert found == (2 * 1500 + 2 * 120) * 7 * 5 * 4
+    assert number(cpu_traffic.repeat_bytes(cpu_kernel(**{**words, "n": 713.0}), processor())) == 2 * 713 * 7 * 5 * 4
+    assert number(cpu_traffic.repeat_bytes(cpu_kernel(**{**words, "n": 714.0}), processor())) == (2 * 714 + 120) * 7 * 5 * 4
+    assert number(cpu_traffic.repeat_bytes(cpu_kernel(**{**words, "packed": 0.0}), processor())) == 0
+    assert number(cpu_traffic.repeat_bytes(cpu_kernel(**words), processor(l3=None))) == 2 * 1500 * 7 * 5 * 4
+
+
+def test_values_of_one_byte_or_of_unknown_size_move_a_byte_each() -> None:
+    """kc = 2389 steps in blocks of 54 rows; none of the 100 columns is cut."""
+    for size, element in ((1.0, 1), (0.0, 1), (2.0, 2)):
+        words = {"m": 60.0, "n": 100.0, "k": 7.0, "packed": 1.0, "operand_a": size}
+        assert number(cpu_traffic.repeat_bytes(cpu_kernel(**words), processor())) == 100 * 7 * element
+
+
+def test_what_crosses_between_sockets() -> None:
+    """Of four sockets three quarters come from others, in both directions where pages lie on all of them."""
+    device = processor(core={"count": 8.0, "sockets": 4.0})
+    for local, seconds in ((1.0, 48e9 / 16e9), (0.0, 48e9 / 8e9)):
+        assert number(cpu_traffic.crossing(cpu_kernel(local=local), device, row(8.0), row(64e9))) == pytest.approx(seconds)
+    assert number(cpu_traffic.crossing(cpu_kernel(), device, row(2.0), row(64e9))) == 0.0
+    assert cpu_traffic.crossing(cpu_kernel(), processor(core={"link": None}), row(4.0), row(64e9)).tolist() == [0.0]
+
+
+def test_a_thread_that_spins_on_the_other_half_of_a_core_slows_it() -> None:
+    kernels = Some(**vars(cpu_kernel()), spin=1.0, threaded=0.0, items=1e6)
+    terms = cpu.CpuTerms(kernels=kernels, device=processor(), precision="fp32", clock=3e9, threads=8.0,
+                         constants=default().with_values({"cpu.sibling": 0.75}))  # fmt: skip
+    assert number(terms.core_clock) == 3e9
+    assert number(terms.speed) == 0.75 * 3e9
+
+
+def test_a_grain_is_of_products() -> None:
+    """An element-wise kernel has no sides that could be too narrow."""
+    words = Some(**vars(cpu_kernel(grain=5.0, m=2.0, n=2.0)), threaded=1.0, items=100.0)
+    assert number(cores.active_cores(words, processor(), 4.0)) == 4.0
+
+
+# ----------------------------------------------------------------------------------------------------------------- GPU
+
+
+def gpu_kernels(columns: int = 1, **words: Any) -> Record:
+    """Products of 512 x 512 in tiles of 128 x 128 over steps of 8; words are values of all columns or arrays."""
+    usual = {
+        "matrix": 1.0, "exps": 0.0, "plain": 0.0, "dense": 0.0, "m": 512.0, "n": 512.0, "k": 64.0, "count": 1.0, "work": 1.0,
+        "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
+        "cluster": 1.0, "overlapped": 0.0, "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
+        "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
+        "single": 0.0,
+    }  # fmt: skip
+    made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
+    return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
+
+
+def test_an_element_wise_kernel_passes_the_l2_once_with_each_tensor() -> None:
+    words = {"matrix": 0.0, "a_bytes": 10.0, "b_bytes": 3.0, "c_bytes": 100.0}
+    assert number(traffic.l2_bytes(gpu_kernels(**words), row(1.0), row(8.0))) == 113
+    assert number(traffic.l2_bytes(gpu_kernels(**words, cache_bytes=114.0), row(1.0), row(8.0))) == 114
+
+
+def test_a_split_in_two_has_partial_results() -> None:
+    assert traffic.partial_bytes(gpu_kernels(3, split=row(1.0, 2.0, 3.0), c_bytes=10.0)).tolist() == [0, 20, 30]
+
+
+def test_half_the_l2_keeps_the_results_of_the_op_before() -> None:
+    for size, reads in ((500.0, 7.0), (501.0, 508.0)):
+        assert number(traffic.bytes_read(gpu_kernels(a_bytes=7.0, b_bytes=size), row(1e6), 1000.0)) == reads
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "again"), [(600.0, 1.0, 600 * 3), (1.0, 600.0, 600 * 3), (500.0, 500.0, 0.0), (600.0, 700.0, 3900.0)]
+)
+def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, b: float, again: float) -> None:
+    """4 x 4 tiles, one at a time: each operand four times, unless half the L2 holds it."""
+    found = number(traffic.bytes_read(gpu_kernels(a_bytes=a, b_bytes=b), row(1.0), 1000.0))
+    assert found == a + (b if b > 500 else 0) + again
+
+
+def test_devices_and_kernels_have_their_own_patches() -> None:
+    """A product, an element-wise kernel and a product on two devices, with one and sixteen CTAs at a time."""
+    kernels = gpu_kernels(3, matrix=row(1.0, 0.0, 1.0), a_bytes=row(600.0, 600.0, 60.0), b_bytes=row(0.0, 0.0, 0.0))
+    slots, cache = np.array([[1.0, 1.0, 1.0], [16.0, 16.0, 2.0]]), np.array([[1000.0], [100.0]])
+    assert traffic.bytes_read(kernels, slots, cache).tolist() == [[2400, 600, 60], [600, 600, 120]]  # two tiles of one row share A
+    one = gpu_kernels(2, matrix=row(0.0, 1.0), a_bytes=600.0)
+    assert np.ravel(traffic.bytes_read(one, row(1.0), 1000.0)).tolist() == [600, 2400]
+    three = gpu_kernels(3, matrix=row(1.0, 0.0, 1.0), a_bytes=600.0)
+    assert traffic.bytes_read(three, np.array([[1.0, 1.0, 16.0]]), 1000.0).tolist() == [[2400, 600, 600]]
+
+
+def test_a_patch_has_one_tile_at_least() -> None:
+    """One CTA whose tile is four times as long as it is wide, either way round; both operands from memory."""
+    for tile_m, tile_n in ((256.0, 64.0), (64.0, 256.0)):
+        kernels = gpu_kernels(tile_m=tile_m, tile_n=tile_n, a_bytes=600.0, b_bytes=700.0)
+        across_m, across_n = 512 / tile_m, 512 / tile_n
+        rows = 2 if tile_n > tile_m else 1  # the square of its area is two tiles high where tiles are flat
+        assert number(traffic.bytes_read(kernels, row(1.0), 0.0)) == 600 * across_n + 700 * across_m / rows
+
+
+def test_an_sm_holds_as_many_ctas_as_its_shared_memory() -> None:
+    limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0)
+    found = [number(occupancy.resident_ctas(gpu_kernels(shared=size), Some(sm=limits))) for size in (0.0, 1.0, 2.0, 3.0)]
+    assert found == [8, 8, 4, 2]
+
+
+def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
+    kernels = gpu_kernels(3, shared=row(48.0, 49.0, 48.0))
+    kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
+    assert occupancy.runnable(kernels, Some(sm=Some(shared_memory_cta=48.0))).tolist() == [[True, False, True]]
+
+
+def chip(**words: Any) -> Any:
+    made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0),
+            "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
+            "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0), "clock": Some(sustained=1e9),
+            "memory": Some(bandwidth=300e9, achievable=0.8, latency=500e-9), "launch": Some(latency=3e-6)}  # fmt: skip
+    return Some(**{**made, **words})
+
+
+TENSOR = {"has_tensor": lambda precision: precision == "fp16"}
+
+
+def test_a_plain_product_uses_neither_tensor_cores_nor_the_rate_of_its_format() -> None:
+    kernels = gpu_kernels(4, matrix=row(1.0, 1.0, 0.0, 0.0), plain=row(0.0, 1.0, 0.0, 0.0), dense=row(0.0, 0.0, 1.0, 0.0))
+    assert sm.is_product(kernels).tolist() == [True, False, True, False]
+    assert sm.on_tensor(kernels, chip(**TENSOR), "fp16").tolist() == [True, False, True, True]
+
+
+def test_the_results_of_a_thread_are_those_of_all_its_multiplications() -> None:
+    """128 x 128 results in 4 products of 256 threads: 16 x 16 each, for which 32 values are loaded."""
+    constants = default().with_values({"gemm.kappa": 2.0})
+    found = sm.issue_rate(gpu_kernels(work=4.0), chip(), "fp32", constants)
+    assert number(found) == pytest.approx(128 / (1 + 2.0 * 2 / 16))
+
+
+def test_only_an_attention_kernel_with_one_query_has_its_sm_alone() -> None:
+    kernels = gpu_kernels(3, exps=row(0.0, 1.0, 1.0), tile_m=row(1.0, 1.0, 2.0))
+    assert sm.neighbours(kernels, chip(), row(20.0, 20.0, 20.0), row(8.0, 8.0, 8.0)).tolist() == [8, 2, 8]
+
+
+def test_a_softmax_between_products_takes_their_sm_and_other_kernels_have_none() -> None:
+    """1024 scores of two exponentials at 16 and 4 instructions at 128 a clock: 192 clocks, at 100 multiplications each."""
+    kernels = gpu_kernels(2, exps=row(2.0, 0.0))
+    found = sm.softmax_work(kernels, chip(), row(8.0, 8.0), row(100.0, 100.0))
+    assert found.tolist() == [128 * 8 * 2 * (1 / 16 + 4 / 128) * 100, 0.0]
+    constants = default().with_values({"gemm.page_clk": 0.0})
+    two = row(1.0, 1.0)
+    work = sm.cta_work(kernels, chip(), 8 * two, two, 2 * two, 100 * two, 60 * two, constants)
+    assert work.tolist() == pytest.approx([128 * 128 * 8 + 3000 + found[0], 128 * 128 * 8 + 3000])
+
+
+def test_a_softmax_issues_an_exponential_and_four_instructions_for_each_score() -> None:
+    kernels = gpu_kernels(2, exps=row(2.0, 0.0), m=5.0, k=7.0, count=3.0, flop=1000.0)
+    done = sm.work_done(kernels, chip(), row(30.0, 30.0), default())
+    assert done["issues"].tolist() == [5 * 7 * 3 * 2 * 5, 0.0]
+    assert done["macs"].tolist() == [500, 500]
+
+
+def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:
+    constants = default().with_values({"gemm.saturation": 24.0, "conv.between_s": 5e-6})
+    return gpu.GpuTerms(kernels=kernels, device=chip(**words), precision=precision, clock=1e9, constants=constants, waves=waves)
+
+
+def test_pairs_of_halves_take_twice_the_warps_to_fill_an_sm() -> None:
+    assert number(terms(gpu_kernels()).fill) == 24 / 8
+    assert number(terms(gpu_kernels(), "fp16").fill) == 2 * 24 / 8
+
+
+def test_without_waves_ctas_spread_evenly() -> None:
+    assert number(terms(gpu_kernels(), waves=False).turns) == 16 / 10
+
+
+def test_products_outside_tensor_cores_move_and_compute_in_turns() -> None:
+    kernels = gpu_kernels(3, matrix=row(1.0, 0.0, 1.0), plain=row(0.0, 0.0, 1.0), items=1e6)
+    assert terms(kernels, "fp16", **TENSOR).smooth.tolist() == [3, 3, 2]
+    assert terms(kernels, "fp32", **TENSOR).smooth.tolist() == [2, 3, 2]
+
+
+@pytest.mark.parametrize(("size", "loads"), [(8.0, 1.0), (4.0, 1.0), (2.0, 2.0), (1.0, 4.0)])
+def test_narrow_values_take_more_loads_for_the_same_bytes(size: float, loads: float) -> None:
+    kernels = gpu_kernels(matrix=0.0, operand_b=size, a_bytes=1e9)
+    kernels.constants = ("stream.batch_norm",)
+    halved = gpu.GpuTerms(kernels=kernels, device=chip(), precision="fp32", clock=1e9,
+                          constants=default().with_values({"stream.batch_norm": 0.5}))  # fmt: skip
+    assert number(gpu.two_pass_bound(halved)) == pytest.approx(number(gpu.memory_bound(halved)) * 2 * loads)
+
+
+def test_a_single_image_waits_between_unfolding_and_product() -> None:
+    found = gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0), single=row(1.0, 0.0))))
+    assert found.tolist() == pytest.approx([3e-6 + 5e-6, 6e-6])
+
+
+def test_a_real_card_has_what_these_records_have() -> None:
+    """The records above stand for devices: every name that they use is one of a real card or processor."""
+    card, host = catalog.find("gtx_1080").device, catalog.find("i7_6700k").device
+    for made, real in ((chip(), card), (processor(), host)):
+        for part, value in vars(made).items():
+            assert hasattr(real, part), part
+            if isinstance(value, SimpleNamespace):
+                assert {name for name in vars(value) if not hasattr(getattr(real, part), name)} == set(), part
