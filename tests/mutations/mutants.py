@@ -11,9 +11,11 @@ from typing import Any
 from cosmic_ray.ast import Visitor, get_ast
 from cosmic_ray.mutating import mutate_code
 
-from .operators import OPERATORS
+from .operators import COMPARISON, OPERATORS
 
 ROOT = Path(__file__).parents[2]
+ORDERS = {f"ReplaceComparisonOperator_{one}_{other}" for one, others in COMPARISON.items() for other in others
+          if one in ("Eq", "NotEq") and other not in ("Eq", "NotEq")}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +40,11 @@ class Mutant:
 def mutants_of(file: str) -> list[Mutant]:
     """All mutants of a file of the package that no rule leaves out, in the order of their lines; each text once."""
     source = (ROOT / file).read_text("utf-8")
-    left_out, functions = _left_out(ast.parse(source)), _functions(ast.parse(source))
+    left_out, functions, words = _left_out(ast.parse(source)), _functions(ast.parse(source)), _words_compared(source)
     found, texts = [], {source}
     for name, operator in OPERATORS.items():
         for occurrence, (line, column) in enumerate(_positions(source, operator())):
-            if any(begin <= (line, column) < end for begin, end in left_out):
+            if any(begin <= (line, column) < end for begin, end in left_out) or (name in ORDERS and (line, column) in words):
                 continue
             mutated = mutate_code(source, operator(), occurrence)
             if mutated is None or mutated in texts or not _compiles(mutated):
@@ -71,6 +73,16 @@ def _positions(source: str, operator: Any) -> list[tuple[int, int]]:
     return visitor.found
 
 
+def _words_compared(source: str) -> set[tuple[int, int]]:
+    """Where a name is compared with a word: nobody mistakes equality there for an order."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare) and any(isinstance(each, ast.Constant) and isinstance(each.value, str)
+                                                 for each in (node.left, *node.comparators)):  # fmt: skip
+            found |= {(node.lineno, column) for column in range(node.col_offset, node.end_col_offset or 0)}
+    return found
+
+
 def _compiles(source: str) -> bool:
     try:
         ast.parse(source)
@@ -95,7 +107,7 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 def _left_out(module: ast.Module) -> list[Span]:
     """Code that decides no value: annotations and types, the options of decorators, what an error says, internal checks.
 
-    Doc strings have no operators. `assert` and `zip(strict=True)` say what always holds.
+    Doc strings have no operators, and words no order (`_words_compared`). `assert` and `zip(strict=True)` say what always holds.
     """
     found: list[ast.AST | None] = []
     for node in ast.walk(module):

@@ -30,7 +30,8 @@ LAST = ROOT / "out" / "mutations"  # what became of every mutant; not kept in th
 EQUIVALENT = REPORT / "equivalent.csv"
 UNIT, LAWS = "tests/unit", "tests/laws"
 TESTS = {  # quick tests that know what is right: first those of the room's own equations, then, for what they miss, many more
-    "cost": (tuple(f"{UNIT}/test_unit_{name}.py" for name in ("area", "bounds", "cores", "cost", "equations", "power_limit")),
+    "cost": (tuple(f"{UNIT}/test_unit_{name}.py" for name in (
+        "area", "bounds", "choice", "cores", "cost", "equations", "power", "power_limit", "traffic")),
              (UNIT, LAWS, "tests/schedule", "--ignore", f"{UNIT}/test_unit_explain.py")),
     "lower": ((f"{UNIT}/test_unit_lower.py", f"{UNIT}/test_unit_processor.py", f"{UNIT}/test_unit_op_kind.py"),
               (UNIT, LAWS, "tests/trace", "--ignore", f"{UNIT}/test_unit_explain.py")),

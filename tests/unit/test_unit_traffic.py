@@ -175,7 +175,7 @@ def test_devices_and_kernels_have_their_own_patches() -> None:
     """A product, an element-wise kernel and a product on two devices, with one and sixteen CTAs at a time."""
     kernels = gpu_kernels(3, matrix=row(1.0, 0.0, 1.0), a_bytes=row(600.0, 600.0, 60.0), b_bytes=row(0.0, 0.0, 0.0))
     slots, cache = np.array([[1.0, 1.0, 1.0], [16.0, 16.0, 2.0]]), np.array([[1000.0], [100.0]])
-    assert traffic.bytes_read(kernels, slots, cache).tolist() == [[2400, 600, 60], [600, 600, 120]]  # two tiles of one row share A
+    assert traffic.bytes_read(kernels, slots, cache).tolist() == [[2400, 600, 60], [600, 600, 120]]  # A twice
     one = gpu_kernels(2, matrix=row(0.0, 1.0), a_bytes=600.0)
     assert np.ravel(traffic.bytes_read(one, row(1.0), 1000.0)).tolist() == [600, 2400]
     three = gpu_kernels(3, matrix=row(1.0, 0.0, 1.0), a_bytes=600.0)

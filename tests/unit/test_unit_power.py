@@ -1,0 +1,236 @@
+"""Energy and power of one launch, the search for a clock under a limit, and the host: numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace as Some
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost import dispatch, energy, power
+from archsim.cost.cost import Cost
+from archsim.cost.cpu_traffic import core_bandwidth
+from archsim.device import catalog
+from archsim.device.device import Cpu, Gpu
+
+CONSTANTS = default()
+ONE = np.ones((1, 1))
+
+
+def card(name: str = "gtx_1080", **parts: dict[str, Any]) -> Gpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Gpu)
+    for part, words in parts.items():
+        device = replace(device, **{part: replace(getattr(device, part), **words)})
+    return device
+
+
+def processor(**parts: dict[str, Any]) -> Cpu:
+    device = catalog.find("i7_5930k").device
+    assert isinstance(device, Cpu)
+    for part, words in parts.items():
+        device = replace(device, **{part: replace(getattr(device, part), **words)})
+    return device
+
+
+def number(value: Any) -> float:
+    return float(np.ravel(np.asarray(value))[0])
+
+
+# -------------------------------------------------------------------------------------------------------------- energy
+
+
+def test_the_line_through_the_nodes_goes_on_beyond_the_last_ones() -> None:
+    """In logarithms, between any two neighbours, and from the first two and the last two on."""
+    names = sorted((name for name in CONSTANTS.constants if name.startswith("energy.node.")), key=lambda name: int(name[12:-2]))
+    sizes = [int(name[12:-2]) * 1e-9 for name in names]
+    values = [CONSTANTS[name] for name in names]
+
+    def at(size: float) -> float:
+        return number(energy.node_energy(card(chip={"node": size}), CONSTANTS))
+
+    def line(i: int, size: float) -> float:
+        share = np.log(size / sizes[i]) / np.log(sizes[i + 1] / sizes[i])
+        return float(values[i] * (values[i + 1] / values[i]) ** share)
+
+    for i in range(len(sizes) - 1):
+        middle = (sizes[i] * sizes[i + 1]) ** 0.5
+        assert at(middle) == pytest.approx(line(i, middle)), middle
+    assert at(0.7 * sizes[0]) == pytest.approx(line(0, 0.7 * sizes[0]))
+    assert at(2.0 * sizes[-1]) == pytest.approx(line(len(sizes) - 2, 2.0 * sizes[-1]))
+
+
+CORES = CONSTANTS.with_values({"energy.core_mac": 4.0, "energy.core_clock": 5.0, "energy.leakage": 0.1})
+
+
+def test_a_core_spends_by_the_share_of_its_pipe_and_for_each_clock() -> None:
+    device = processor()
+    half = Some(pipe={"fp32": 16.0, "fp16": 32.0}.__getitem__)
+    assert number(energy.mac_energy(device, "fp32", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 0.25
+    assert number(energy.mac_energy(half, "fp16", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 16 / 32 * 0.25  # type: ignore[arg-type]
+    assert number(energy.clock_energy(device, np.array([0.5]), np.array([3.0]), CORES)) == 3 * 5 * 0.25
+
+
+def test_leakage_of_a_processor_is_a_share_of_what_its_cores_switch() -> None:
+    device, floor = processor(), CORES["energy.core_voltage_floor"]
+    found = energy.leakage_power(device, np.array([0.9, 1.0, 0.5 * floor]), np.array([3.0]), CORES)
+    whole = 0.1 * 3 * 6 * 5 * number(energy.highest_clock(device))
+    assert found.tolist() == pytest.approx([whole * (0.9**3 - floor**3), whole * (1 - floor**3), 0.0])
+    assert found[2] == 0.0
+
+
+def test_idle_power_is_saved_below_the_highest_clock_of_the_product() -> None:
+    """A card whose sustained clock lies above its boost, and one whose chip reaches a higher clock than the product does."""
+    fast = card(clock={"boost": 1e9, "sustained": 1.25e9, "silicon": 2e9})
+    constants = CONSTANTS.with_values({"energy.idle_clock": 0.5, "energy.voltage_slope": 0.8, "energy.voltage_floor": 0.5})
+    top = 1 - 0.8 * (1 - 1.25 / 2)
+    for clock, volt in ((1.25e9, top), (1e9, 0.6), (0.5e9, 0.5), (2.5e9, 1.0)):
+        share = clock / 1.25e9 * (volt / top) ** 2
+        expected = fast.power.idle * 0.5 * max(0.0, 1 - share)
+        assert number(energy.idle_saving(fast, clock, np.array([volt]), constants)) == pytest.approx(expected, abs=1e-12)
+    slow = processor(clock={"boost": 2e9})
+    core = CONSTANTS.with_values({"energy.idle_clock": 0.5})
+    volt = number(energy.voltage(2e9, slow, core))
+    assert number(energy.idle_saving(slow, 1e9, np.array([volt]), core)) == pytest.approx(slow.power.idle * 0.5 * 0.5)
+
+
+def launch(took: float = 1.0, macs: float = 1e13, gap: float = 0.0, dram: float = 1e11) -> Cost:
+    return Cost(bounds={"compute": took * ONE, "dram": 0.1 * took * ONE}, busy_s=took * ONE, overhead_s=gap * ONE,
+                dram_bytes=dram * ONE, cache_bytes=1e10 * ONE, work={"macs": macs * ONE, "issues": 0 * ONE, "units": 20 * ONE},
+                clock=1.7e9)  # fmt: skip
+
+
+@pytest.mark.parametrize("took", [0.25, 1.0, 3.0])
+def test_a_limit_is_one_of_power_whatever_the_time(took: float) -> None:
+    cost = launch(took, macs=took * 1e13)
+    for limit in (100.0, 130.0):
+        terms = energy.energy_terms(cost, card(), "fp32", 1.7e9, limit, CONSTANTS)
+        assert number(terms.total_j) == pytest.approx(limit * took)
+        assert number(terms.total_j) == pytest.approx(sum(map(number, energy.spent(cost, card(), "fp32", 1.7e9, limit,
+                                                                                    CONSTANTS).values())))  # fmt: skip
+    free = energy.energy_terms(cost, card(), "fp32", 1.7e9, np.inf, CONSTANTS)
+    assert number(free.total_j) == pytest.approx(number(free.dynamic_j) + number(free.base_j))
+
+
+def test_below_the_idle_power_a_limit_leaves_nothing() -> None:
+    terms = energy.energy_terms(launch(), card(), "fp32", 1.7e9, 0.5 * card().power.idle, CONSTANTS)
+    assert number(terms.kept) == 0.0
+    assert number(terms.total_j) == number(terms.base_j)
+
+
+# --------------------------------------------------------------------------------------------------------------- power
+
+
+def test_power_is_energy_over_the_time_with_its_gaps() -> None:
+    for took, gap in ((1.0, 0.0), (1.0, 0.5), (2.0, 3.0)):
+        cost = launch(took, gap=gap)
+        parts = energy.spent(power.slowed(cost, 1.0), card(), "fp32", 1.7e9, np.inf, CONSTANTS)
+        busy = took * 1.01**0.5  # a tenth of the time is the other bound
+        expected = sum(map(number, parts.values())) / (busy + gap)
+        assert number(power.power_at(ONE, cost, card(), "fp32", 1.7e9, CONSTANTS)) == pytest.approx(expected)
+
+
+def test_what_never_runs_draws_nothing_and_stays_so() -> None:
+    cost = replace(launch(), busy_s=np.inf * ONE)
+    assert number(power.power_at(ONE, cost, card(), "fp32", 1.7e9, CONSTANTS)) == 0.0
+    assert number(power.slowed(cost, 0.5).busy_s) == np.inf
+    assert number(power.sustained_share(cost, card(), "fp32", 1.7e9, 100.0, CONSTANTS)) == 1.0
+
+
+def test_a_clock_that_was_lowered_before_is_lowered_from_there() -> None:
+    again = power.slowed(power.slowed(launch(), 0.5), 0.5)
+    assert (number(again.clock), number(again.share)) == (0.25 * 1.7e9, 0.25)
+    assert number(again.bounds["compute"]) == 4.0
+
+
+def test_a_limit_that_is_just_met_lowers_nothing() -> None:
+    """And one that is just missed lowers the clock by as little."""
+    draws = number(power.power_at(ONE, launch(), card(), "fp32", 1.7e9, CONSTANTS))
+    shares = [number(power.sustained_share(launch(), card(), "fp32", 1.7e9, limit * draws, CONSTANTS))
+              for limit in (1.0 + 1e-12, 1.0 - 1e-9, 0.9)]  # fmt: skip
+    assert shares[0] == 1.0
+    assert 1.0 - 1e-8 < shares[1] < 1.0
+    assert shares[2] < 0.99
+
+
+class Counted:
+    """A function of the share of the clock that counts how often it is asked."""
+
+    def __init__(self, over: Callable[[np.ndarray[Any, Any]], Any]) -> None:
+        self.over, self.calls = over, 0
+
+    def __call__(self, share: np.ndarray[Any, Any]) -> Any:
+        self.calls += 1
+        return self.over(share)
+
+
+def crossing(over: Callable[[np.ndarray[Any, Any]], Any], count: int = 1) -> tuple[np.ndarray[Any, Any], int]:
+    counted, low, high = Counted(over), np.full((1, count), 0.1), np.ones((1, count))
+    found = power._crossing(counted, low, high, np.asarray(over(low)), np.asarray(over(high)))
+    return np.ravel(found), counted.calls
+
+
+def test_a_power_of_the_clock_is_found_at_once() -> None:
+    found, calls = crossing(lambda share: 3.0 * np.log(share / 0.4))
+    assert found[0] == pytest.approx(0.4, rel=1e-12)
+    assert calls <= 3
+
+
+@pytest.mark.parametrize(
+    ("idle", "limit"), [(0.2, 0.5), (0.5, 0.8), (0.9, 0.95), (0.01, 0.05), (0.0, 0.3), (0.3, 0.9999)]
+)
+def test_power_with_an_idle_part_takes_few_steps_and_lies_just_below_the_limit(idle: float, limit: float) -> None:
+    """P = idle + (1 - idle) r^3: the root in closed form; a bisection to the same tolerance takes forty steps."""
+    found, calls = crossing(lambda share: np.log((idle + (1 - idle) * share**3) / limit))
+    assert found[0] == pytest.approx(((limit - idle) / (1 - idle)) ** (1 / 3), rel=2e-12)
+    assert idle + (1 - idle) * found[0] ** 3 <= limit * (1 + 1e-15)
+    assert calls <= 12
+
+
+def test_a_steep_rise_at_either_end_takes_few_steps_too() -> None:
+    """Where one end would stay for long its value is halved each time."""
+    for over in (lambda share: np.expm1(30 * (share - 0.9)), lambda share: -np.expm1(-30 * (share - 0.2))):
+        found, calls = crossing(over)
+        assert abs(over(found[0])) < 1e-9
+        assert calls <= 25
+
+
+def test_roots_side_by_side_are_those_of_each_alone() -> None:
+    limits = np.array([[0.05, 0.3, 0.9999, 0.001, 2.0, 0.7]])  # the fourth is met nowhere, the fifth everywhere
+    together, _ = crossing(lambda share: np.log((0.02 + 0.98 * share**3) / limits), 6)
+    for i, limit in enumerate(limits[0]):
+        if limit < 1:
+            alone, _ = crossing(lambda share, limit=limit: np.log((0.02 + 0.98 * share**3) / limit))  # type: ignore[misc]
+            assert together[i] == pytest.approx(alone[0], rel=1e-12), limit
+    assert together[3] == 0.1
+
+
+# ---------------------------------------------------------------------------------------------------------------- host
+
+
+def test_times_of_the_host_are_scaled_together() -> None:
+    twice = dispatch.HostTime(issue_s=np.array([[3.0]]), stall_s=np.array([[5.0]])).scaled(2.0)
+    assert (number(twice.issue_s), number(twice.stall_s)) == (6.0, 10.0)
+
+
+@pytest.mark.parametrize(("plans", "first"), [([0, 1], 2e-6), ([1, 0], 3e-6), ([-1, -1, 1], 3e-6), ([-1, 2], 4e-6)])
+def test_a_graph_waits_no_longer_than_its_first_op_would(plans: list[int], first: float) -> None:
+    host = np.array([[2e-6, 3e-6, 4e-6]])
+    assert number(dispatch.graph_launch(host, np.array(plans), CONSTANTS.with_values({"graph.launch_s": 1.0}))) == first
+
+
+def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
+    host, stack = processor(), Some(inputs="host", input_copies=2.0)
+    copied = 2 * 3 / number(core_bandwidth(host, CONSTANTS))
+    linked, module = card(link={"bandwidth": 10e9, "achievable": 0.8}), replace(card(), link=None)
+
+    def seconds(stack: Any, device: Gpu | Cpu) -> float:
+        return number(dispatch.feed_time(1e9, stack, device, host, CONSTANTS))
+
+    assert seconds(stack, linked) == pytest.approx(1e9 * copied + 1 / 8)
+    assert seconds(stack, module) == pytest.approx(1e9 * copied)
+    assert seconds(stack, host) == seconds(Some(inputs="device", input_copies=2.0), linked) == 0.0
