@@ -121,7 +121,7 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     element = np.maximum(kernels.operand_a, 1.0)
     further_b = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
     blocks_b = 1.0 if device.l3 is None else np.ceil(kernels.n / block_columns(device, element))
-    further_a = np.maximum(blocks_b - 1.0, 0.0) * kernels.m
+    further_a = (blocks_b - 1.0) * kernels.m
     return np.asarray(np.where(kernels.packed > 0, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
 
 

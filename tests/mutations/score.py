@@ -87,7 +87,7 @@ def judged(room: str, mutants: Sequence[Mutant], stage: int, results: Path) -> N
             else:
                 note(mutant, verdict)
         order = sorted(battery.reach, key=lambda name: battery.reach[name].seconds)
-        place.write_text(json.dumps([outside, order]))
+        place.write_text(json.dumps([outside, [*order, *(battery.apart if stage == 0 else [])]]))
 
     place = results.with_suffix(".outside")
     place.unlink(missing_ok=True)

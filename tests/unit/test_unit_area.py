@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.cost.area import die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
+from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
 from archsim.device import catalog
 from archsim.device.device import Gpu
 from archsim.device.silicon import ProcessNode, Silicon
@@ -92,3 +92,7 @@ def test_the_price_of_a_die_is_that_of_the_wafer_over_its_good_dies() -> None:
     dies = float(dies_per_wafer(100.0, 300.0))
     assert round(dies) == 640
     assert float(die_cost(100.0, NEW, SILICON)) == pytest.approx(9000 / dies * 1.05**2)
+
+
+def test_the_largest_die_is_the_field_of_one_exposure() -> None:
+    assert LARGEST_DIE == 26 * 33

@@ -142,6 +142,7 @@ def test_one_device_at_many_clocks_chooses_once() -> None:
     result = plan_cost(one, kernels(), lambda ran: {"base": ran.busy_s})
     assert result.time_s.tolist() == [[5.25, 16.0]]
     assert result.kernel_clock.tolist() == [[10] * 4, [100] * 4]
+    assert result.kernel_time_s.tolist() == [[0, 0, 5.25, 16]]
 
 
 def test_what_is_one_number_for_all_variants_stays_so_when_some_are_picked() -> None:
@@ -202,6 +203,18 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
         assert one.bounds["compute"].item() == pytest.approx(served.bounds["compute"].item() / share)
     assert np.asarray(after["power"].share).item() > np.asarray(after["dram"].share).item()
     assert np.asarray(after["compute"].share).item() < 1.0
+    free = relief.relief(limited(), card, "fp32", 1e6, CONSTANTS, 1.25)
+    assert {name: np.asarray(one.share).item() for name, one in free.items()} == pytest.approx(dict.fromkeys(after, 1.0))
+    assert free["dram"].bounds["compute"].item() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("name", ["compute", "dram", "l1", "l2", "link", "latency", "two_pass"])
+def test_a_bound_that_is_eased_takes_less_and_the_gaps_stay(name: str) -> None:
+    one = np.ones((1, 1))
+    cost = replace(limited(), bounds={"other": 3 * one, name: 8 * one}, overhead_s=0.5 * one)
+    after = relief.eased(cost, name, 2.0)
+    assert {key: bound.item() for key, bound in after.bounds.items()} == {"other": 3.0, name: 4.0}
+    assert (after.busy_s.item(), after.overhead_s.item()) == (5.0, 0.5)
 
 
 # -------------------------------------------------------------------------------------------------------------- roofline
@@ -268,12 +281,12 @@ def test_the_roofline_counts_multiplications_and_no_other_instructions() -> None
     bare = pack_gpu([replace(each, read_bytes=0.0, write_bytes=0.0) for each in ROOFS], {})
     free = evaluate.roofline_cost(bare, card(), "fp32", 1e9, 1, CONSTANTS, limit=np.inf)
     per_flop = free.energy_j["compute"][0] / free.flop[0]
-    assert per_flop.tolist() == pytest.approx([per_flop[0]] * 3)
+    assert per_flop.tolist() == pytest.approx([per_flop[0]] * 3, rel=1e-9, abs=0)
     assert one.energy_j["compute"][0].tolist() == pytest.approx((per_flop * one.flop[0]).tolist())
     parts = np.sum([part[0] for part in one.energy_j.values()], axis=0)
     assert one.total_energy_j[0].tolist() == pytest.approx(parts.tolist())
     mac = mac_energy(card(), "fp32", voltage(1e9, card(), CONSTANTS), node_energy(card(), CONSTANTS), CONSTANTS)
-    assert per_flop[0] == pytest.approx(0.5 * float(mac))
+    assert per_flop[0] == pytest.approx(0.5 * float(mac), rel=1e-9, abs=0)
     assert one.energy_j["cache"].tolist() == [[0, 0, 0]]
 
 

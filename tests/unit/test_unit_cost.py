@@ -589,14 +589,14 @@ def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> Non
 def test_the_energy_of_a_node_lies_on_the_line_between_its_neighbours() -> None:
     constants = default()
     device = catalog.find("gtx_1080").device
-    assert node_energy(device, constants) == pytest.approx(constants["energy.node.16nm"])
+    assert node_energy(device, constants) == pytest.approx(constants["energy.node.16nm"], rel=1e-9, abs=0)
     nodes = np.array([[40e-9], [28e-9], [20e-9], [16e-9], [5e-9]])
     values = node_energy(replace(device, chip=replace(device.chip, node=nodes)), constants)
     assert values.shape == (5, 1)
     assert np.all(np.diff(values[:, 0]) < 0)
     low, high = constants["energy.node.16nm"], constants["energy.node.28nm"]
     share = np.log(20 / 16) / np.log(28 / 16)
-    assert values[2, 0] == pytest.approx(low * (high / low) ** share)
+    assert values[2, 0] == pytest.approx(low * (high / low) ** share, rel=1e-9, abs=0)
 
 
 def launched(flop: float, dram: float) -> Cost:
@@ -648,15 +648,17 @@ def test_a_narrow_pipe_spends_half_per_operation() -> None:
     volt = voltage(690e6, device, constants)
     node = node_energy(device, constants)
     wide, narrow = (mac_energy(device, precision, volt, node, constants) for precision in ("fp32", "fp16"))
-    assert wide == pytest.approx(2 * narrow)
+    assert wide == pytest.approx(2 * narrow, rel=1e-9, abs=0)
 
 
 def test_operands_of_tensor_cores_cost_as_they_are_wide() -> None:
     device, constants = catalog.find("h100_sxm5_80gb").device, default()
     node = node_energy(device, constants)
-    wide, usual, narrow = (mac_energy(device, precision, np.ones(1), node, constants) for precision in ("tf32", "fp16", "fp8"))
-    assert wide == pytest.approx(2 * usual)
-    assert usual == pytest.approx(2 * narrow)
+    wide, usual, narrow, bytes_ = (mac_energy(device, precision, np.ones(1), node, constants)
+                                   for precision in ("tf32", "fp16", "fp8", "int8"))  # fmt: skip
+    assert wide == pytest.approx(2 * usual, rel=1e-9, abs=0)  # picojoules are below the absolute tolerance
+    assert usual == pytest.approx(2 * narrow, rel=1e-9, abs=0)
+    assert usual == pytest.approx(2 * bytes_, rel=1e-9, abs=0)
 
 
 def test_tensor_cores_spend_less_per_operation_and_more_per_clock() -> None:

@@ -59,9 +59,9 @@ def test_the_line_through_the_nodes_goes_on_beyond_the_last_ones() -> None:
 
     for i in range(len(sizes) - 1):
         middle = (sizes[i] * sizes[i + 1]) ** 0.5
-        assert at(middle) == pytest.approx(line(i, middle)), middle
-    assert at(0.7 * sizes[0]) == pytest.approx(line(0, 0.7 * sizes[0]))
-    assert at(2.0 * sizes[-1]) == pytest.approx(line(len(sizes) - 2, 2.0 * sizes[-1]))
+        assert at(middle) == pytest.approx(line(i, middle), rel=1e-9, abs=0), middle
+    assert at(0.7 * sizes[0]) == pytest.approx(line(0, 0.7 * sizes[0]), rel=1e-9, abs=0)
+    assert at(2.0 * sizes[-1]) == pytest.approx(line(len(sizes) - 2, 2.0 * sizes[-1]), rel=1e-9, abs=0)
 
 
 CORES = CONSTANTS.with_values({"energy.core_mac": 4.0, "energy.core_clock": 5.0, "energy.leakage": 0.1})
@@ -155,6 +155,22 @@ def test_a_limit_that_is_just_met_lowers_nothing() -> None:
     assert shares[0] == 1.0
     assert 1.0 - 1e-8 < shares[1] < 1.0
     assert shares[2] < 0.99
+    two = replace(launch(), bounds={name: np.repeat(bound, 2, axis=-1) for name, bound in launch().bounds.items()},
+                  busy_s=np.ones((1, 2)), overhead_s=np.zeros((1, 2)))  # fmt: skip
+    beside = power.sustained_share(two, card(), "fp32", 1.7e9, draws * np.array([[1.0, 0.9]]), CONSTANTS)
+    assert beside[0].tolist() == [1.0, pytest.approx(shares[2])]
+
+
+def test_a_limit_below_a_watt_is_met_too() -> None:
+    small = card(power={"idle": 0.01})
+    cost = launch(macs=1e10, dram=1e8)
+    cost = replace(cost, cache_bytes=1e7 * ONE, work={"macs": 1e10 * ONE, "issues": 0 * ONE, "units": 1e-3 * ONE})
+    constants = CONSTANTS.with_values({"energy.leakage": 1e-6})
+    draws = number(power.power_at(ONE, cost, small, "fp32", 1.7e9, constants))
+    assert 0.05 < draws < 1.0
+    share = power.sustained_share(cost, small, "fp32", 1.7e9, 0.8 * draws, constants)
+    assert 0.1 < number(share) < 1.0
+    assert number(power.power_at(share, cost, small, "fp32", 1.7e9, constants)) == pytest.approx(0.8 * draws)
 
 
 class Counted:
@@ -200,13 +216,13 @@ def test_a_steep_rise_at_either_end_takes_few_steps_too() -> None:
 
 
 def test_roots_side_by_side_are_those_of_each_alone() -> None:
-    limits = np.array([[0.05, 0.3, 0.9999, 0.001, 2.0, 0.7]])  # the fourth is met nowhere, the fifth everywhere
-    together, _ = crossing(lambda share: np.log((0.02 + 0.98 * share**3) / limits), 6)
+    limits = np.array([[0.05, 0.3, 0.9999, 0.001, 2.0, 0.7, 0.02]])  # the fourth and last are met nowhere
+    together, _ = crossing(lambda share: np.log((0.02 + 0.98 * share**3) / limits), 7)
     for i, limit in enumerate(limits[0]):
         if limit < 1:
             alone, _ = crossing(lambda share, limit=limit: np.log((0.02 + 0.98 * share**3) / limit))  # type: ignore[misc]
             assert together[i] == pytest.approx(alone[0], rel=1e-12), limit
-    assert together[3] == 0.1
+    assert together[3] == together[6] == 0.1
 
 
 # ---------------------------------------------------------------------------------------------------------------- host

@@ -163,7 +163,8 @@ def test_half_the_l2_keeps_the_results_of_the_op_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "again"), [(600.0, 1.0, 600 * 3), (1.0, 600.0, 600 * 3), (500.0, 500.0, 0.0), (600.0, 700.0, 3900.0)]
+    ("a", "b", "again"), [(600.0, 1.0, 600 * 3), (1.0, 600.0, 600 * 3), (500.0, 500.0, 0.0), (600.0, 700.0, 3900.0),
+                        (500.0, 700.0, 2100.0), (700.0, 500.0, 2100.0)]
 )
 def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, b: float, again: float) -> None:
     """4 x 4 tiles, one at a time: each operand four times, unless half the L2 holds it."""
@@ -195,6 +196,10 @@ def test_an_sm_holds_as_many_ctas_as_its_shared_memory() -> None:
     limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0)
     found = [number(occupancy.resident_ctas(gpu_kernels(shared=size), Some(sm=limits))) for size in (0.0, 1.0, 2.0, 3.0)]
     assert found == [8, 8, 4, 2]
+
+
+def test_a_warp_is_begun_every_32_threads() -> None:
+    assert occupancy.warps_of(gpu_kernels(4, threads=row(1.0, 32.0, 33.0, 1024.0))).tolist() == [1, 1, 2, 32]
 
 
 def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
