@@ -178,7 +178,8 @@ def main(words: Sequence[str]) -> int:
     mutants = [mutant for each in files for mutant in mutants_of(each)]
     LAST.mkdir(parents=True, exist_ok=True)
     results = LAST / f"{room}.jsonl"
-    before = read(results) if asked.again else {}
+    here = {mutant.key for mutant in mutants}
+    before = {key: row for key, row in read(results).items() if key in here} if asked.again else {}
     if asked.again:
         mutants = [mutant for mutant in mutants if not noticed(before.get(mutant.key))]
     if asked.sample and asked.sample < len(mutants):
