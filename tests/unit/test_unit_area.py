@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.cost.area import LARGEST_DIE, die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
+from archsim.cost.area import die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
 from archsim.device import catalog
 from archsim.device.device import Gpu
 from archsim.device.silicon import ProcessNode, Silicon
@@ -18,7 +18,7 @@ from archsim.device.silicon import ProcessNode, Silicon
 OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.0)
 NEW = ProcessNode(name="7nm", density=9.0, cell=0.03, wafer=9000.0, defects=0.1)
 SILICON = Silicon(reference="7nm", fp32=0.01, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1, hbm=0.02,
-                  rest=8.0, diameter=300.0, cluster=2.0, nodes={"16nm": OLD, "7nm": NEW}, dies=())  # fmt: skip
+                  rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW}, dies=())  # fmt: skip
 CELL = 8 * 0.125e-6  # mm2 of a byte
 
 
@@ -92,7 +92,3 @@ def test_the_price_of_a_die_is_that_of_the_wafer_over_its_good_dies() -> None:
     dies = float(dies_per_wafer(100.0, 300.0))
     assert round(dies) == 640
     assert float(die_cost(100.0, NEW, SILICON)) == pytest.approx(9000 / dies * 1.05**2)
-
-
-def test_the_largest_die_is_the_field_of_one_exposure() -> None:
-    assert LARGEST_DIE == 26 * 33
