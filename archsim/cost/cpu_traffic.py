@@ -203,7 +203,7 @@ def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) ->
     if device.core.link is None:
         return np.zeros_like(cached * workers)
     used = sockets_used(device, workers)
-    return np.asarray(cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)))
+    return np.asarray(np.where(used > 1, cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)), 0.0))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:
