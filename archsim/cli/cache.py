@@ -11,6 +11,7 @@ from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.completed import Known
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import output_file, write
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import html_option, json_option
 
 OF_CHECK = frozenset({"check", "plain"})
@@ -70,8 +71,7 @@ def command(
         _refuse_others("--trace", OF_TRACE)
     with Progress() as tell:
         def told(share: float) -> None:
-            done = round(20 * share)
-            tell(f"[{'#' * done}{'.' * (20 - done)}] {100 * share:.0f} %")
+            tell(f"{100 * share:.0f} of 100 % simulated")
 
         if trace is not None:
             spec = find_device(hw, arguments["settings"], arguments["scales"])
@@ -83,7 +83,7 @@ def command(
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
         write(html, cache_page(answer))
-    click.echo(cache_json(answer) if as_json else cache_text(answer))
+    say(cache_json(answer) if as_json else cache_text(answer), plain=as_json)
 
 
 def _refuse_others(mode: str, allowed: frozenset[str]) -> None:
@@ -111,4 +111,4 @@ def _check(folder: str, fast: bool | None) -> None:
         rows = compare(fast, tell)
     data.write(traffic_json(rows))
     page.write(traffic_page(rows))
-    click.echo(traffic_text(rows))
+    say(traffic_text(rows))

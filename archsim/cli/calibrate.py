@@ -47,6 +47,7 @@ def command(
     import numpy as np
 
     from archsim.calibration.constants import ENERGY, default, dump, load
+    from archsim.cli.progress import Progress
     from archsim.device.catalog import spec_beside
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
@@ -64,21 +65,24 @@ def command(
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     start = given.before_energy_fit() if of_energy else given.before_fit()
     devices = names(hw or "")
-    cases, skips = read_files(measurements, device_files(devices, measurements))
+    with Progress() as tell:
+        tell("reading")
+        cases, skips = read_files(measurements, device_files(devices, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases))
     every, _ = selected_rows(every, [], Filters(hw=devices))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
-    answer = fit(rows, start, wanted)
+    with Progress() as tell:
+        answer = fit(rows, start, wanted, tell=tell)
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
         times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]
         result = replace(result, version=given.version, fit=restated(given.fit, times, result), energy_fit=result.fit)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
-        held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes,
-                                  lambda text: click.echo(f"archsim: {text}", err=True))
+        with Progress() as tell:
+            held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes, tell)
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]

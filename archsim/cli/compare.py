@@ -14,6 +14,7 @@ from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
+from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
 
@@ -121,7 +122,7 @@ def _show(found: Sequence[Comparison], as_json: bool, as_csv: bool, html: Output
         excluded = [(c.network, one) for c in found for one in c.excluded]
         click.echo(comparison_csv([x for c in found for x in c.all], excluded, found[0].workload), nl=False)
     else:
-        click.echo(comparisons_text(found))
+        say(comparisons_text(found))
     _leave_if_none([bool(c.contenders) for c in found])
 
 
@@ -144,7 +145,7 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], as_json: bool, as
         points = [p for c in found for curve in c.curves for p in curve.points]
         click.echo(comparison_csv(points, [(c.network, one) for c in found for one in c.excluded], field.workload), nl=False)
     else:
-        click.echo("\n\n\n".join(map(curves_text, found)))
+        say("\n\n\n".join(map(curves_text, found)))
     _leave_if_none([any(one.contenders for one in c.best) for c in found])
 
 

@@ -8,8 +8,9 @@ import sys
 import click
 
 from archsim.base.errors import EXIT
+from archsim.cli.terminal import say
 
-PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click")
+PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich")
 EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
     "fast": ("numba", "a compiled `archsim cache`"), "dse": ("optuna", "`archsim search --trials`"),
@@ -27,7 +28,7 @@ def command() -> None:
     """
     problems = [*_versions(), *_data(), *_prediction()]
     for problem in problems:
-        click.echo(f"PROBLEM  {problem}")
+        say(f"PROBLEM  {problem}")
     click.echo("all well" if not problems else f"{len(problems)} problems")
     if problems:
         raise click.exceptions.Exit(EXIT["bound missed"])
@@ -38,18 +39,18 @@ def _versions() -> list[str]:
 
     from archsim.base.version import __version__
 
-    click.echo(f"archsim {__version__}, Python {platform.python_version()}, {sys.platform}")
+    say(f"archsim {__version__}, Python {platform.python_version()}, {sys.platform}")
     problems = []
     for package in PACKAGES:
         try:
-            click.echo(f"ok       {package} {version(package)}")
+            say(f"ok       {package} {version(package)}")
         except PackageNotFoundError:
             problems.append(f"{package} is not installed: pip install {package}")
     for extra, (package, use) in EXTRAS.items():
         try:
-            click.echo(f"ok       {package} {version(package)} (extra {extra})")
+            say(f"ok       {package} {version(package)} (extra {extra})")
         except PackageNotFoundError:
-            click.echo(f'absent   {package}, for {use}: pip install "archsim[{extra}]"')
+            say(f'absent   {package}, for {use}: pip install "archsim[{extra}]"')
     return problems
 
 
@@ -77,7 +78,7 @@ def _data() -> list[str]:
         if not names:
             problems.append(f"no {what}: the installation lacks its data")
     listed = ", ".join(f"{count} {what}" for what, count in counts.items())
-    click.echo(f"ok       {listed}, calibration {default().version}")
+    say(f"ok       {listed}, calibration {default().version}")
     return problems
 
 
@@ -88,5 +89,5 @@ def _prediction() -> list[str]:
     predicted = estimate("alexnet", "tegra_x1").latency_s
     if not 0 < bound <= predicted:
         return [f"alexnet on tegra_x1: predicted {predicted:g} s is below its bound {bound:g} s"]
-    click.echo(f"ok       alexnet on tegra_x1: {1e3 * predicted:.3g} ms, roofline {1e3 * bound:.3g} ms")
+    say(f"ok       alexnet on tegra_x1: {1e3 * predicted:.3g} ms, roofline {1e3 * bound:.3g} ms")
     return []

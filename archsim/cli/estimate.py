@@ -10,6 +10,7 @@ from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, holds, setting_options
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 
@@ -63,7 +64,7 @@ def command(
     else:
         from archsim.report.text import estimate_text
 
-        click.echo(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
+        say(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
     if fail_if and missed:
         click.echo(f"archsim: {fail_if} is true", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])

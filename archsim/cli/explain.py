@@ -8,6 +8,7 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, json_option
 
 
@@ -42,7 +43,7 @@ def command(
     tell_without_effect([request])
     if layer is None:
         rows = slowest(request)
-        click.echo(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)))
+        say(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)), plain=as_json)
         return
     explanation = explain(request, layer, phase)
-    click.echo(explanation_json(explanation) if as_json else explanation_text(explanation, every))
+    say(explanation_json(explanation) if as_json else explanation_text(explanation, every), plain=as_json)

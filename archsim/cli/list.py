@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import click
 
+from archsim.cli.terminal import say
+
 
 @click.command("list")
 @click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops"]))
@@ -22,7 +24,7 @@ def command(what: str) -> None:
         "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "parts": _parts,
         "fidelities": _fidelities, "ops": _ops,
     }  # fmt: skip
-    click.echo(lists[what]())
+    say(lists[what]())
 
 
 def _devices() -> str:

@@ -14,6 +14,7 @@ import click
 from archsim.base.errors import EXIT, ArchsimError
 from archsim.base.version import __version__
 from archsim.cli.streams import Terminated, ended_by_signals, output_is_open
+from archsim.cli.terminal import color_option
 
 SIGNALLED = 128  # an exit code above it names the signal, as in a shell
 # command -> (module, one line for the overview); a command's module is imported only when it runs
@@ -52,7 +53,7 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        return command
+        return command if isinstance(command, click.Group) else color_option(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing every command for its help."""

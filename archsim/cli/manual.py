@@ -9,6 +9,7 @@ import click
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
 from archsim.cli.completed import items
+from archsim.cli.terminal import Screen, say, screen
 
 LIMIT = 100_000  # B of a page
 PAGES = {
@@ -41,7 +42,25 @@ def command(page: str | None) -> None:
       archsim manual
       archsim manual getting-started
     """
-    click.echo(_list() if page is None else text(page))
+    on = screen()
+    if page is None or (on.width is None and not on.color):
+        say(_list() if page is None else text(page), plain=page is not None)
+    else:
+        click.echo(_rendered(text(page), on), color=on.color, nl=False)
+
+
+def _rendered(page: str, on: Screen) -> str:
+    """A page as a terminal shows Markdown."""
+    import io
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=io.StringIO(), force_terminal=on.color, color_system="standard" if on.color else None,
+                      width=on.width or 100, no_color=not on.color, legacy_windows=False)  # fmt: skip
+    with console.capture() as capture:
+        console.print(Markdown(page, hyperlinks=False))
+    return capture.get()
 
 
 def _list() -> str:

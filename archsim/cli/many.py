@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archsim.cli.progress import duration
+
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
@@ -23,15 +25,3 @@ def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool
     size = f" and {space.count * ROW_BYTES / 1e9:,.1f} GB" if stored else ""
     raise click.UsageError(f"{space.count:,} points would take about {duration(space.count / rate)} on one core{size}; "
                            "--sample N takes some of them, --yes goes on")  # fmt: skip
-
-
-def duration(seconds: float) -> str:
-    """A time in the largest unit of which it has two.
-
-    >>> duration(90.0), duration(7200.0)
-    ('90 s', '2 hours')
-    """
-    for size, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {name}"
-    return f"{seconds:.0f} s"

@@ -12,6 +12,7 @@ from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import write
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
@@ -83,7 +84,7 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool
     request, goal = make_request(net, hw, **arguments), target_of(target)
     tell_without_effect([request])
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
-    click.echo((target_json if as_json else target_text)(request, goal, found, Evaluator(request).one()))
+    say((target_json if as_json else target_text)(request, goal, found, Evaluator(request).one()), plain=as_json)
     if all(way.factor is None for way in found):
         _say_none(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
 
@@ -138,7 +139,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     elif o["as_csv"]:
         click.echo(search_csv(request, found), nl=False)
     else:
-        click.echo(search_text(request, found))
+        say(search_text(request, found))
     if not found.best:
         _say_none(f"no point is possible ({found.why})" if found.broken == found.points else
                   f"no point meets the conditions{large_words(found)}")

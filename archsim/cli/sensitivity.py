@@ -10,6 +10,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import Finite, choices, names, setting_options
 from archsim.cli.output import write
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -63,4 +64,4 @@ def command(
     elif as_csv:
         click.echo(sensitivity_csv(found, called(request.spec)), nl=False)
     else:
-        click.echo(sensitivity_text(request, found, OUTPUTS[output], step, span))
+        say(sensitivity_text(request, found, OUTPUTS[output], step, span))

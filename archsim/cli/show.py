@@ -8,6 +8,7 @@ from collections.abc import Callable
 import click
 
 from archsim.cli.completed import Shown
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import json_option
 
 
@@ -33,19 +34,19 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     if as_toml and what != "hw":
         raise click.UsageError(f"show {what} prints no TOML; show hw does")
     if what == "calibration":
-        click.echo(_calibration(name or ""))
+        say(_calibration(name or ""))
         return
     if what == "silicon":
         from archsim.report.silicon import silicon_text
 
-        click.echo(silicon_text())
+        say(silicon_text())
         return
     if what == "stack" and name is not None:
         from archsim.report.stack import stack_record, stack_text
         from archsim.stack.choose import named
 
         name = named(name)
-        click.echo(json.dumps(stack_record(name), indent=2, allow_nan=False) if as_json else stack_text(name))
+        say(json.dumps(stack_record(name), indent=2, allow_nan=False) if as_json else stack_text(name), plain=as_json)
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
@@ -53,7 +54,7 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         click.echo(_device_toml(name) if as_toml else _device_json(name))
         return
     views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
-    click.echo(views[what](name))
+    say(views[what](name))
 
 
 def _device(name: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from archsim.cli.terminal import color_option
+
 SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
     "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
@@ -26,7 +28,7 @@ class Simulations(click.Group):
         if cmd_name not in SIMULATIONS:
             return None
         found: click.Command = importlib.import_module(SIMULATIONS[cmd_name][0]).command
-        return found
+        return color_option(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing every simulation for its help."""

@@ -9,6 +9,7 @@ import click
 
 from archsim.cli.completed import Known
 from archsim.cli.options import names, quantity, whole
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import json_option
 
 
@@ -41,4 +42,4 @@ def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
         beside = [f"{m.hardware} {show(m.time_s, 's', 3)} ({100 * (row.time_s / m.time_s - 1):+.0f} %)" for m in row.measured]
         rows.append((str(row.devices), show(row.size, "B"), show(row.time_s, "s"), show(row.bandwidth_Bps, "B/s", 3),
                      str(row.rings), ", ".join(beside) or "-"))  # fmt: skip
-    click.echo(table(("devices", "bytes", "time", "bus bandwidth", "rings", "measured by DeepBench"), rows, left=0))
+    say(table(("devices", "bytes", "time", "bus bandwidth", "rings", "measured by DeepBench"), rows, left=0))

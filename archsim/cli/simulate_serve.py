@@ -10,6 +10,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 from archsim.schedule.serving import Batching
@@ -77,7 +78,7 @@ def command(
         write(html, serving_page(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
-    click.echo(serving_json(answer) if as_json else serving_text(answer))
+    say(serving_json(answer) if as_json else serving_text(answer), plain=as_json)
 
 
 def _refuse_idle(scenario: str, recorded: bool) -> None:

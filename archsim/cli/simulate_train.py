@@ -11,6 +11,7 @@ from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
@@ -82,4 +83,4 @@ def command(
         write(html, training_page(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    click.echo(training_json(answer) if as_json else training_text(answer))
+    say(training_json(answer) if as_json else training_text(answer), plain=as_json)

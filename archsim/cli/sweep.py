@@ -11,10 +11,11 @@ import click
 from archsim.base.errors import InputError
 from archsim.base.writer import SWEEP, OutputFile
 from archsim.cli.completed import VARIED, Keyed
-from archsim.cli.many import ask_about, duration
+from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HWS, NETS
 
 if TYPE_CHECKING:
@@ -121,12 +122,11 @@ def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: in
         open_store(kept, space, record, requests[0].spec.kind, resume) as store,
     ):
         before = store.count
-        points_per_second = _Pace(before, space.count)
         try:
             with Progress() as tell:
                 for chunk in parts(range(space.part_at(before), space.parts)):
                     store.append(chunk)
-                    tell(points_per_second.line(store.count))
+                    tell(f"{store.count:,} of {space.count:,} points")
         except KeyboardInterrupt:
             click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
             raise
@@ -141,7 +141,7 @@ def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: in
         kept.unlink()
     elif kept != path:
         kept.replace(out.check())
-    click.echo(text)
+    say(text)
     click.echo(f"archsim: wrote {space.count:,} points to {path}", err=True)
 
 
@@ -164,21 +164,3 @@ def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     if out.force and not resume:
         kept.unlink(missing_ok=True)
     return path, kept
-
-
-class _Pace:
-    """Speed of a sweep, and the time that the rest will take."""
-
-    def __init__(self, start: int, count: int) -> None:
-        import time
-
-        self._clock = time.monotonic
-        self._start, self._count, self._began = start, count, self._clock()
-
-    def line(self, done: int) -> str:
-        """The line of a progress bar."""
-        rate = (done - self._start) / max(self._clock() - self._began, 1e-9)
-        filled = 20 * done // self._count
-        bar = "#" * filled + "-" * (20 - filled)
-        return (f"[{bar}] {done:,} of {self._count:,} points, {rate:,.0f} points/s, "
-                f"{duration((self._count - done) / max(rate, 1e-9))} left")  # fmt: skip

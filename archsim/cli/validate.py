@@ -15,6 +15,7 @@ from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import output_file, write
 from archsim.cli.progress import Progress
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def command(
     if add is not None:
         from archsim.validation.check import check_file
 
-        click.echo(check_file(add))
+        say(check_file(add))
         return
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash, read_files
@@ -104,7 +105,7 @@ def command(
     elif as_csv:
         click.echo(validation_csv(result), nl=False)
     else:
-        click.echo(validation_text(result, provenance))
+        say(validation_text(result, provenance))
 
 
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:

@@ -11,6 +11,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, html_option, json_option
 
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")
@@ -53,7 +54,7 @@ def command(
     if as_json:
         click.echo(whatif_json(found))
     else:
-        click.echo(whatif_text(found, layers=layers is not False, all_layers=bool(layers)))
+        say(whatif_text(found, layers=layers is not False, all_layers=bool(layers)))
 
 
 def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:

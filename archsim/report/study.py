@@ -26,8 +26,8 @@ MADE = (
 def study_files(study: Study, tell: Callable[[str], None] = lambda text: None) -> dict[str, str]:
     """The files of a study: name -> text, `REPORT` among them. Raises InputError for a part that cannot be computed."""
     sections = []
-    for part in study.parts:
-        tell(part.title)
+    for number, part in enumerate(study.parts, 1):
+        tell(f"{part.title} ({number} of {len(study.parts)})")
         try:
             sections.append(RENDER[part.kind](part))
         except ArchsimError as error:

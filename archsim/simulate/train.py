@@ -125,9 +125,10 @@ def simulate_training(
     step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = input_pipeline(asked, spec, given)
     found: dict[int, TrainingRun] = {}
-    for count in sorted({1, *devices}):
+    counts = sorted({1, *devices})
+    for number, count in enumerate(counts, 1):
         if tell is not None:
-            tell(f"{count} {'device' if count == 1 else 'devices'}")
+            tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
         watched = observers if count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy = float(result.energy_j[0].sum())

@@ -42,8 +42,8 @@ def cross_validate(
     result = np.full(len(cases), np.nan)
     folds = sorted({(case.spec.kind, key(case)) for case in cases})
     learnt: dict[str, Calibration] = {}
-    for kind, name in folds:
-        progress(f"held out {fold} {name} ({kind})")
+    for number, (kind, name) in enumerate(folds, 1):
+        progress(f"held out {fold} {name} ({kind}), {number} of {len(folds)}")
         inside = [i for i, case in enumerate(cases) if (case.spec.kind, key(case)) == (kind, name)]
         if calibration.fit is not None and kind not in calibration.fit.kinds:
             result[inside] = predict([cases[i] for i in inside], calibration)  # fitted without any row of this kind

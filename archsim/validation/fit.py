@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
 from archsim.validation.predict import Group, evaluate, prepare
 
+Tell = Callable[[str], None]
+MOST_STEPS = 12  # of the search
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared
 PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
@@ -50,7 +53,7 @@ class Fit:
 
 def fit(
     cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), verbose: bool = False,
-    begin: Calibration | None = None,
+    begin: Calibration | None = None, tell: Tell = lambda text: None,
 ) -> Fit:  # fmt: skip
     """Fit every constant of `start` that the cases depend on, or those whose names begin with one of `prefixes`.
 
@@ -69,9 +72,15 @@ def fit(
     if not problem.names:
         raise CannotFit(f"no constant begins with {', '.join(prefixes)}" if prefixes else "no constant influences these rows")
     first, limits = problem.logs(start), problem.bounds(start)
+    steps = count(1)
+
+    def jacobian(x: Array) -> Array:
+        tell(f"{next(steps)} of at most {MOST_STEPS} steps with {len(problem.names)} constants and {len(usable):,} rows")
+        return problem.jacobian(x)
+
     answer = least_squares(
-        problem.residuals, np.clip(problem.logs(begin or start), *limits), jac=problem.jacobian, bounds=limits,
-        loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=12, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3,
+        problem.residuals, np.clip(problem.logs(begin or start), *limits), jac=jacobian, bounds=limits,
+        loss="soft_l1", f_scale=SOFT, x_scale=1.0, max_nfev=MOST_STEPS, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3,
         verbose=2 if verbose else 0,
     )  # fmt: skip
     told = identified(answer.jac)

@@ -133,8 +133,8 @@ def ablation(cases: Sequence[Case], calibration: Calibration, tell: Tell = lambd
     """For each part of the model, how far the rows of whole networks are off without it."""
     networks = [case for case in cases if is_network(case)]
     found: dict[str, Record] = {}
-    for part in PARTS if networks else ():
-        tell(f"without {part}")
+    for number, part in enumerate(PARTS if networks else (), 1):
+        tell(f"without {part} ({number} of {len(PARTS)})")
         settings = ValidationSettings(calibration=calibration, without=frozenset([part]), baselines=())
         off = np.abs(validate(networks, [], settings).error)
         found[part] = {"n": off.size, "mape": float(off.mean()), "median": float(np.median(off))}

@@ -1,0 +1,146 @@
+"""On a terminal: within its width, with colour and bars, and with nothing lost. In a pipe: the text as it is."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+
+import pytest
+
+from archsim.cli import terminal
+from archsim.cli.progress import Progress, _fitted
+from archsim.cli.terminal import Screen, laid_out
+from archsim.report.text import table
+from tests.each import each
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+NARROW = Screen(width=80, color=False)
+ONE = ("--net", "alexnet", "--hw", "gtx_1080")
+COMMANDS = (
+    ("estimate", *ONE), ("explain", *ONE, "--layer", "conv2"),
+    ("compare", "--net", "alexnet", "--hw", "gtx_1080,tegra_x1,i7_6700k"),
+    ("whatif", *ONE, "--set", "sm.count=40"), ("sensitivity", *ONE, "--keys", "sm.count,memory.bandwidth"),
+    ("search", *ONE, "--minimise", "energy", "--vary", "sm.count=8:24:8"), ("show", "hw", "gtx_1080"),
+    ("show", "stack", "caffe-cudnn4"), ("show", "net", "alexnet"), ("show", "node", "dgx_1_v100"),
+    ("show", "calibration", "cpu."),
+    ("list", "stacks"), ("list", "nodes"),
+    ("simulate", "train", *ONE, "--devices", "1,2"), ("simulate", "allreduce", "--devices", "2", "--bytes", "1MB"),
+    ("manual", "compare"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """`on(Screen(...))` makes standard output that screen."""
+    return lambda found: monkeypatch.setattr(terminal, "screen", lambda: found) or monkeypatch.setattr(
+        "archsim.cli.manual.screen", lambda: found)  # fmt: skip
+
+
+def words(text):
+    """All words of a text, without its rules."""
+    return sorted(set(re.findall(r"[^\s█]+", ESCAPES.sub("", text))) - set(re.findall(r"-{2,}|─+|━+", text)))
+
+
+@each("words_of", COMMANDS)
+def test_every_answer_fits_eighty_columns_and_loses_nothing(cli, on, words_of):
+    on(Screen(width=None, color=False))
+    plain = cli(*words_of).out
+    on(NARROW)
+    shown = cli(*words_of).out
+    assert max(map(len, shown.splitlines())) <= 80
+    if words_of[0] != "manual":  # which a terminal shows without the signs of Markdown
+        assert {word for word in words(plain) if len(word) < 24} <= {*words(shown)}  # a longer one may be cut in a narrow cell
+
+
+def test_a_pipe_gets_the_text_as_it_is(cli, monkeypatch):
+    from archsim.estimation.estimate import estimate
+    from archsim.report.text import estimate_text
+
+    monkeypatch.setenv("COLUMNS", "40")
+    assert cli("estimate", *ONE).out == estimate_text(estimate("alexnet", "gtx_1080")) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "terminal_", "no_color", "colored"),
+    [(None, False, "", False), (None, True, "", True), (None, True, "1", False), ("always", False, "", True),
+     ("always", True, "1", True),
+     ("never", True, "", False), ("auto", True, "1", False), ("auto", False, "", False)],
+)  # fmt: skip
+def test_who_wants_no_colour_gets_none(cli, monkeypatch, mode, terminal_, no_color, colored):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal_, raising=False)
+    found = cli("list", "fidelities", *(("--color", mode) if mode else ()))
+    assert bool(ESCAPES.search(found.out)) == colored
+
+
+def test_json_and_csv_have_no_colour(cli):
+    for form in ("--json", "--csv"):
+        assert not ESCAPES.search(cli("estimate", *ONE, form, "--color", "always").out)
+
+
+def test_a_wide_table_is_cut_between_columns_and_each_part_names_its_rows():
+    text = table(("device", *"abcdef"), [(name, *[f"{name}-{c}-long" for c in "abcdef"]) for name in ("one", "two")])
+    lines = laid_out(text, Screen(width=40, color=False)).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert sum(line.startswith("device") for line in lines) == sum(line.startswith("two") for line in lines) > 1
+    assert laid_out(text, Screen(width=200, color=False)) == text
+
+
+def test_a_long_cell_is_folded():
+    text = table(("key", "meaning"), [("a", "words " * 30)], left=2)
+    lines = laid_out(text, Screen(width=40, color=False)).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines).count("words") == 30
+
+
+def test_shares_have_bars_of_their_length():
+    text = table(("op", "bound", "share"), [("a", "dram", "50.0 %"), ("b", "compute", "25.0 %")])
+    for blocks, sign in ((True, "█"), (False, "#")):
+        lines = laid_out(text, Screen(width=80, color=False, blocks=blocks)).splitlines()
+        assert [line.count(sign) for line in lines[2:]] == [10, 5]
+
+
+def test_colours_stand_for_what_limits():
+    text = table(("op", "bound", "share"), [("a", "dram", "50.0 %"), ("b", "compute", "25.0 %")])
+    first, _, dram, compute = laid_out(text, Screen(width=80, color=True)).splitlines()
+    assert first.startswith("\x1b[1m")
+    assert "\x1b[34mdram" in dram
+    assert "\x1b[32mcompute" in compute
+    assert "\x1b[1;31mNO" in laid_out("fits        NO", Screen(width=80, color=True))
+
+
+class Stream(io.StringIO):
+    """A terminal, or what is none."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize("terminal_", [True, False])
+def test_progress_says_how_far_it_is_and_what_is_left(monkeypatch, terminal_):
+    now, stream = [100.0], Stream(terminal_)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setenv("COLUMNS", "70")
+    with Progress() as tell:
+        for done in range(0, 600, 100):
+            tell(f"{done:,} of 1,000 points")
+            now[0] += 10.0
+        tell("a part that does not count, and whose text is much longer than any line of this terminal is wide")
+    lines = [line.removeprefix("archsim: ") for line in stream.getvalue().split("\r\x1b[K")]
+    if not terminal_:
+        assert stream.getvalue() == ""
+        return
+    assert "[##########----------] 500 of 1,000 points, 50 s left" in lines
+    assert max(map(len, lines)) < 70
+    assert lines[-1] == ""
+
+
+def test_a_narrow_terminal_gets_the_count_and_what_is_left():
+    assert _fitted("[####----] ", "4 of 8 rows of a long name", ", 9 s left", 36) == "archsim: 4 of 8 rows of a, 9 s left"
