@@ -44,7 +44,7 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScreenColumn:
     """A column of a table: head and cells, and whether they are aligned on the left."""
 
     cells: tuple[str, ...]
@@ -129,21 +129,21 @@ def _table(lines: Sequence[str], on: Screen) -> list[str]:
     return shown
 
 
-def _column(cells: Sequence[str]) -> Column:
+def _column(cells: Sequence[str]) -> ScreenColumn:
     """A column, aligned on the left if a cell begins at its edge and ends before the other one."""
     width = max(map(len, cells))
     left = all(not cell.startswith(" ") for cell in cells if cell.strip())
     short = any(len(cell.rstrip()) < width for cell in cells)
-    return Column(cells=tuple([cell.strip() for cell in cells]), left=left and short)
+    return ScreenColumn(cells=tuple([cell.strip() for cell in cells]), left=left and short)
 
 
-def _bars(shares: Column, on: Screen) -> Column:
+def _bars(shares: ScreenColumn, on: Screen) -> ScreenColumn:
     """Bars as long as the shares, the largest of them as long as can be."""
     numbers = [_number(cell) for cell in shares.cells]
     most = max([n for n in numbers if n is not None], default=0.0)
     sign = "█" if on.blocks else "#"
     bars = ["" if n is None or most <= 0 else sign * round(BAR * n / most) for n in numbers]
-    return Column(cells=tuple(bars), left=True)
+    return ScreenColumn(cells=tuple(bars), left=True)
 
 
 def _number(cell: str) -> float | None:
@@ -151,13 +151,13 @@ def _number(cell: str) -> float | None:
     return None if found is None else float(found[1])
 
 
-def _parts(columns: Sequence[Column], width: int | None) -> list[list[Column]]:
+def _parts(columns: Sequence[ScreenColumn], width: int | None) -> list[list[ScreenColumn]]:
     """The columns in parts that fit the width; each begins with the first column, and a cell that is too long is folded."""
     if width is None or sum(c.width + 2 for c in columns) - 2 <= width:
         return [list(columns)]
     first, *rest = columns
     free = width - first.width
-    parts: list[list[Column]] = [[first]]
+    parts: list[list[ScreenColumn]] = [[first]]
     for column in rest:
         used = sum(c.width + 2 for c in parts[-1][1:])
         room = free - used - 2
@@ -168,13 +168,13 @@ def _parts(columns: Sequence[Column], width: int | None) -> list[list[Column]]:
     return parts
 
 
-def _folded(column: Column, width: int) -> Column:
+def _folded(column: ScreenColumn, width: int) -> ScreenColumn:
     """The column with lines of at most this width in its cells."""
     folded = ["\n".join(_wrapped(cell, width)) for cell in column.cells]
     return replace(column, cells=tuple(folded), left=True)
 
 
-def _drawn(columns: Sequence[Column], bound: Column | None, on: Screen) -> list[str]:
+def _drawn(columns: Sequence[ScreenColumn], bound: ScreenColumn | None, on: Screen) -> list[str]:
     widths = [max(len(line) for cell in c.cells for line in cell.split("\n")) for c in columns]
     shown: list[str] = []
     for i in range(len(columns[0].cells)):
