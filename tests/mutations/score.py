@@ -189,7 +189,8 @@ def main(words: Sequence[str]) -> int:
     known, found = equivalent(), dict[tuple[str, ...], list[str]]()
     for stage in range(1 if asked.quick else len(TESTS[room])):
         left = [mutant for mutant in mutants if not noticed(found.get(mutant.key)) and not (stage and mutant.key in known)]
-        judged(room, left, stage, new)
+        if left:
+            judged(room, left, stage, new)
         found = read(new)
     rows = {**before, **found}
     if not asked.dry:
