@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from cosmic_ray.mutating import mutate_code
 from .operators import COMPARISON, OPERATORS
 
 ROOT = Path(__file__).parents[2]
+GENERIC = ("dict", "list", "tuple", "set", "type")
 ORDERS = {f"ReplaceComparisonOperator_{one}_{other}" for one, others in COMPARISON.items() for other in others
           if one in ("Eq", "NotEq") and other not in ("Eq", "NotEq")}  # fmt: skip
 
@@ -37,23 +38,42 @@ class Mutant:
         return self.file, self.function, self.right, self.wrong
 
 
-def mutants_of(file: str) -> list[Mutant]:
-    """All mutants of a file of the package that no rule leaves out, in the order of their lines; each text once."""
+@dataclass(frozen=True)
+class Site:
+    """A place that an operator can change: the `occurrence` that cosmic-ray counts."""
+
+    file: str
+    line: int
+    operator: str
+    occurrence: int
+
+
+def sites_of(file: str) -> list[Site]:
+    """All places of a file of the package that no rule leaves out, in the order of their lines."""
     source = (ROOT / file).read_text("utf-8")
-    left_out, functions, words = _left_out(ast.parse(source)), _functions(ast.parse(source)), _words_compared(source)
-    found, texts = [], {source}
+    left_out, words = _left_out(ast.parse(source)), _words_compared(source)
+    found = []
     for name, operator in OPERATORS.items():
         for occurrence, (line, column) in enumerate(_positions(source, operator())):
             if any(begin <= (line, column) < end for begin, end in left_out) or (name in ORDERS and (line, column) in words):
                 continue
-            mutated = mutate_code(source, operator(), occurrence)
-            if mutated is None or mutated in texts or not _compiles(mutated):
-                continue
-            texts.add(mutated)
-            right, wrong = _difference(source, mutated)
-            found.append(Mutant(file=file, function=_enclosing(functions, line), line=line, operator=name, occurrence=occurrence,
-                                right=right, wrong=wrong, source=mutated))  # fmt: skip
-    return sorted(found, key=lambda mutant: (mutant.line, mutant.operator, mutant.occurrence))
+            found.append(Site(file, line, name, occurrence))
+    return sorted(found, key=lambda site: (site.line, site.operator, site.occurrence))
+
+
+def mutants_at(sites: Iterable[Site]) -> list[Mutant]:
+    """The mutants of some places; each text once, and none that cannot be parsed."""
+    found: dict[str, Mutant] = {}
+    for site in sites:
+        source = (ROOT / site.file).read_text("utf-8")
+        mutated = mutate_code(source, OPERATORS[site.operator](), site.occurrence)
+        if mutated is None or mutated == source or mutated in found or not _compiles(mutated):
+            continue
+        right, wrong = _difference(source, mutated)
+        function = _enclosing(_functions(ast.parse(source)), site.line)
+        found[mutated] = Mutant(file=site.file, function=function, line=site.line, operator=site.operator,
+                                occurrence=site.occurrence, right=right, wrong=wrong, source=mutated)  # fmt: skip
+    return list(found.values())
 
 
 class _Positions(Visitor):  # type: ignore[misc]
@@ -122,7 +142,7 @@ def _left_out(module: ast.Module) -> list[Span]:
                 found += node.bases
             case ast.AnnAssign():
                 found.append(node.annotation)
-            case ast.Assign(value=ast.Subscript(value=ast.Name(id=name))) if name[0].isupper():
+            case ast.Assign(value=ast.Subscript(value=ast.Name(id=name))) if name[0].isupper() or name in GENERIC:
                 found.append(node.value)  # the name of a type
             case ast.Raise() | ast.Assert():
                 found.append(node)

@@ -15,14 +15,16 @@ import argparse
 import csv
 import json
 import os
+import platform
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from .battery import BROKEN, ENDINGS, KILLED, SURVIVED, TIMEOUT, UNREACHED, Battery, in_child
-from .mutants import ROOT, Mutant, mutants_of
+from .mutants import ROOT, Mutant, mutants_at, sites_of
 from .run import CAUGHT, NEVER_IMPORTED, SHARED, run_with
 
 REPORT = ROOT / "reports" / "mutations"
@@ -118,10 +120,7 @@ def imported(mutant: Mutant, names: Sequence[str]) -> int:
 
 def equivalent() -> dict[tuple[str, ...], str]:
     """The reviewed mutants that no test can tell from the source, with the reason."""
-    if not EQUIVALENT.exists():
-        return {}
-    with EQUIVALENT.open(newline="", encoding="utf-8") as lines:
-        return {(row["file"], row["function"], row["right"], row["wrong"]): row["reason"] for row in csv.DictReader(lines)}
+    return {(row["file"], row["function"], row["right"], row["wrong"]): row["reason"] for row in _rows(EQUIVALENT)}
 
 
 def written(room: str, rows: Iterable[Sequence[str]], sampled: bool) -> float:
@@ -143,8 +142,12 @@ def written(room: str, rows: Iterable[Sequence[str]], sampled: bool) -> float:
     table.append(_row(f"archsim/{room}", total))
     _write(REPORT / f"{room}.csv", ("module", "mutants", "killed", "timeouts", "survived", "equivalent", "score"), table)
     _write(REPORT / f"{room}-survivors.csv", ("file", "line", "function", "operator", "right", "wrong"), sorted(survivors))
-    tell(f"archsim/{room}: {total} score {table[-1][-1]}" + (", of a sample" if sampled else ""))
-    return float(table[-1][-1])
+    runs = [row for row in _rows(REPORT / "runs.csv") if row["room"] != room]
+    runs.append({"room": room, "tool": f"cosmic-ray {version('cosmic-ray')}", "python": platform.python_version(),
+                 "tried": "a sample" if sampled else "all", "score": str(table[-1][-1])})  # fmt: skip
+    _write(REPORT / "runs.csv", tuple(runs[0]), [tuple(row.values()) for row in sorted(runs, key=lambda row: row["room"])])
+    tell(f"archsim/{room}: {dict(total)} score {table[-1][-1]}" + (", of a sample" if sampled else ""))
+    return float(str(table[-1][-1]))
 
 
 def _row(module: str, count: Counter[str]) -> tuple[object, ...]:
@@ -152,6 +155,13 @@ def _row(module: str, count: Counter[str]) -> tuple[object, ...]:
     noticed = count[KILLED] + count[TIMEOUT]
     score = noticed / (noticed + survived) if noticed + survived else 1.0
     return module, sum(count.values()), count[KILLED], count[TIMEOUT], survived, count["equivalent"], f"{score:.3f}"
+
+
+def _rows(place: Path) -> list[dict[str, str]]:
+    if not place.exists():
+        return []
+    with place.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
 
 
 def _write(place: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -175,15 +185,16 @@ def main(words: Sequence[str]) -> int:
         __import__(module)
     places = [ROOT / "archsim" / room / file] if file else sorted((ROOT / "archsim" / room).glob("*.py"))
     files = [str(place.relative_to(ROOT)) for place in places]
-    mutants = [mutant for each in files for mutant in mutants_of(each)]
+    sites = [site for each in files for site in sites_of(each)]
+    if asked.sample and asked.sample < len(sites):
+        sites = [sites[i * len(sites) // asked.sample] for i in range(asked.sample)]
+    mutants = mutants_at(sites)
     LAST.mkdir(parents=True, exist_ok=True)
     results = LAST / f"{room}.jsonl"
     here = {mutant.key for mutant in mutants}
     before = {key: row for key, row in read(results).items() if key in here} if asked.again else {}
     if asked.again:
         mutants = [mutant for mutant in mutants if not noticed(before.get(mutant.key))]
-    if asked.sample and asked.sample < len(mutants):
-        mutants = [mutants[i * len(mutants) // asked.sample] for i in range(asked.sample)]
     new = results.with_suffix(".new")
     new.unlink(missing_ok=True)
     known, found = equivalent(), dict[tuple[str, ...], list[str]]()
