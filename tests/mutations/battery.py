@@ -68,6 +68,13 @@ def in_child(work: Callable[[Path], int], cpu_s: int = CPU_S) -> tuple[int, str]
         return os.waitstatus_to_exitcode(status), Path(said.name).read_text("utf-8", "replace")
 
 
+def ended(code: int) -> str:
+    """What an exit code of a child says of a mutant; one that crashes the interpreter is noticed."""
+    if code in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL):
+        return TIMEOUT
+    return KILLED if code < 0 else ENDINGS.get(code, BROKEN)
+
+
 class Battery:
     """The plugin: `tests` reach what, and what becomes of each of the mutants."""
 
@@ -184,7 +191,7 @@ class Battery:
 
         code, said = in_child(work)
         self.noticed[mutant.file, mutant.function][said] += code == 10
-        return (TIMEOUT if code in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL) else ENDINGS.get(code, KILLED)), said
+        return ended(code), said
 
 
 def _digest(places: Iterable[Path]) -> str:

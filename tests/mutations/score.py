@@ -19,11 +19,11 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from .battery import BROKEN, ENDINGS, KILLED, SURVIVED, TIMEOUT, UNREACHED, Battery, in_child
+from .battery import BROKEN, KILLED, SURVIVED, TIMEOUT, UNREACHED, Battery, ended, in_child
 from .mutants import ROOT, Mutant, mutants_at, sites_of
 from .run import CAUGHT, NEVER_IMPORTED, SHARED, run_with
 
@@ -105,11 +105,16 @@ def judged(room: str, mutants: Sequence[Mutant], stage: int, results: Path) -> N
     if not place.exists():
         raise SystemExit(f"the tests could not be run: pytest left with {os.waitstatus_to_exitcode(status)}")
     left, order = json.loads(place.read_text())
+    if left:
+        same = replace(mutants[left[0]], source=(ROOT / mutants[left[0]].file).read_text("utf-8"))
+        code, said = in_child(lambda _: imported(same, order), IMPORTED_S)
+        if code:
+            raise SystemExit(f"the tests fail without a mutant: {code} {said}")
     for mutant in (mutants[position] for position in left):
         files = [name for name in order if name.startswith(mutant.file)]
         names = [*files, *[name for name in order if name not in files]]
         code, said = in_child(lambda _, mutant=mutant, names=names: imported(mutant, names), IMPORTED_S)
-        note(mutant, (ENDINGS.get(code, KILLED if code >= 0 else TIMEOUT), said[-200:]))
+        note(mutant, (ended(code), said[-200:]))
 
 
 def imported(mutant: Mutant, names: Sequence[str]) -> int:
@@ -151,7 +156,7 @@ def written(room: str, rows: Iterable[Sequence[str]], sampled: bool) -> float:
 
 
 def _row(module: str, count: Counter[str]) -> tuple[object, ...]:
-    survived = count[SURVIVED] + count[UNREACHED]
+    survived = count[SURVIVED] + count[UNREACHED] + count[BROKEN]
     noticed = count[KILLED] + count[TIMEOUT]
     score = noticed / (noticed + survived) if noticed + survived else 1.0
     return module, sum(count.values()), count[KILLED], count[TIMEOUT], survived, count["equivalent"], f"{score:.3f}"
