@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from archsim.base.files import data_folder
 
-FIDELITIES = ("roofline", "analytical", "event")  # a test holds that they are those of the models
+FIDELITIES = ("roofline", "analytical", "event", "cycle")  # a test holds that they are those of the models
 
 
 def files_in(folder: str, suffix: str) -> list[str]:

@@ -13,11 +13,10 @@ from typing import Any
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.base.naming import AmbiguousName, resolve
-from archsim.device.file import load
+from archsim.device.file import FOLDER, load
 from archsim.device.spec import Spec
 from archsim.device.variant import distance, values_digest
 
-FOLDER = "hwspecs"
 HINT = "`archsim list hw` prints all; a path to a .toml works too"
 
 

@@ -68,10 +68,13 @@ class Entry:
 
     def inherited(self) -> Entry:
         """The entry in a spec that inherits it: a measured value of the parent is an assumed one of the child."""
-        if self.kind != "measured":
+        if self.kind != "measured" or self.file.startswith(ARCHITECTURE):
             return self
         note = f"of {self.file}" + (f": {self.note}" if self.note else "")
         return replace(self, kind="assumed", note=note)
+
+
+ARCHITECTURE = "architectures/"  # how the file is called that holds what all devices of an architecture share
 
 
 def set_entry(key: str, value: Number | str, written: str, source: str = "set by the user") -> Entry:

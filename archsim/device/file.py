@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, MissingFile, UnknownName, nearest
-from archsim.base.files import read_text
+from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.toml import parsed
 from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Identity
-from archsim.device.entry import Entry, StatedForm, read_entry, read_table
+from archsim.device.entry import ARCHITECTURE, Entry, StatedForm, read_entry, read_table
 from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, missing, relations, unit_of
 from archsim.device.stated import TOLERANCE, contradictions, stated_keys
 
 SCHEMA = 1
+FOLDER, ARCHITECTURES = "hwspecs", "architectures"  # what all devices of an architecture share
 _ID = re.compile(r"[a-z0-9_]{2,40}")
 _LONGEST = 2000
 STATED_BANDWIDTH = Unit(unit="B/s", doc="stated by the vendor", low=1e6, high=1e16, above=False)
@@ -63,6 +65,8 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     problems += lacking
     if problems or identity is None:
         raise InputError(path, dict.fromkeys(problems))
+    if base is None:
+        found = {**_of_architecture(kind, identity.architecture), **found}
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
     spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)
     problems += contradictions(spec, TOLERANCE)
@@ -132,6 +136,22 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
         return parent(name)
     except (UnknownName, MissingFile) as error:
         raise InputError(path, f"inherits: {error}") from None
+
+
+@cache
+def _of_architecture(kind: str, name: str) -> dict[str, Entry]:
+    """What a device has from its architecture's file, where there is one and it is of this kind of device."""
+    place = data_folder(FOLDER).joinpath(ARCHITECTURES, f"{name}.toml")
+    if kind != "gpu" or not _ID.fullmatch(name) or not place.is_file():
+        return {}
+    words = document(read_text(place, LIMITS["device"].size), str(place))
+    sources, found, problems = words.pop("sources", {}), dict[str, Entry](), list[str]()
+    for table, content in words.items():
+        if isinstance(content, dict):
+            problems += _read_part(kind, table, content, sources, f"{ARCHITECTURE}{name}", found)
+    if problems:
+        raise InputError(str(place), problems)
+    return found
 
 
 def _inherited(base: Spec | None) -> tuple[dict[str, Entry], dict[str, Entry]]:

@@ -33,6 +33,7 @@ class Unit:
     unit: the base unit, "1" for a pure number, "text" for a word; doc: what the value stands for
     low, high, above, whole: the range [base unit]; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
+    cycle: only the cycle fidelity reads it
     product: another value makes another product, whose price nobody knows; False where it says how a product behaves or is used
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
@@ -46,6 +47,7 @@ class Unit:
     whole: bool = False
     informational: bool = False
     product: bool = True
+    cycle: bool = False
     inherited: bool = True
 
     def problem(self, value: float) -> str | None:
@@ -201,17 +203,36 @@ class Sm:
     """The streaming multiprocessors (SM, SMX, SMM)."""
 
     count: Number = whole("streaming multiprocessors that are enabled", high=1e6)
-    schedulers: Number = whole("warp schedulers per SM", high=64, informational=True)
+    schedulers: Number = whole("warp schedulers per SM", high=64, cycle=True)
     warps: Number = whole("resident warps per SM, at most", high=4096)
     ctas: Number = whole("resident thread blocks (CTAs) per SM, at most", high=4096)
     registers: Number = spec("B", "register file per SM", low=1e3, high=1e9)
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
-    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, informational=True)
-    shared_latency: Number | None = cycles("shared-memory load latency", optional=True, informational=True)
-    alu_latency: Number = cycles("latency of a dependent fp32 operation", informational=True)
+    shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
+    shared_latency: Number | None = cycles("shared-memory load latency", optional=True, cycle=True)
+    alu_latency: Number = cycles("latency of a dependent fp32 operation", cycle=True)
     issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True,
                                           product=False)  # fmt: skip
+    warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True, cycle=True)
+    issue_width: Number | None = spec(COUNT, "instructions of one warp that a scheduler issues per clock, at most", low=0.1,
+                                      high=16, optional=True, cycle=True)  # fmt: skip
+    pairing: str | None = spec(TEXT, "what a scheduler issues beside an instruction of the same warp: none, memory, any",
+                               optional=True, cycle=True)  # fmt: skip
+    register_reads: Number | None = spec(COUNT, "operands of a warp that the register banks of a scheduler deliver per clock",
+                                         low=0.1, high=64, optional=True, cycle=True)  # fmt: skip
+    register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
+                                         high=1, above=False, optional=True, cycle=True)  # fmt: skip
+    memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
+    memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True)
+    return_bandwidth: Number | None = spec("B/clk", "what loads write into the registers of an SM per clock", low=1, high=1e6,
+                                           optional=True, cycle=True)  # fmt: skip
+    special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)
+    tensor_latency: Number | None = cycles("latency of a product on tensor cores, beyond the clocks that it takes their pipe",
+                                           optional=True, cycle=True)  # fmt: skip
+    barrier_latency: Number | None = cycles("from the last arrival at a barrier to what follows", optional=True, cycle=True)
+    cta_start: Number | None = cycles("from a free slot to the first instruction of the next CTA", optional=True, cycle=True)
+    cta_interval: Number | None = cycles("between two CTAs that enter an SM", optional=True, cycle=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +269,11 @@ class GpuCache:
     line: Number = spec("B", "cache line", low=4, high=65536)
     sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536)
     bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)", low=1, high=1e7)
-    latency: Number = cycles("load-to-use latency of a hit", informational=True)
+    latency: Number = cycles("load-to-use latency of a hit", cycle=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True)
+    miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
+    achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
+    far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

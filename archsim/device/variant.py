@@ -114,7 +114,7 @@ def distance(one: Spec, other: Spec) -> float:
     """
     total = YEAR * abs(one.identity.year - other.identity.year)
     for key in {*one.entries, *other.entries}:
-        if key.startswith(PER_CORE) and key not in OF_ALL:
+        if key.startswith(PER_CORE) and key not in OF_ALL and not unit_of(one.kind, key).cycle:
             a, b = one.entries.get(key), other.entries.get(key)
             if a is None or b is None:
                 total += LACKING

@@ -10,6 +10,7 @@ import numpy as np
 from archsim.base.version import __version__
 from archsim.cost.energy import COMPONENTS
 from archsim.device.variant import device_fields
+from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
@@ -60,9 +61,16 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
         references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, assumptions(request.stack)),
-        assumed_values=lambda: tuple(entry.key for entry in request.spec.assumed), provenance=lambda: provenance_of(request),
+        assumed_values=lambda: assumed_values(request),
+        provenance=lambda: provenance_of(request),
         spec=request.spec,
     )  # fmt: skip
+
+
+def assumed_values(request: Request) -> tuple[str, ...]:
+    """The keys of the device that nobody published and this fidelity reads."""
+    machine = request.spec.assumed_of_machine if request.fidelity.name == SIMULATED else []
+    return tuple(entry.key for entry in (*request.spec.assumed, *machine))
 
 
 def provenance_of(request: Request) -> dict[str, str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
+
+from archsim.base.errors import Unsupported
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
@@ -16,6 +19,7 @@ from archsim.cost.relief import relief
 from archsim.device.device import Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
+SIMULATED = "cycle"  # the fidelity that runs kernels on an SM
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
 
 
@@ -74,6 +78,38 @@ def _analytical(
                      lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
 
 
+def _cycle(
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+) -> PlanCost:  # fmt: skip
+    """The kernels that the closed form chooses, each simulated; its memory bound stays one, since writes drain after a kernel."""
+    from archsim.cycle.kernels import simulated_busy
+    from archsim.estimation.memo import memo
+
+    if not isinstance(device, Gpu):
+        raise Unsupported(f"{device.identity.id}: the cycle model simulates GPUs; --fidelity analytical takes CPUs too")
+    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit)
+    cost, choice = closed.variants, closed.choice
+    assert cost is not None
+    assert choice is not None
+    columns, runs = choice.ran
+    factor = np.ones(np.broadcast_shapes(cost.busy_s.shape, (len(runs), cost.busy_s.shape[-1])))
+    for row in range(len(runs)):
+        terms = replace(cost.terms, clock=np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1])
+        for column, live in zip(columns.tolist(), runs[row].tolist(), strict=True):
+            busy = simulated_busy(terms, memo(), column, row) if live else None
+            if busy is not None:
+                busy = max(busy, float(np.atleast_2d(cost.bounds["dram"])[min(row, len(cost.bounds["dram"]) - 1), column]))
+                factor[row, column] = busy / cost.busy_s[min(row, len(cost.busy_s) - 1), column]
+    chosen = np.full(factor.shape, np.inf)
+    chosen[:, columns] = 1.0
+    bounds = {name: bound * factor for name, bound in cost.bounds.items()}
+    timed = replace(cost, bounds=bounds, busy_s=cost.busy_s * factor * chosen)
+    cap = device.power.tdp if limit is None else limit
+    return plan_cost(timed, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
+                     lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
+
+
 def _cost_at(
     share: Array | float, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
     constants: Calibration, without: frozenset[str],
@@ -101,6 +137,10 @@ FIDELITIES = {
         Fidelity(
             name="event", meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
             cost=_analytical, events=True, calibrated=True,
+        ),
+        Fidelity(
+            name=SIMULATED, meaning="each kernel's instructions on an SM, clock by clock: schedulers, pipes, caches, queues",
+            cost=_cycle, calibrated=True,
         ),
     )
 }  # fmt: skip

@@ -10,7 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from archsim.base.errors import InputError
-from archsim.evidence import readers_clock, readers_deepbench, readers_kernel, readers_layer, readers_network, readers_power
+from archsim.evidence import (
+    readers_clock,
+    readers_deepbench,
+    readers_kernel,
+    readers_layer,
+    readers_microbench,
+    readers_network,
+    readers_power,
+)
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.resolve import Refused
@@ -19,7 +27,7 @@ from archsim.evidence.table import Table, read_table, refuse
 
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
-    readers_power.FAMILY, readers_clock.FAMILY,
+    readers_power.FAMILY, readers_clock.FAMILY, readers_microbench.FAMILY,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.validation.baseline import Constants, constants_of
 from archsim.validation.interval import class_of
-from archsim.validation.predict import Group, evaluate, prepare
+from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Score, device_order, errors, score
 
 Tell = Callable[[str], None]
@@ -119,6 +119,12 @@ class _Predictions:
         reasons: dict[int, str] = {}
         prepared: list[Group] = []
         waiting = _partitions(cases)
+        for i, case in enumerate(cases):
+            if case.pattern is not None:
+                try:
+                    predicted[i] = simulated_pattern(case, settings.fidelity)
+                except ArchsimError as error:
+                    reasons[i] = str(error).splitlines()[0]
         while waiting:
             part = waiting.pop()
             tell(f"{len(cases) - np.isnan(predicted).sum()} of {len(cases)} rows")
@@ -149,6 +155,8 @@ class _Predictions:
 def _partitions(cases: Sequence[Case]) -> list[list[int]]:
     found: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
+        if case.pattern is not None:
+            continue
         found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(i)
     return list(found.values())
 
@@ -164,7 +172,7 @@ def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
 
 
 def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
-    is_rate = np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
+    is_rate = np.array([case.metric in ("throughput_per_s", "bandwidth_bps") for case in cases], dtype=bool)
     return np.array([case.measured for case in cases]), is_rate
 
 
@@ -183,6 +191,8 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
     for i, case in enumerate(cases):
+        if case.pattern is not None:
+            continue
         name = class_of(case)
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")

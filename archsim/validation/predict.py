@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
-from archsim.estimation.fidelity import FITTED, Fidelity, find
+from archsim.device.device import Gpu
+from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
@@ -43,6 +45,20 @@ def predict(
 ) -> Array:
     """The predicted value of each case, in the unit of its metric."""
     return evaluate(prepare(cases, without), calibration, fidelity, without)
+
+
+def simulated_pattern(case: Case, fidelity: str) -> float:
+    """What the machine gives for the access pattern of a microbenchmark, in the unit of its metric.
+
+    Raises Unsupported for another fidelity than `cycle`, and for a device or a pattern that it does not know.
+    """
+    from archsim.cycle.patterns import pattern_value
+
+    device = case.spec.device
+    if fidelity != SIMULATED or case.pattern is None or not isinstance(device, Gpu):
+        raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
+    clock = float(np.ravel(device.clock.boost)[0]) if case.clock is None else case.clock
+    return pattern_value(device, clock, case.pattern, case.metric)
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:

@@ -18,7 +18,7 @@ ORDER = (
     ("trace", "device", "stack", "calibration"),
     ("lower", "detect", "node"),
     ("cost", "evidence"),
-    ("cache", "schedule"),
+    ("cache", "cycle", "schedule"),
     ("estimation",),
     ("explain", "validation", "measure"),
     ("study", "simulate"),
@@ -30,7 +30,7 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
          "distributed", "dask", "pyarrow"}
 LONGEST = 400
-MODEL = ("lower", "cost", "cache", "schedule")
+MODEL = ("lower", "cost", "cache", "cycle", "schedule")
 # The calibration file, the trace of a program, and whether numba is there: read here, and nowhere else in the model.
 READS_A_FILE = {"calibration/constants.py", "cache/trace_file.py"}
 FORBIDDEN_CALLS = {"print", "open", "input", "exit", "quit", "breakpoint"}

@@ -101,7 +101,7 @@ def caches(spec: Spec) -> Hierarchy | None:
 def numeric(kind: str) -> dict[str, bool]:
     """The numeric keys, and whether each is marked as shown only."""
     return {key: unit.informational for key, unit, _ in keys(kind)
-            if unit.unit != "text" and key != "memory.capacity" and not key.startswith("mode.")}  # fmt: skip
+            if not unit.cycle and unit.unit != "text" and key != "memory.capacity" and not key.startswith("mode.")}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])

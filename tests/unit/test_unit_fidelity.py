@@ -67,7 +67,7 @@ def test_json_and_text_name_it(sixfold: Fidelity, run: Callable[..., Result]) ->
 def test_list_and_help_name_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:
     assert "six times as long" in run("list", "fidelities").stdout
     for command in ("estimate", "compare", "sweep", "validate"):
-        assert "roofline, analytical, event or sixfold" in " ".join(run(command, "--help").stdout.split())
+        assert "roofline, analytical, event, cycle or sixfold" in " ".join(run(command, "--help").stdout.split())
 
 
 def test_a_wrong_name_is_told_of_it(sixfold: Fidelity) -> None:

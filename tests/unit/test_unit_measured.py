@@ -84,7 +84,8 @@ def test_every_condition_moves_the_prediction_alone_and_among_others(name: str) 
 
 def test_no_condition_of_a_case_is_left_without_a_test() -> None:
     """What else a case has says where it stands, or is the measured value itself."""
-    place = {"line", "fields", "source", "label", "hardware", "stack_id", "split", "file", "measured", "batch", "work", "anchor"}
+    place = {"line", "fields", "source", "label", "hardware", "stack_id", "split", "file", "measured", "batch", "work", "anchor",
+             "pattern"}  # fmt: skip
     assert {field.name for field in fields(Case)} == place | {name.partition(".")[0] for name in CHANGES}
 
 

@@ -1,0 +1,167 @@
+"""`Machine`: one SM of a device in numbers that the loop takes, and its share of what all SMs have together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from archsim.base.errors import Unsupported
+from archsim.cycle import loop
+from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
+from archsim.device.device import Gpu
+
+NEEDED = ("warp", "issue_width", "pairing", "register_reads", "register_reuse", "memory_interval", "memory_queue",
+          "return_bandwidth", "special_latency", "barrier_latency", "cta_start", "cta_interval", "shared_latency")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One SM, in clocks and bytes. Times of memory are from the start of a load to the first use of its data.
+
+    lanes: of each pipe of one scheduler; `pooled` where all schedulers share them
+    l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
+    """
+
+    schedulers: int
+    warp: int
+    issue_width: float
+    pairing: str
+    register_reads: float
+    register_reuse: float
+    lanes: tuple[float, ...]
+    pooled: bool
+    alu: float
+    special: float
+    tensor: float
+    shared_bandwidth: float
+    return_bandwidth: float
+    shared: float
+    memory_interval: float
+    memory_queue: int
+    l1_bandwidth: float
+    sector: float
+    l1: float
+    l2: float
+    dram: float
+    l2_rate: float
+    dram_rate: float
+    buffers: int
+    line: float
+    barrier: float
+    cta_start: float
+    cta_interval: float
+    warps: int
+    ctas: int
+    registers: float
+    shared_memory: float
+
+
+def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: float | None = None) -> Machine:
+    """One SM of a GPU.
+
+    clock: core clock [Hz]; memory does not follow it
+    tensor_rate: multiply-accumulates per clock of the SM's tensor cores in this precision [FMA/clk]
+    sharing: SMs that ask for memory at the same time; all, where it is not given
+
+    Raises Unsupported for a device that lacks a key of its SM.
+    """
+    sm = device.sm
+    lacking = [f"sm.{name}" for name in NEEDED if getattr(sm, name) is None]
+    lacking += ["l1.miss_buffers"] if device.l1.miss_buffers is None else []
+    if lacking:
+        raise Unsupported(f"{device.identity.id}: the cycle model needs {', '.join(lacking)}, which neither its spec has nor "
+                          f"hwspecs/architectures/{device.identity.architecture}.toml; --set gives them")  # fmt: skip
+    one = {name: _number(getattr(sm, name)) for name in NEEDED if name != "pairing"}
+    schedulers, fp32 = int(_number(sm.schedulers)), _number(device.rate.fp32)
+    others = max(1.0, _number(sm.count) if sharing is None else sharing)
+    pooled = sm.pairing == "any"
+    lanes = [0.0] * len(PIPES)
+    lanes[FP32] = fp32 if pooled else fp32 / schedulers
+    lanes[INT] = lanes[FP32]
+    lanes[SPECIAL] = _number(device.rate.special) / (1 if pooled else schedulers)
+    lanes[TENSOR] = tensor_rate / schedulers
+    lanes[MEMORY] = lanes[CONTROL] = one["warp"]
+    return Machine(
+        schedulers=schedulers, warp=int(one["warp"]), issue_width=one["issue_width"], pairing=str(sm.pairing),
+        register_reads=one["register_reads"], register_reuse=one["register_reuse"], lanes=tuple(lanes), pooled=pooled,
+        alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
+        shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
+        memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
+        sector=_number(device.l1.sector), l1=_number(device.l1.latency), l2=_number(device.l2.latency),
+        dram=_number(device.memory.latency) * clock,
+        l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
+        dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
+        buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line), barrier=one["barrier_latency"],
+        cta_start=one["cta_start"], cta_interval=one["cta_interval"], warps=int(_number(sm.warps)), ctas=int(_number(sm.ctas)),
+        registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
+    )  # fmt: skip
+
+
+def _number(value: object) -> float:
+    return float(np.ravel(np.asarray(value, dtype=float))[0])
+
+
+def ticks(clocks: float) -> int:
+    """Clocks as whole ticks of the loop."""
+    return round(clocks * loop.TICKS)
+
+
+def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int]:
+    """The rows of a program as the loop reads them, on this machine."""
+    rows: list[int] = []
+    for before, i in zip((None, *instructions), instructions, strict=False):
+        lanes = machine.lanes[i.pipe]
+        hold = i.clocks or (32.0 if machine.pooled else machine.warp) / max(lanes, 1e-9)
+        if machine.pooled and i.pipe in (FP32, INT):
+            hold = i.clocks or 1.0
+        slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)
+        if machine.issue_width > 1.0:  # two instructions share what the banks deliver in a clock
+            slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
+        port = i.port
+        if port < 0.0:
+            port = i.size / machine.l1_bandwidth
+        if i.kind == loop.SHARED and i.dst >= 0:
+            port = max(port, i.size / machine.return_bandwidth)
+        latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
+        if i.pipe == TENSOR:
+            latency = hold + machine.tensor
+        row = [0] * loop.COLUMNS
+        row[loop.KIND], row[loop.PIPE], row[loop.HOLD], row[loop.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
+        row[loop.LATENCY], row[loop.DST] = ticks(latency), i.dst
+        row[loop.SRC1], row[loop.SRC2], row[loop.SRC3] = (*i.src, -1, -1, -1)[:3]
+        row[loop.PORT], row[loop.BYTES], row[loop.STREAM] = ticks(port), round(i.size), i.stream
+        row[loop.ARG] = i.target if i.kind == loop.LOOP else i.groups if i.kind == loop.AWAIT else -1 if i.pipe == TENSOR else 0
+        row[loop.PAIR] = int(_pairs(machine, before, i))
+        rows += row
+    return rows
+
+
+def _pairs(machine: Machine, before: Instruction | None, i: Instruction) -> bool:
+    """Whether a scheduler may issue `i` in the clock of the instruction before it, if that is ready."""
+    if before is None or machine.pairing != "memory":
+        return False
+    return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != loop.EXIT
+
+
+def pools(machine: Machine) -> tuple[list[int], int]:
+    """The pool of servers that each pipe takes on each scheduler, and how many servers there are in all.
+
+    First a place in the row for each (pipe, scheduler); there stand the first server, how many, and when one is free.
+    """
+    places: list[int] = []
+    kept: list[int] = []
+    count = len(PIPES) * machine.schedulers
+    servers = 0
+    for pipe in range(len(PIPES)):
+        together = machine.pooled and pipe in (FP32, INT)
+        for s in range(machine.schedulers):
+            if together and (s > 0 or pipe == INT):
+                places.append(places[FP32 * machine.schedulers])  # the same lanes
+                continue
+            number = max(1, round(machine.lanes[pipe] / machine.warp)) if together else 1
+            places.append(count + len(kept))
+            kept += [servers, number, 0]
+            servers += number
+    return [*places, *kept], servers

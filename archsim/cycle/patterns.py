@@ -1,0 +1,176 @@
+"""Access patterns of microbenchmarks as programs: what the machine gives is compared with what was printed.
+
+Where the data of a pattern are follows from its working set: a set that is walked in order again and again stays in a cache that
+holds all of it, and with replacement of the line used least recently leaves nothing in a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from archsim.base.errors import Unsupported
+from archsim.cycle.element_wise import element_wise
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.run import prepared, run
+from archsim.device.device import Gpu
+from archsim.evidence.pattern import AccessPattern
+
+WAVES = 6, 12  # of CTAs: what the later ones take is the steady state
+BANKS, WORD = 32, 4  # of shared memory and the L1: banks, and the bytes of each
+LINE = 128  # B of a tag of the L1
+TAGS = 4.0  # lines that the L1 looks up in a clock (NVIDIA developer forum, Pascal L1 cache: 4 tags a clock)
+# arrays read, of which fresh; arrays written; arrays that the benchmark counts
+STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "triad4": (3, 3, 1, 4), "triad3": (2, 2, 1, 3),
+           "3pt": (3, 1, 1, 2), "5pt": (5, 1, 1, 2)}  # fmt: skip
+
+
+def pattern_value(device: Gpu, clock: float, pattern: AccessPattern, metric: str) -> float:
+    """What a benchmark would print [B/s, clk]. Raises Unsupported for a pattern that has no program."""
+    if pattern.benchmark not in PATTERNS:
+        raise Unsupported(f"benchmark {pattern.benchmark} has no program")
+    return PATTERNS[pattern.benchmark](device, clock, pattern)
+
+
+def stream(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Bandwidth of arrays that are walked once [B/s]: one element a thread, as many CTAs at once as the benchmark allows."""
+    if p.kernel not in STREAMS:
+        raise Unsupported(f"kernel {p.kernel} of gpu-stream has no program")
+    reads, fresh, writes, counted = STREAMS[p.kernel]
+    machine = machine_of(device, clock)
+    program = _stream(machine, reads, fresh, writes, p.element, p.threads)
+    sm_bytes = counted * p.element * p.threads / _cta_clocks(machine, program, p.blocks)
+    return sm_bytes * clock * float(device.sm.count)
+
+
+@lru_cache(maxsize=1024)
+def _stream(machine: Machine, reads: int, fresh: int, writes: int, element: int, threads: int) -> Program:
+    return element_wise(machine, reads=reads, writes=writes, lane_bytes=element, threads=threads, registers=16, fresh=fresh)
+
+
+@lru_cache(maxsize=4096)
+def _cta_clocks(machine: Machine, program: Program, slots: int) -> float:
+    """Clocks of an SM for each CTA, `slots` of them at once, in the steady state."""
+    on = prepared(machine, program)
+    few, more = (run(on, waves * slots, slots=slots).clocks for waves in WAVES)
+    return (more - few) / ((WAVES[1] - WAVES[0]) * slots)
+
+
+def first_level(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Bandwidth of all SMs that read the same buffer again and again [B/s]: loads and multiply-adds, 32 groups of them a trip."""
+    inside = p.size <= float(device.l1.size)
+    source = Source(past_l1=0.0 if inside else 1.0, past_l2=0.0)
+    machine = machine_of(device, clock)
+    loads = 2 if p.kernel == "sum2" else 1
+    per_trip = _loop_clocks(machine, loads, p.element, p.threads, source)
+    return loads * 32 * p.element * p.threads / per_trip * clock * float(device.sm.count)
+
+
+def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Bandwidth of CTAs that read chunks of a band in turn [B/s]: past the L1, and past an L2 that does not hold the band."""
+    machine = machine_of(device, clock)
+    source = Source(past_l1=1.0, past_l2=_missing(p.size, float(device.l2.size)))
+    loads = 2 if p.kernel == "sum2" else 1
+    slots = max(1, int(float(device.sm.warps) * machine.warp // p.threads))
+    per_trip = _loop_clocks(machine, loads, p.element, p.threads, source, slots)
+    return slots * loads * 32 * p.element * p.threads / per_trip * clock * float(device.sm.count)
+
+
+@lru_cache(maxsize=4096)
+def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, source: Source, slots: int = 1) -> float:
+    """Clocks of one trip of 32 groups of loads, of all CTAs at once."""
+    a = Assembler(warp=machine.warp)
+    place, total = a.register(), a.register()
+    values = [a.register() for _ in range(loads * 32)]
+    a.arithmetic("IMAD", place, (place,), pipe=INT)
+    top = a.here
+    for value in values:
+        a.load(value, place, element)
+    for i in range(32):
+        a.arithmetic("FFMA", total, (total, values[loads * i], values[loads * i + loads - 1]), pipe=FP32)
+    a.arithmetic("IADD3", place, (place,), pipe=INT)
+    a.back(top)
+    a.end()
+    program = a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,))
+    on = prepared(machine, program)
+    few, more = (run(on, slots, trips=trips, slots=slots).clocks for trips in (8, 24))
+    return (more - few) / 16
+
+
+def chain(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Latency of a chain of loads that visits a set of cells again and again [clk]: that of the level which holds the set."""
+    machine = machine_of(device, clock, sharing=1)
+    l1, l2 = float(device.l1.size), float(device.l2.size)
+    far = None if device.l2.far is None else float(device.l2.far)
+    near = l2 if far is None else l2 / 2  # each half of a split L2 keeps its own copies
+    if p.size <= l1:
+        return _chain_clocks(machine, Source(past_l1=0.0))
+    if p.size <= near:
+        return _chain_clocks(machine, Source(past_l2=0.0))
+    if p.size <= l2:
+        return _chain_clocks(replace(machine, l2=far or machine.l2), Source(past_l2=0.0))
+    return _chain_clocks(machine, Source(past_l2=1.0))
+
+
+@lru_cache(maxsize=1024)
+def _chain_clocks(machine: Machine, source: Source) -> float:
+    a = Assembler(warp=machine.warp)
+    pointer = a.register()
+    top = a.here
+    for _ in range(32):
+        a.load(pointer, pointer, 8, size=machine.sector)
+    a.back(top)
+    a.end()
+    on = prepared(machine, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
+    few, more = (run(on, 1, trips=trips).clocks for trips in (2, 10))
+    return (more - few) / (8 * 32)
+
+
+def strides(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Clocks of one load of a warp whose threads are a stride apart, in the L1 [clk]: turns of its banks, lines to look up."""
+    machine = machine_of(device, clock)
+    turns, lines = bank_turns(addresses(p), p.element)
+    narrow = 0.5 * machine.warp / float(device.rate.fp64 or 1.0) if p.element == 8 else 0.0
+    return max(machine.memory_interval / 2, turns, lines / TAGS, narrow, machine.warp * p.element / machine.l1_bandwidth)
+
+
+def addresses(p: AccessPattern) -> list[int]:
+    """Addresses of the first warp [B]."""
+    if p.kernel == "stride":
+        return [round(t % 64 * p.stride) * p.element for t in range(32)]
+    width, pitch = int(p.words.get("width", "1")), int(p.words.get("pitch", "1"))
+    return [(t % width + (t // width % 32 + 1) * pitch) * p.element for t in range(32)]
+
+
+def bank_turns(places: list[int], element: int) -> tuple[int, int]:
+    """Turns of the banks for the loads of a warp, and the lines that it touches.
+
+    Wider elements go in parts of 128 B; in each part every bank gives one word a turn, to all threads that ask for that word.
+
+    >>> bank_turns([4 * t for t in range(32)], 4), bank_turns([128 * t for t in range(32)], 4)
+    ((1, 1), (32, 32))
+    """
+    parts = max(1, element // WORD)
+    each = len(places) // parts
+    turns = 0
+    for part in range(parts):
+        words: dict[int, set[int]] = {}
+        for place in places[part * each : (part + 1) * each]:
+            for word in range(place // WORD, (place + element) // WORD):
+                words.setdefault(word % BANKS, set()).add(word)
+        turns += max(map(len, words.values()))
+    return turns, len({place // LINE for place in places})
+
+
+def _missing(size: float, capacity: float) -> float:
+    """The share of accesses that a cache of this capacity misses when a set is walked in order."""
+    return 0.0 if size <= capacity else float(np.clip((size - capacity) / (0.25 * capacity), 0.0, 1.0))
+
+
+PATTERNS: Mapping[str, Callable[[Gpu, float, AccessPattern], float]] = {
+    "gpu-stream": stream, "gpu-cache": first_level, "gpu-l2-cache": second_level, "gpu-latency": chain, "gpu-strides": strides,
+}  # fmt: skip

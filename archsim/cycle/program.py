@@ -1,0 +1,134 @@
+"""`Program`: the instructions of one warp, and how a CTA of them occupies an SM; `Assembler` writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from archsim.cycle import loop
+
+# Pipes of an SM.
+FP32, INT, SPECIAL, TENSOR, MEMORY, CONTROL = range(6)
+PIPES = ("fp32", "int", "special", "tensor", "memory", "control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One instruction of a warp.
+
+    reads: operands that the register banks deliver; those that the scheduler keeps from the instruction before are not counted
+    clocks: that it takes its pipe, where that is not a warp over the pipe's lanes [clk]
+    port: clocks of the SM's port to shared memory or to the L1 [clk]
+    size: bytes that the warp asks for [B]
+    stream: of the program's streams, which says where the data are
+    groups: of copies that may still be under way (AWAIT)
+    target: of a loop
+    """
+
+    name: str
+    kind: int = loop.FIXED
+    pipe: int = INT
+    dst: int = -1
+    src: tuple[int, ...] = ()
+    reads: float = 0.0
+    clocks: float = 0.0
+    port: float = 0.0
+    size: float = 0.0
+    stream: int = 0
+    groups: int = 0
+    target: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the data of a stream are: the share of its accesses that go past the L1, and of these past the L2."""
+
+    past_l1: float = 1.0
+    past_l2: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What one warp of a kernel does, and what a CTA occupies. `trips` times the loop runs in the whole kernel."""
+
+    instructions: tuple[Instruction, ...]
+    threads: int
+    registers: int
+    shared: float
+    trips: int
+    streams: tuple[Source, ...] = (Source(),)
+
+
+@dataclass(slots=True)
+class Assembler:
+    """Writes a program: one method for each sort of instruction; `Machine` knows latencies and widths."""
+
+    warp: int
+    out: list[Instruction] = field(default_factory=list)
+    free: int = 0
+
+    def register(self, count: int = 1) -> int:
+        """The first of `count` new registers."""
+        first, self.free = self.free, self.free + count
+        return first
+
+    def arithmetic(self, name: str, dst: int, src: Sequence[int], pipe: int = INT, reads: float | None = None,
+                   clocks: float = 0.0) -> None:  # fmt: skip
+        """An instruction of a pipe; it reads all its sources from the banks unless `reads` says less."""
+        self.out.append(Instruction(name=name, pipe=pipe, dst=dst, src=tuple(src)[:3], clocks=clocks,
+                                    reads=len(src) if reads is None else reads))  # fmt: skip
+
+    def load_shared(self, dst: int, src: int, lane_bytes: int, wavefronts: float) -> None:
+        """LDS: `lane_bytes` for each thread, in `wavefronts` turns of the banks."""
+        self.out.append(Instruction(name=f"LDS.{8 * lane_bytes}", kind=loop.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1,
+                                    port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+
+    def store_shared(self, src: Sequence[int], lane_bytes: int, wavefronts: float) -> None:
+        """STS."""
+        self.out.append(Instruction(name=f"STS.{8 * lane_bytes}", kind=loop.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+                                    port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+
+    def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
+        """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some."""
+        self.out.append(Instruction(name=f"LDG.{8 * lane_bytes}", kind=loop.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
+                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
+
+    def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0) -> None:
+        """STG."""
+        self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=loop.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+                                    port=-1.0, size=lane_bytes * self.warp, stream=stream))  # fmt: skip
+
+    def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
+        """LDGSTS: from memory to shared memory, past the registers."""
+        self.out.append(Instruction(name=f"LDGSTS.{8 * lane_bytes}", kind=loop.COPY, pipe=MEMORY, reads=1, port=-1.0,
+                                    size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
+
+    def commit(self) -> None:
+        """Ends a group of copies."""
+        self.out.append(Instruction(name="LDGDEPBAR", kind=loop.COMMIT, pipe=CONTROL))
+
+    def await_copies(self, groups: int) -> None:
+        """Waits until all but the last `groups` groups of copies are there."""
+        self.out.append(Instruction(name="DEPBAR", kind=loop.AWAIT, pipe=CONTROL, groups=groups))
+
+    def barrier(self) -> None:
+        """BAR.SYNC of the CTA."""
+        self.out.append(Instruction(name="BAR.SYNC", kind=loop.BARRIER, pipe=CONTROL))
+
+    def back(self, target: int) -> None:
+        """The branch at the end of the loop that begins at `target`."""
+        self.out.append(Instruction(name="BRA", kind=loop.LOOP, pipe=CONTROL, target=target))
+
+    def end(self) -> None:
+        """EXIT."""
+        self.out.append(Instruction(name="EXIT", kind=loop.EXIT, pipe=CONTROL))
+
+    @property
+    def here(self) -> int:
+        """The number of the next instruction."""
+        return len(self.out)
+
+    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source]) -> Program:
+        """What has been written, as a program."""
+        return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,
+                       streams=tuple(streams))  # fmt: skip

@@ -1,0 +1,27 @@
+"""`AccessPattern`: what a microbenchmark does to memory, as one row of its file says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessPattern:
+    """One row of a microbenchmark.
+
+    benchmark, kernel: as the source calls them; variant: of its code
+    element: bytes that a thread loads or stores at once [B]; threads: of a block; blocks: on one SM at once
+    size: distinct bytes of all arrays [B]; stride: as the benchmark counts it
+    words: what else it takes
+    """
+
+    benchmark: str
+    kernel: str
+    variant: str
+    element: int
+    threads: int
+    blocks: int
+    size: float
+    stride: float
+    words: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,59 @@
+"""Rows of microbenchmarks of a GPU's memory: bandwidth by occupancy and working set, latency, strides."""
+
+from __future__ import annotations
+
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.family import Family
+from archsim.evidence.kernel_ops import alone
+from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.resolve import Refused, device
+from archsim.evidence.table import Row
+from archsim.stack import catalog as stacks
+
+METRICS = {"bandwidth_Bps": "bandwidth_bps", "latency_clk": "latency_clk", "clk_per_warp_load": "clk_per_warp_load"}
+CENTRAL = ("median", "trimmed_mean", "best")  # of the statistics that a file has for one run; the others say how it varies
+SIMULATED = ("gpu-stream", "gpu-latency", "gpu-cache", "gpu-l2-cache", "gpu-strides")
+
+
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The one case of a row. Refused for a benchmark without a program, and for a metric or statistic that is not predicted."""
+    cells = row.cells
+    if cells["benchmark"] not in SIMULATED:
+        raise Refused(f"benchmark {cells['benchmark']!r} has no access pattern here")
+    if cells["metric"] not in METRICS:
+        raise Refused(f"metric {cells['metric']!r} is not predicted")
+    if not cells["stat"].startswith(CENTRAL) or (cells["stat"] == "median" and cells["benchmark"] == "gpu-latency"):
+        raise Refused(f"statistic {cells['stat']!r} says how a run varies")
+    if float(cells["value"]) == 0.0:
+        raise Refused("the value is below what the benchmark prints")
+    spec = device(cells["hardware"])
+    if spec.kind != "gpu":
+        raise Refused(f"{spec.identity.id} is no GPU")
+    clock = float(cells["clock_mhz"]) * 1e6 if cells["clock_mhz"] else None
+    words = dict(part.split("=", 1) for part in cells["param"].split(";") if "=" in part)
+    pattern = AccessPattern(
+        benchmark=cells["benchmark"], kernel=cells["kernel"], variant=cells["variant"], element=int(cells["elem_bytes"] or 4),
+        threads=int(cells["block_threads"] or 1), blocks=int(cells["blocks_per_sm"] or 0),
+        size=float(cells["working_set_bytes"] or 0), stride=float(cells["stride"] or 0), words=words,
+    )  # fmt: skip
+    stack = stacks.find(spec.identity.default_stack)
+    return [
+        Case(
+            line=row.line, fields=cells, source=cells["source"], label=f"{pattern.benchmark} {pattern.kernel}",
+            hardware=spec.identity.id, stack_id=stack.id, task="inference", metric=METRICS[cells["metric"]],
+            measured=float(cells["value"]), split=cells.get("split", ""), trace=alone(pattern.benchmark), spec=spec, stack=stack,
+            precision="fp32", batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
+        )
+    ]  # fmt: skip
+
+
+FAMILY = Family(
+    name="microbenchmarks",
+    columns=("benchmark", "kernel", "variant", "elem_bytes", "block_threads", "working_set_bytes", "metric", "value", "hardware"),
+    words=("benchmark", "metric", "hardware"),
+    numbers=("clock_mhz", "working_set_bytes"),
+    readings=("value",),
+    whole=("elem_bytes", "block_threads"),
+    measured=("value",),
+    read=read,
+)

@@ -1,0 +1,186 @@
+"""One SM that runs a kernel given in words: what it issues, what stalls it, what it draws from each level of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.cycle.element_wise import element_wise
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.program import FP32, PIPES, Instruction, Program, Source
+from archsim.cycle.run import SmRun, prepared, run
+from archsim.device.device import Gpu
+from archsim.device.spec import Spec
+
+SCHEMA = "archsim-sm/1"
+WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given
+    "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "l2": 1.0},
+    "stream": {"read": 1, "write": 1, "bytes": 4, "loads": 1, "flop": 0, "special": 0, "threads": 256, "registers": 32,
+               "l1": 0.0, "l2": 0.0},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSm:
+    """A run of a kernel on one SM.
+
+    kernel: as it was asked for; clock_hz: core clock [Hz]; scheduler: gto or lrr
+    occupancy: warps at once over those that the SM can hold
+    issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
+    peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
+    bandwidth_bps: bytes per second of one SM by level [B/s]
+    """
+
+    hardware: str
+    kernel: str
+    clock_hz: float
+    scheduler: str
+    machine: Machine
+    program: Program
+    result: SmRun
+    occupancy: float
+    issue_use: float
+    pipe_use: Mapping[str, float]
+    peak_share: float | None
+    bandwidth_bps: Mapping[str, float]
+    sms: int
+
+    @property
+    def begins(self) -> float:
+        """The clock of the first instruction."""
+        return self.result.record[0][0] if self.result.record else 0.0
+
+    @property
+    def time_s(self) -> float:
+        """Time of the simulated CTAs [s]."""
+        return self.result.clocks / self.clock_hz
+
+
+ONE = ("threads", "registers", "bytes", "loads", "stages")  # words of at least 1
+
+
+def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, waves: int = 2, precision: str = "fp32",
+                scheduler: str = "gto", record: int = 0, fast: bool | None = None) -> SimulatedSm:  # fmt: skip
+    """Run `waves` waves of CTAs of a kernel on one SM.
+
+    kernel: `gemm 128x128x8 threads=256`, or `stream read=1 write=1 bytes=16`; the words are those of `WORDS`
+    clock: core clock [Hz]; depth: k of a product; precision: of a product; scheduler: gto (greedy, then oldest) or lrr
+    record: instructions to keep, from the first on
+
+    Raises ArgumentError for words that make no kernel, Unsupported for a device without the keys of its SM.
+    """
+    device = spec.device
+    if not isinstance(device, Gpu):
+        raise ArgumentError(f"hw {spec.identity.id}: is a CPU, which has no SM")
+    name, shape, words = parsed(kernel)
+    tensor = name == "gemm" and device.has_tensor(precision)
+    rate = float(device.pipe(precision)) if tensor else 0.0
+    machine = machine_of(device, clock, tensor_rate=rate)
+    program = KERNELS[name](machine, device, shape, words, depth, rate)
+    on = prepared(machine, program)
+    if on.held < 1:
+        raise ArgumentError(f"kernel {kernel}: no CTA fits an SM of {spec.identity.id}")
+    result = run(on, waves * on.held, greedy=scheduler == "gto", record=record, fast=fast)
+    used = {PIPES[p]: _use(machine, program, result, p) for p in range(len(PIPES)) if machine.lanes[p]}
+    warps = -(-program.threads // machine.warp)
+    macs = shape[0] * shape[1] * _steps(depth, shape[2]) * result.ctas if name == "gemm" else 0
+    peak = rate or float(device.rate.fp32)
+    seconds = result.clocks / clock
+    levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
+    return SimulatedSm(
+        hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler, machine=machine, program=program,
+        result=result, occupancy=min(result.resident, on.held) * warps / machine.warps,
+        issue_use=result.issued / (result.clocks * machine.schedulers * max(1.0, machine.issue_width)),
+        pipe_use=used, peak_share=macs / (result.clocks * peak) if macs else None,
+        bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
+    )  # fmt: skip
+
+
+def parsed(kernel: str) -> tuple[str, tuple[int, int, int], dict[str, float]]:
+    """The name, tile and words of a kernel.
+
+    >>> parsed("gemm 128x64x8 threads=128")[:2]
+    ('gemm', (128, 64, 8))
+    """
+    name, *rest = kernel.split() or [""]
+    if name not in KERNELS:
+        raise UnknownName("kernel", name, list(KERNELS), hint="like 'gemm 128x128x8 threads=256' or 'stream read=1 write=1'")
+    shape = (1, 1, 1)
+    words = dict(WORDS[name])
+    for part in rest:
+        key, equals, text = part.partition("=")
+        if not equals and name == "gemm":
+            shape = _tile(part, kernel)
+        elif key not in words:
+            near = ", ".join(nearest(key, words) or words)
+            raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
+        else:
+            words[key] = _positive(text, key, kernel)
+    if name == "gemm" and shape == (1, 1, 1):
+        raise ArgumentError(f"kernel {kernel}: a gemm has a tile, like 128x128x8")
+    return name, shape, words
+
+
+def _tile(text: str, kernel: str) -> tuple[int, int, int]:
+    sides = text.split("x")
+    if len(sides) != 3 or not all(side.isdecimal() and 0 < int(side) <= 1024 for side in sides):
+        raise ArgumentError(f"kernel {kernel}: {text!r} is no tile of rows, columns and depth up to 1024, like 128x128x8")
+    rows, columns, depth = map(int, sides)
+    return rows, columns, depth
+
+
+def _positive(text: str, key: str, kernel: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 65536 or (key in ONE and value < 1):
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {1 if key in ONE else 0} to 65536")
+    return value
+
+
+def _steps(depth: int, step: int) -> int:
+    return -(-depth // step) * step
+
+
+def _gemm(
+    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+) -> Program:
+    stages, size = int(words["stages"]), words["bytes"]
+    source = Source(past_l2=1.0 - min(1.0, words["l2"]))
+    tile = TiledProduct(
+        m=shape[0], n=shape[1], k=shape[2], threads=int(words["threads"]), registers=int(words["registers"]), operand=size,
+        shared=(shape[0] + shape[1]) * shape[2] * size * stages, depth=depth, a=source, b=source, stages=stages,
+    )  # fmt: skip
+    return on_tensor_cores(machine, tile, device.identity.architecture, rate) if rate else on_lanes(machine, tile)
+
+
+def _stream(
+    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+) -> Program:
+    return element_wise(
+        machine, reads=int(words["read"]), writes=int(words["write"]), lane_bytes=int(words["bytes"]),
+        per_thread=int(words["loads"]), arithmetic=int(words["flop"]), special=int(words["special"]),
+        threads=int(words["threads"]), registers=int(words["registers"]),
+        sources=(Source(past_l1=1.0 - min(1.0, words["l1"]), past_l2=1.0 - min(1.0, words["l2"])),),
+    )  # fmt: skip
+
+
+KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "stream": _stream}
+
+
+def _use(machine: Machine, program: Program, result: SmRun, pipe: int) -> float:
+    """The share of a pipe's clocks that its instructions take."""
+    counts = _executed(machine, program, result)
+    clocks = sum(count * (i.clocks or machine.warp / machine.lanes[pipe]) for count, i in counts if i.pipe == pipe)
+    schedulers = 1 if machine.pooled and pipe == FP32 else machine.schedulers
+    return min(1.0, clocks / (result.clocks * schedulers))
+
+
+def _executed(machine: Machine, program: Program, result: SmRun) -> list[tuple[int, Instruction]]:
+    """How often each instruction ran, over all warps."""
+    target, end = next(((i.target, at) for at, i in enumerate(program.instructions) if i.target >= 0), (0, -1))
+    warps = result.ctas * -(-program.threads // machine.warp)
+    return [(warps * (program.trips if target <= at <= end else 1), i) for at, i in enumerate(program.instructions)]

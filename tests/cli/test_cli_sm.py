@@ -1,0 +1,68 @@
+"""`archsim simulate sm` and the cycle fidelity on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, Outcome
+
+GEMM = "gemm 64x64x8 threads=64"
+
+
+def sm(cli: Cli, *more: str) -> Outcome:
+    return cli("simulate", "sm", "--hw", "gtx_1080", "--kernel", GEMM, "--k", "16", "--plain", *more)
+
+
+def test_it_says_what_issues_and_what_stalls(cli: Cli) -> None:
+    text = sm(cli).out
+    for word in ("warp instructions per clock", "occupancy", "of the peak", "long scoreboard", "selected"):
+        assert word in text
+
+
+def test_json_has_the_same(cli: Cli) -> None:
+    found = json.loads(sm(cli, "--json").out)
+    assert found["schema"] == "archsim-sm/1"
+    assert 0 < found["peak_share"] < 1
+    assert sum(found["stalls"].values()) == pytest.approx(1.0)
+    assert found["instructions_per_clock"] == pytest.approx(found["instructions"] / found["clocks"])
+
+
+def test_a_page_and_a_timeline_are_written(cli: Cli, tmp_path: Path) -> None:
+    page, timeline = tmp_path / "sm.html", tmp_path / "sm.json"
+    sm(cli, "--html", str(page), "--timeline", str(timeline))
+    assert "One SM of" in page.read_text("utf-8")
+    events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
+    assert {"FFMA", "LDS.128", "BAR.SYNC"} <= {event["name"] for event in events}
+
+
+def test_a_changed_machine_changes_the_answer(cli: Cli) -> None:
+    usual, slow = (json.loads(sm(cli, "--json", *more).out)["clocks"] for more in ((), ("--set", "sm.alu_latency=24clk")))
+    assert slow > usual
+
+
+@pytest.mark.parametrize(("kernel", "said"), [
+    ("gem 128x128x8", "nearest: gemm"), ("gemm", "has a tile"), ("gemm 128x128", "no tile"), ("gemm 0x1x1", "no tile"),
+    ("gemm 64x64x8 thread=64", "nearest: threads"), ("gemm 64x64x8 threads=0", "threads=0"), ("stream read=x", "read=x"),
+    ("gemm 1024x1024x64 threads=1024 stages=8", "no CTA fits"), ("", "unknown kernel"),
+])  # fmt: skip
+def test_words_that_make_no_kernel_are_one_error(cli: Cli, kernel: str, said: str) -> None:
+    found = cli("simulate", "sm", "--hw", "gtx_1080", "--kernel", kernel)
+    assert found.code in (2, 65)
+    assert said in found.err
+    assert "Traceback" not in found.err
+
+
+def test_a_cpu_has_no_sm(cli: Cli) -> None:
+    found = cli("simulate", "sm", "--hw", "i7_6700k", "--kernel", GEMM)
+    assert "has no SM" in found.err
+    found = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--fidelity", "cycle")
+    assert "simulates GPUs" in found.err
+
+
+@pytest.mark.slow
+def test_an_estimate_by_the_cycle_model_is_near_the_closed_form(cli: Cli) -> None:
+    argv = ("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--batch", "4", "--json", "--fidelity")
+    cycle, closed = (json.loads(cli(*argv, fidelity).out)["latency_s"] for fidelity in ("cycle", "analytical"))
+    assert cycle == pytest.approx(closed, rel=0.3)
+    assert cycle != closed

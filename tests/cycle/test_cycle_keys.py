@@ -1,0 +1,73 @@
+"""Every key of a GPU's microarchitecture moves a result of the cycle fidelity, in the direction that physics says."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from archsim.device.catalog import find
+from archsim.device.spec import keys
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import make_request, with_spec
+from archsim.simulate.sm import simulate_sm
+
+# what a larger value does to the time: 1 longer, -1 shorter, 0 either
+SIGN = {
+    "sm.schedulers": 0, "sm.shared_bandwidth": -1, "sm.shared_latency": 1, "sm.alu_latency": 1, "sm.warp": 0, "sm.issue_width": 0,
+    "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_queue": 0, "sm.return_bandwidth": -1,
+    "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
+    "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1,
+}  # fmt: skip
+ELSEWHERE = {"l2.far": "access patterns", "l1.achievable": "no shipped device", "l1.far": "no shipped device",
+             "l2.miss_buffers": "no shipped device", "sm.pairing": "a word"}  # fmt: skip
+KERNELS = ("gemm 64x64x8 threads=64 l2=0.9", "stream read=2 write=1 bytes=4 special=2 threads=64", "gemm 128x128x8 threads=256",
+           "stream read=1 write=0 bytes=16 loads=4 l2=1")  # fmt: skip
+
+
+OWN = {  # a kernel that hangs on little else
+    "sm.special_latency": "stream read=1 write=0 special=40 threads=32 registers=255 l2=1",
+    "l1.latency": "stream read=1 write=0 threads=32 registers=255 l1=1",
+    "sm.barrier_latency": "gemm 128x128x8 threads=256 registers=255 l2=1",
+    "sm.tensor_latency": "gemm 64x64x32 threads=128 bytes=2 stages=3 l2=1",
+    "sm.cta_interval": "stream read=0 write=1 threads=32",
+}  # fmt: skip
+
+
+def cycle_keys() -> set[str]:
+    return {key for key, unit, _ in keys("gpu") if unit.cycle}
+
+
+def test_each_key_has_a_sign_or_a_reason() -> None:
+    assert cycle_keys() == {*SIGN, *ELSEWHERE}
+
+
+def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
+    spec, precision = find(hw).with_settings(settings), "fp16" if key == "sm.tensor_latency" else "fp32"
+    kernels = [OWN[key]] if key in OWN else list(KERNELS)
+    return [simulate_sm(spec, kernel, clock=1.4e9, depth=64, precision=precision).time_s for kernel in kernels]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.parametrize("key", SIGN)
+def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
+    hw = "a100_sxm4_40gb"
+    value = float(find(hw).entries[key].number) if key in find(hw).entries else 1.0
+    changed = []
+    for factor in (0.25, 64.0 if key == "sm.cta_interval" else 4.0):
+        new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0, "sm.warp": 64.0}.get(key, value * factor)
+        new = min(new, 1.0) if key == "l2.achievable" else new
+        new = max(1.0, round(new)) if key in ("sm.memory_queue", "l1.miss_buffers") else new
+        unit = next(unit for name, unit, _ in keys("gpu") if name == key)
+        text = f"{new:g}" if unit.unit == "1" else f"{new:g} {unit.unit}"
+        base, other = times(hw, key, {}), times(hw, key, {key: text})
+        changed += [(after / before - 1.0) * (1 if new > value else -1) for before, after in zip(base, other, strict=True)]
+    assert any(abs(change) > 1e-4 for change in changed), f"{key} moves nothing"
+    if SIGN[key]:
+        assert sum(changed) * SIGN[key] > 0, f"{key}: {changed}"
+
+
+@pytest.mark.slow
+def test_a_larger_latency_of_the_pipes_makes_a_network_slower() -> None:
+    request = make_request("alexnet", "gtx_1080", fidelity="cycle", batch=4)
+    slower = with_spec(request, request.spec.with_settings({"sm.alu_latency": "24 clk"}))
+    assert float(run(slower).latency_s[0]) > float(run(request).latency_s[0])

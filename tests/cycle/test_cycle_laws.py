@@ -1,0 +1,97 @@
+"""Laws of the machine: no roofline, issue slot or queue is passed, and more of anything is never slower."""
+
+from dataclasses import replace
+
+import pytest
+
+from archsim.cycle.element_wise import element_wise
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.program import Program, Source
+from archsim.cycle.run import prepared, run
+from archsim.device.catalog import find
+from archsim.device.device import Gpu
+
+DEVICES = ("tesla_k40", "gtx_1080", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_4090")
+HITS = Source(past_l2=0.2)
+TILE = TiledProduct(m=128, n=128, k=8, threads=256, registers=120, shared=16384, depth=512, a=HITS, b=HITS)
+# what more or less of makes no program slower: field of the machine, factor
+BETTER = [("alu", 0.5), ("shared", 0.5), ("l1", 0.5), ("l2", 0.5), ("dram", 0.5), ("l2_rate", 2.0), ("dram_rate", 2.0),
+          ("shared_bandwidth", 2.0), ("return_bandwidth", 2.0), ("l1_bandwidth", 2.0), ("register_reads", 2.0), ("barrier", 0.5),
+          ("memory_interval", 0.5), ("cta_start", 0.5), ("buffers", 2), ("memory_queue", 2)]  # fmt: skip
+# Another order of warps can make a better machine slower for a while (Graham 1969): one loop length by so much, and over all of
+# them by less.
+ORDER, MEAN_ORDER, LENGTHS = 0.08, 0.06, (4, 7, 12)
+
+
+def of(hw: str) -> Machine:
+    device = find(hw).device
+    assert isinstance(device, Gpu)
+    return machine_of(device, float(device.usual_clock))
+
+
+def programs(on: Machine) -> list[Program]:
+    return [on_lanes(on, TILE), element_wise(on, reads=2, lane_bytes=16, threads=256),
+            element_wise(on, arithmetic=40, threads=128)]  # fmt: skip
+
+
+def clocks(on: Machine, program: Program, ctas: int = 8, trips: int = 3) -> float:
+    return run(prepared(on, program), ctas, trips=trips).clocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hw", DEVICES)
+@pytest.mark.parametrize(("field", "factor"), BETTER)
+def test_more_of_anything_is_never_slower(hw: str, field: str, factor: float) -> None:
+    on = of(hw)
+    value = getattr(on, field) * factor
+    better = replace(on, **{field: int(value) if isinstance(getattr(on, field), int) else value})
+    for before, after in zip(programs(on), programs(better), strict=True):
+        ratios = [clocks(better, after, trips=trips) / clocks(on, before, trips=trips) for trips in LENGTHS]
+        assert max(ratios) <= 1 + ORDER
+        assert sum(ratios) / len(ratios) <= 1 + MEAN_ORDER
+
+
+@pytest.mark.parametrize("hw", DEVICES)
+def test_a_product_stays_below_the_peak(hw: str) -> None:
+    on, device = of(hw), find(hw).device
+    assert isinstance(device, Gpu)
+    found = run(prepared(on, on_lanes(on, TILE)), 4, trips=8)
+    assert found.clocks * float(device.rate.fp32) >= 4 * 128 * 128 * 8 * 8
+
+
+@pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "a100_sxm4_40gb", "h100_sxm5_80gb"])
+def test_a_product_on_tensor_cores_stays_below_their_peak(hw: str) -> None:
+    device = find(hw).device
+    assert isinstance(device, Gpu)
+    rate = float(device.pipe("fp16"))
+    on = machine_of(device, 1.5e9, tensor_rate=rate)
+    tile = TiledProduct(m=128, n=128, k=32, threads=256, registers=128, shared=32768, depth=1024, operand=2.0, stages=4,
+                        a=Source(past_l2=0.1), b=Source(past_l2=0.1))  # fmt: skip
+    found = run(prepared(on, on_tensor_cores(on, tile, device.identity.architecture, rate)), 2, trips=16)
+    share = 2 * 128 * 128 * 32 * 16 / (found.clocks * rate)
+    assert 0.3 < share <= 1.0
+
+
+@pytest.mark.parametrize("hw", DEVICES)
+def test_a_stream_stays_below_the_bandwidth_and_littles_law(hw: str) -> None:
+    on = of(hw)
+    program = element_wise(on, reads=1, writes=0, lane_bytes=8, threads=256)
+    few, more = (run(prepared(on, program), 8 * waves, slots=2) for waves in (2, 6))
+    rate = (more.dram - few.dram) / (more.clocks - few.clocks)
+    assert rate <= on.dram_rate * 1.001
+    assert rate <= 2 * 256 * 8 / on.dram * 1.001
+
+
+@pytest.mark.parametrize("hw", DEVICES)
+def test_no_scheduler_issues_more_than_its_slots(hw: str) -> None:
+    on = of(hw)
+    for program in programs(on):
+        assert run(prepared(on, program), 8, trips=3).ipc <= on.schedulers * max(1.0, on.issue_width)
+
+
+def test_fewer_bytes_past_the_l2_are_never_slower() -> None:
+    on = of("gtx_1080")
+    sources = [Source(past_l2=share) for share in (1.0, 0.5, 0.0)]
+    times = [clocks(on, on_lanes(on, replace(TILE, a=source, b=source))) for source in sources]
+    assert times == sorted(times, reverse=True)

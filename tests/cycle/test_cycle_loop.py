@@ -1,0 +1,143 @@
+"""The loop of the SM: worked cases that a reader can count, and the same counts however it runs."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+
+from archsim.cycle.element_wise import element_wise
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.product import TiledProduct, on_lanes
+from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.run import SmRun, prepared, run
+from archsim.device.catalog import find
+from archsim.device.device import Gpu
+
+
+def machine(hw: str = "gtx_1080", clock: float = 1.6e9, **changed: object) -> Machine:
+    device = find(hw).device
+    assert isinstance(device, Gpu)
+    return replace(machine_of(device, clock), cta_start=0.0, **changed)
+
+
+def ran(on: Machine, program: Program, ctas: int = 1, **options: object) -> SmRun:
+    return run(prepared(on, program), ctas, **{"fast": False, **options})  # type: ignore[arg-type]
+
+
+def adds(on: Machine, count: int, chains: int, threads: int = 32, pipe: int = FP32) -> Program:
+    """`count` multiply-adds of a warp in `chains` independent chains."""
+    a = Assembler(warp=on.warp)
+    first = a.register(chains)
+    for i in range(count):
+        a.arithmetic("FFMA", first + i % chains, (first + i % chains,), pipe=pipe, reads=2)
+    a.end()
+    return a.program(threads=threads, registers=16, shared=0.0, trips=1, streams=(Source(),))
+
+
+def test_a_chain_of_dependent_operations_takes_the_latency_of_each() -> None:
+    on = machine()
+    assert ran(on, adds(on, 101, 1)).clocks - ran(on, adds(on, 1, 1)).clocks == 100 * on.alu
+
+
+def test_independent_operations_of_one_warp_issue_every_clock() -> None:
+    on = machine()
+    assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 100
+
+
+def test_half_as_many_lanes_take_twice_as_long() -> None:
+    on = machine("tesla_v100_sxm2")  # 16 lanes a scheduler
+    assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 200
+
+
+def test_warps_hide_the_latency_of_each_other() -> None:
+    on = machine()
+    one, six = (ran(on, adds(on, 100, 1, threads=threads)).clocks for threads in (32 * 4, 32 * 24))
+    assert one == pytest.approx(100 * on.alu, rel=0.02)
+    assert six == pytest.approx(one, rel=0.02)  # six warps a scheduler in the time of one
+
+
+def test_two_schedulers_that_share_nothing_do_twice_the_work() -> None:
+    on = machine()
+    assert ran(on, adds(on, 400, 8, threads=32)).clocks == ran(on, adds(on, 400, 8, threads=128)).clocks
+
+
+def test_a_load_returns_after_the_latency_of_the_level_that_has_it() -> None:
+    on = machine()
+    for source, latency in ((Source(past_l1=0.0), on.l1), (Source(past_l2=0.0), on.l2), (Source(), on.dram)):
+        a = Assembler(warp=on.warp)
+        pointer = a.register()
+        for _ in range(8):
+            a.load(pointer, pointer, 4, size=32)
+        a.arithmetic("MOV", pointer, (pointer,), pipe=INT)
+        a.end()
+        found = ran(on, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
+        assert found.clocks == pytest.approx(8 * latency, rel=0.05)
+
+
+def test_a_barrier_waits_for_the_last_warp() -> None:
+    on = machine()
+    a = Assembler(warp=on.warp)
+    value = a.register()
+    a.load(value, value, 4)
+    a.arithmetic("MOV", value, (value,), pipe=INT)
+    a.barrier()
+    a.end()
+    found = ran(on, a.program(threads=256, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    assert found.clocks >= on.dram + on.barrier
+    assert found.stalls["barrier"] > 0
+
+
+def test_copies_past_the_registers_are_awaited_by_group() -> None:
+    on = machine("a100_sxm4_40gb", 1.41e9)
+    for waits, least, most in ((0, on.dram, 1.2 * on.dram), (1, 0.0, 0.5 * on.dram)):
+        a = Assembler(warp=on.warp)
+        a.copy(16)
+        a.commit()
+        a.await_copies(waits)
+        a.arithmetic("MOV", a.register(), (), pipe=INT)
+        a.end()
+        program = a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),))
+        last = ran(on, program, record=16).record[-1][0]
+        assert least <= last <= most
+
+
+def test_the_next_cta_enters_when_one_leaves() -> None:
+    on = machine()
+    program = element_wise(on, threads=256)
+    whole = prepared(on, program).held
+    first, second = ran(on, program, whole), ran(on, program, 2 * whole)
+    assert second.ctas == 2 * first.ctas
+    assert first.clocks < second.clocks < 2.2 * first.clocks
+
+
+def test_every_clock_of_a_warp_has_a_reason() -> None:
+    on = machine()
+    found = ran(on, element_wise(on, threads=256), 16)
+    assert min(found.stalls.values()) >= 0
+    assert found.stalls["selected"] > 0
+    assert found.stalls["long scoreboard"] > 0.5 * sum(found.stalls.values())
+
+
+def test_counts_are_those_of_the_program() -> None:
+    on = machine()
+    found = ran(on, element_wise(on, reads=2, writes=1, lane_bytes=8, threads=128), 3)
+    assert found.l1 == 3 * 3 * 8 * 128
+    assert found.issued == 3 * 4 * len(element_wise(on, reads=2, writes=1, lane_bytes=8, threads=128).instructions)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.slow
+def test_compiled_and_plain_count_the_same() -> None:
+    tile = TiledProduct(m=64, n=64, k=8, threads=64, registers=120, shared=8192, depth=512)
+    for hw in ("gtx_1080", "tesla_k40", "a100_sxm4_40gb"):
+        on = machine(hw)
+        for program in (on_lanes(on, tile), element_wise(on, reads=2)):
+            plain, fast = (ran(on, program, 6, trips=3, fast=fast, record=100) for fast in (False, True))
+            assert plain == fast
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+def test_the_same_run_twice_is_the_same(greedy: bool) -> None:
+    on = machine()
+    program = element_wise(on, threads=192)
+    assert ran(on, program, 12, greedy=greedy) == ran(on, program, 12, greedy=greedy)
