@@ -13,12 +13,12 @@ from archsim.cli.vocabulary import json_option
 
 
 @click.command("show")
-@click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon"]))
+@click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
 @json_option("Print JSON (hw and stack only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
-    """Print a device, node, network or stack, the calibration, or the die model, with the source of every number.
+    """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
     \b
     Examples:
@@ -30,6 +30,7 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
       archsim show calibration
       archsim show calibration energy.
       archsim show silicon
+      archsim show schema estimate
     """
     if as_toml and what != "hw":
         raise click.UsageError(f"show {what} prints no TOML; show hw does")
@@ -40,6 +41,9 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         from archsim.report.silicon import silicon_text
 
         say(silicon_text())
+        return
+    if what == "schema":
+        say(_schema(name), plain=name is not None)
         return
     if what == "stack" and name is not None:
         from archsim.report.stack import stack_record, stack_text
@@ -55,6 +59,23 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         return
     views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
     say(views[what](name))
+
+
+def _schema(name: str | None) -> str:
+    """The JSON Schema of what a command prints with --json, or the list of them."""
+    from importlib.resources import files
+
+    from archsim.base.errors import UnknownName
+    from archsim.report.text import table
+
+    folder = files("archsim").joinpath("schemas")
+    known = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+    if name is None:
+        rows = [(each, json.loads(folder.joinpath(f"{each}.json").read_text("utf-8"))["title"]) for each in known]
+        return table(("schema", "what it describes"), rows, left=2)
+    if name not in known:
+        raise UnknownName("schema", name, known, hint=f"one of {', '.join(known)}")
+    return folder.joinpath(f"{name}.json").read_text("utf-8").rstrip("\n")
 
 
 def _device(name: str) -> str:

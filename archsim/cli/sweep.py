@@ -16,7 +16,7 @@ from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HWS, NETS
+from archsim.cli.vocabulary import HWS, NETS, csv_option, json_option, one_form
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,8 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
+@json_option("Print one JSON object with a row for each point.")
+@csv_option("Print one CSV row for each point, as without --out.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
@@ -47,7 +49,7 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, **given: Any,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, as_json: bool, as_csv: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
@@ -64,6 +66,9 @@ def command(
     from archsim.detect.selection import selected
     from archsim.study.space import space_of
 
+    one_form(as_json, as_csv)
+    if out is not None and (as_json or as_csv):
+        raise click.UsageError("--json and --csv print the points, --out writes them to a file; give one of them")
     if resume and out is None:
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
@@ -76,7 +81,7 @@ def command(
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
     if out is None:
-        _to_stdout(space, requests, workers, scheduler)
+        (_json_to_stdout if as_json else _to_stdout)(space, requests, workers, scheduler)
     else:
         _to_file(out, space, requests, workers, scheduler, resume)
 
@@ -108,6 +113,24 @@ def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: s
         for chunk in parts(range(space.parts)):
             click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head only with the first rows
             head = []
+
+
+def _json_to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
+    """One object, whose rows are printed as they are computed."""
+    import json
+
+    from archsim.study.sweep import names as column_names
+    from archsim.study.sweep import rows
+
+    units = column_names(space, requests[0].spec.kind)
+    click.echo(f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [', nl=False)
+    before = "\n"
+    with _executor(space, workers, scheduler) as parts:
+        for chunk in parts(range(space.parts)):
+            lines = [json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in rows(chunk, space)]
+            click.echo(before + ",\n".join(lines), nl=False)
+            before = ",\n"
+    click.echo("\n]}")
 
 
 def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:

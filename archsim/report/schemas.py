@@ -1,0 +1,259 @@
+"""The JSON Schemas of what `--json` prints. `python -m archsim.report.schemas` writes them to `archsim/schemas`.
+
+They are made from the records of the models, so that a new field of a record is in the schema once the command has run again; a
+test holds that it has, and that the outputs of every command are as their schema says, without a key that it does not name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from archsim.report.schema_types import (
+    Schema,
+    by_name,
+    either,
+    listed,
+    merged,
+    or_null,
+    record_of,
+    schema_of,
+    table,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FOLDER = Path(__file__).parents[1] / "schemas"
+TEXT, NUMBER, WHOLE, YES, ANY = ({"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}, Schema())
+NUMBERS, MAYBE = by_name(NUMBER), or_null(NUMBER)
+DEVICE = {"hardware": TEXT, "hardware_name": TEXT, "changes": by_name(TEXT)}
+ASKED = {"network": TEXT, **DEVICE, "stack": TEXT, "task": TEXT, "batch": WHOLE, "precision": TEXT}
+ROW = by_name({"type": ["string", "number", "boolean", "null"]})
+
+
+def _named(name: str) -> Schema:
+    return {"const": name}
+
+
+def estimate() -> Schema:
+    """`archsim estimate --json`."""
+    from archsim.estimation.result import SCHEMA, Estimate
+    from archsim.report.data import SCALARS
+
+    rest = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "ops", "references", "assumptions",
+            "assumed_values", "warnings", "provenance")  # fmt: skip
+    return merged(table({"schema": _named(SCHEMA)}), record_of(Estimate, *SCALARS, *rest))
+
+
+def compare() -> Schema:
+    """`archsim compare --json`."""
+    row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides())}))
+    return {"description": "For each device an estimate with its price, costs and places; then those that cannot run it.",
+            **listed(either(row, merged(table({"network": TEXT}), _excluded())))}  # fmt: skip
+
+
+def _own() -> dict[str, Schema]:
+    """What a comparison adds to an estimate."""
+    from archsim.study.price import Price
+    from archsim.study.usage import JobTotals, Workload
+
+    cost = table({
+        "usd_per_hour": MAYBE, "usd_per_million": MAYBE, "hour_by_part": or_null(NUMBERS), "electricity_usd_per_kwh": MAYBE,
+        "lifetime_years": NUMBER, "duty": NUMBER, "pue": NUMBER, "assumed": listed(TEXT),
+    })  # fmt: skip
+    return {
+        "latency_s": NUMBER, "throughput_per_s": NUMBER, "energy_j": NUMBER, "throughput_per_w": NUMBER, "price_usd": MAYBE,
+        "throughput_per_usd": MAYBE, "copies": YES, "price": or_null(schema_of(Price)), "cost": cost,
+        "job": or_null(merged(schema_of(Workload), schema_of(JobTotals))),
+    }  # fmt: skip
+
+
+def _place() -> Schema:
+    return table({
+        "place": WHOLE, "score": NUMBER, "before_next": MAYBE, "best": NUMBER, "whole_order": NUMBER, "correlation": MAYBE,
+        "correlation_with_next": MAYBE,
+    })  # fmt: skip
+
+
+def _besides() -> Schema:
+    return table({"what": TEXT, "values": by_name(listed(TEXT)), "range": or_null(listed(ANY))})
+
+
+def _excluded() -> Schema:
+    return table({"hardware": TEXT, "stack": or_null(TEXT), "cannot_run": TEXT})
+
+
+def curves() -> Schema:
+    """`archsim compare --batch RANGE --json`."""
+    from archsim.report.compare_data import CURVES_SCHEMA
+    from archsim.study.crossover import Crossing, Payoff
+
+    point = table({"batch": WHOLE, **_own(), "latency_interval_s": listed(NUMBER), "per_sample_s": NUMBER, "efficiency": NUMBER,
+                   "fits": YES, "memory_bytes": NUMBER})  # fmt: skip
+    curve = table({"hardware": TEXT, "hardware_name": TEXT, "name": TEXT, "stack": TEXT, "max_batch": or_null(WHOLE),
+                   "points": listed(point),
+                   "curvature": listed(table({"curvature": TEXT, "from": WHOLE, "to": WHOLE}))})  # fmt: skip
+    first = or_null(table({"name": TEXT, "score": NUMBER, "probability": NUMBER}))
+    best = {**table({"batch": WHOLE}), "additionalProperties": first}
+    one = table({
+        "schema": _named(CURVES_SCHEMA), "network": TEXT, "copies": YES, "curves": listed(curve), "best": listed(best),
+        "crossings": listed(schema_of(Crossing)),
+        "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(schema_of(Payoff))})),
+        "besides_the_device": listed(_besides()), "cannot_run": listed(_excluded()), "notes": listed(TEXT),
+    })  # fmt: skip
+    return either(one, listed(one))
+
+
+def whatif() -> Schema:
+    """`archsim whatif --json`."""
+    from archsim.report.whatif import SCHEMA
+    from archsim.study.silicon import DieEstimate
+
+    side = or_null(table({"time_s": NUMBER, "bound": TEXT, "limit": TEXT, "energy_j": NUMBER}))
+    op = table({"name": TEXT, "kind": TEXT, "ratio": MAYBE, "moved": YES, "before": side, "after": side})
+    return table({
+        "schema": _named(SCHEMA), "changes": listed(TEXT), "followed": by_name(listed(ANY)), "changed": YES,
+        "ratios": NUMBERS, "moves": listed(table({"before": TEXT, "after": TEXT, "ops": listed(TEXT)})), "ops": listed(op),
+        "before": estimate(), "after": estimate(), "dies": or_null(listed(schema_of(DieEstimate))),
+    })  # fmt: skip
+
+
+def sensitivity() -> Schema:
+    """`archsim sensitivity --json`."""
+    from archsim.report.sensitivity import SCHEMA
+
+    value = table({
+        "key": TEXT, "unit": TEXT, "value": NUMBER, "elasticity": or_null(NUMBERS), "one_sided": or_null(by_name(listed(MAYBE))),
+        "span_low": MAYBE, "span_high": MAYBE, "log_ratio": or_null(by_name(listed(MAYBE))), "informational": YES, "note": TEXT,
+    })  # fmt: skip
+    return table({"schema": _named(SCHEMA), **ASKED, "step": NUMBER, "span": NUMBER, "limited_by": TEXT, "relief_s": NUMBERS,
+                  "host_floor_s": NUMBER, "values": listed(value)})  # fmt: skip
+
+
+def search() -> Schema:
+    """`archsim search --json`."""
+    from archsim.report.search import SCHEMA
+
+    return table({
+        "schema": _named(SCHEMA), **ASKED, "wanted": TEXT, "how": TEXT, "points": WHOLE, "feasible": WHOLE, "no_machine": WHOLE,
+        "no_mask": WHOLE, "base": ROW, "best": listed(ROW), "front": listed(ROW), "front_of": listed(TEXT),
+        "estimated": listed(TEXT),
+    })  # fmt: skip
+
+
+def target() -> Schema:
+    """`archsim search --target OUTPUT=VALUE --json`."""
+    way = table({"knobs": listed(TEXT), "factor": MAYBE, "settings": ROW, "reached": MAYBE, "outputs": or_null(ROW),
+                 "limits": or_null(by_name(ANY))})  # fmt: skip
+    return table({"schema": _named("archsim-target/1"), "network": TEXT, **DEVICE, "output": TEXT, "limit": NUMBER, "base": ROW,
+                  "ways": listed(way)})  # fmt: skip
+
+
+def serve() -> Schema:
+    """`archsim simulate serve --json`."""
+    from archsim.simulate.serve import SCHEMA, Serving
+
+    batching = table({"max": WHOLE, "wait_s": NUMBER})
+    return merged(table({"schema": _named(SCHEMA)}), record_of(Serving), table({"batching": batching}))
+
+
+def train() -> Schema:
+    """`archsim simulate train --json`."""
+    from archsim.simulate.train import SCHEMA, Training
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(Training))
+
+
+def allreduce() -> Schema:
+    """`archsim simulate allreduce --json`."""
+    from archsim.simulate.allreduce import AllReduceTime
+
+    return table({"schema": _named("archsim-allreduce/1"), "node": TEXT, "rows": listed(schema_of(AllReduceTime))})
+
+
+def cache() -> Schema:
+    """`archsim cache --json`."""
+    from archsim.explain.caches import SCHEMA, CacheReport
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(CacheReport))
+
+
+def explain() -> Schema:
+    """`archsim explain --layer NAME --json`."""
+    from archsim.explain.layer import SCHEMA, Explanation
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(Explanation))
+
+
+def slowest() -> Schema:
+    """`archsim explain --json`: the ops from which a layer is chosen."""
+    from archsim.explain.layer import Slow
+
+    return listed(schema_of(Slow))
+
+
+def validate() -> Schema:
+    """`archsim validate --json`."""
+    from archsim.evidence.columns import OWN
+    from archsim.report.validation import SCHEMA
+
+    figures = {"n": WHOLE, "mape": NUMBER, "mape_interval": listed(NUMBER), "median_ape": NUMBER, "p90_ape": NUMBER,
+               "bias": NUMBER}  # fmt: skip
+    group = table({"by": by_name(TEXT), **figures, "coverage": MAYBE, "kendall_tau": MAYBE, "kendall_tau_least": MAYBE,
+                   "kendall_tau_groups": WHOLE, "baselines": by_name(table(figures))})  # fmt: skip
+    numbers: dict[str, Schema] = {"measured": NUMBER, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE, "hi": MAYBE}
+    own = {name: WHOLE if name in ("line", "batch") else TEXT for name in OWN}
+    row = {**table({**own, **numbers}), "additionalProperties": {"type": ["string", "number", "null"]}}
+    skip = table({"file": TEXT, "row": WHOLE, "reason": TEXT, "source": TEXT, "hardware": TEXT})
+    return table({
+        "schema": _named(SCHEMA), "fidelity": TEXT, "without": listed(TEXT), "cross_validated": or_null(TEXT),
+        "provenance": by_name(TEXT), "groups": listed(group), "overall": listed(group), "rows": listed(row),
+        "skipped": listed(skip), "skipped_by_reason": by_name(WHOLE),
+    })  # fmt: skip
+
+
+def hw() -> Schema:
+    """`archsim show hw NAME --json`."""
+    from archsim.device.device import Identity
+
+    entry = table({"key": TEXT, "value": {"type": ["string", "number"]}, "written": TEXT, "source": TEXT, "kind": TEXT,
+                   "note": TEXT, "file": TEXT, "clock": TEXT})  # fmt: skip
+    key = table({"type": TEXT, "unit": TEXT, "range": TEXT, "meaning": TEXT, "informs_only": YES, "inherited": YES,
+                 "required": YES})  # fmt: skip
+    return table({"identity": schema_of(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(entry), "keys": by_name(key),
+                  "stated": by_name(entry)})  # fmt: skip
+
+
+def stack() -> Schema:
+    """`archsim show stack NAME --json`."""
+    from archsim.report.stack import SCHEMA
+
+    value = table({"value": ANY, "component": TEXT, "source": TEXT})
+    return table({"schema": _named(SCHEMA), "id": TEXT, "parts": by_name(TEXT), "digest": TEXT, "values": by_name(value),
+                  "keys": by_name(by_name(ANY))})  # fmt: skip
+
+
+def sweep() -> Schema:
+    """`archsim sweep --json`, and `to_dict()` of a sweep from Python."""
+    return table({"schema": _named("archsim-sweep/1"), "units": by_name(TEXT), "rows": listed(ROW)})
+
+
+SCHEMAS: dict[str, Callable[[], Schema]] = {
+    function.__name__: function
+    for function in (estimate, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
+                     slowest, validate, hw, stack, sweep)
+}  # fmt: skip
+
+
+def text_of(name: str) -> str:
+    """The file of a schema."""
+    about = (SCHEMAS[name].__doc__ or "").strip()
+    found: dict[str, Any] = {"$schema": DIALECT, "title": about.rstrip(".")}
+    return json.dumps(found | SCHEMAS[name](), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name in SCHEMAS:
+        (FOLDER / f"{name}.json").write_text(text_of(name), "utf-8")
