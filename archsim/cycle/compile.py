@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from archsim.base.errors import MissingExtra
+from archsim.base.machine_code import njit
 from archsim.cycle import loop
 
 CALLEES_FIRST = ("dependency", "structural", "occupy", "access", "enter", "meet", "leave", "issue", "account", "choose",
@@ -23,12 +24,10 @@ def compiled() -> dict[str, Callable[..., Any]]:
     """
     if find_spec("numba") is None:
         raise MissingExtra("a compiled simulation of the SM", "fast")
-    import numba
-
     names: dict[str, Any] = dict(vars(loop))
     for name in CALLEES_FIRST:
         plain = getattr(loop, name)
         copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
         copy.__module__ = loop.__name__
-        names[name] = numba.njit(copy, cache=True)
+        names[name] = njit(copy, inline=name != "simulate")
     return {name: names[name] for name in CALLEES_FIRST}
