@@ -62,6 +62,8 @@ def read_bytes(place: Path | Traversable, limit: int) -> bytes:
             data = _inflate(data, limit, str(place))
     except OSError as error:
         raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
+    except ValueError:  # a zero byte, or half a character
+        raise InputError(str(place), "is no name of a file") from None
     if len(data) > limit:
         raise InputError(str(place), f"is larger than {limit} bytes")
     return data

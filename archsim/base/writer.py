@@ -123,7 +123,7 @@ class OutputFile:
         """Write the whole file, with its mark; compressed where the name ends in `.gz`. Raises InputError as `stream` does."""
         import gzip
 
-        body = self.kind.marked(text, self.command).encode()
+        body = self.kind.marked(text.encode("utf-8", "backslashreplace").decode(), self.command).encode()
         with self.stream() as stream:
             stream.write(gzip.compress(body, mtime=0) if self.path.endswith(".gz") else body)
 

@@ -43,8 +43,16 @@ def compiled() -> dict[str, Callable[..., Any]]:
             plain = loops.get(name, getattr(module, name))
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
-            found[name] = names[name] = numba.njit(copy, cache=kept, inline="always" if name in loops else "never")
+            found[name] = names[name] = _jitted(numba, copy, kept, "always" if name in loops else "never")
     return found
+
+
+def _jitted(numba: Any, function: FunctionType, kept: bool, inline: str) -> Any:
+    """A compiled function, kept on disk where there is a folder for it: that of the package, or one in the home of the user."""
+    try:
+        return numba.njit(function, cache=kept, inline=inline)
+    except RuntimeError:  # neither can be written; it is then compiled in each process
+        return numba.njit(function, inline=inline)
 
 
 def _prefetch() -> Any:

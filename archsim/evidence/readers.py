@@ -53,7 +53,7 @@ def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
     digest = hashlib.sha256()
     for place in list(files) or shipped_files():
         file = Path(place) if isinstance(place, str) else place
-        digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+        digest.update(file.name.encode("utf-8", "surrogatepass") + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 

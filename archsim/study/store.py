@@ -16,7 +16,7 @@ from typing import Any
 from archsim.base.errors import InputError
 from archsim.base.limits import LIMITS
 from archsim.study.space import Space
-from archsim.study.sweep import Chunk, names, rows
+from archsim.study.sweep import DIE, Chunk, names, rows
 
 SCHEMA = "archsim-sweep/1"
 LOCK_TIMEOUT_S = 5.0  # for another process that holds the file's lock
@@ -166,7 +166,8 @@ def _check_points(path: Path, connection: sqlite3.Connection, columns: Mapping[s
                 sound.append(f"typeof(\"{name}\") IN ('text', 'null')")
             else:
                 sound.append(f"typeof(\"{name}\") IN ('integer', 'real', 'null')")
-                sound.append(f'coalesce(abs("{name}") < {LARGEST_NUMBER}, problem IS NOT NULL)')  # missing only with a reason
+                missing = "1" if name in DIE else "problem IS NOT NULL"  # outputs are missing only with a reason
+                sound.append(f'coalesce(abs("{name}") < {LARGEST_NUMBER}, {missing})')
         (odd,) = connection.execute(f"SELECT min(point) FROM points WHERE NOT ({' AND '.join(sound)})").fetchone()
         least, most, count = connection.execute("SELECT min(point), max(point), count(*) FROM points").fetchone()
         if odd is not None:

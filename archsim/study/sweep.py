@@ -62,7 +62,7 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     """The rows of a chunk with the columns of `names`; a missing output is None."""
     lists: list[Iterable[Any]] = [range(chunk.part.start, chunk.part.stop)]
     size = chunk.part.stop - chunk.part.start
-    lists += [[name] * size for name in (chunk.network, chunk.hardware, chunk.hardware_name)]
+    lists += [[_storable(name)] * size for name in (chunk.network, chunk.hardware, chunk.hardware_name)]
     lists += [_listed(chunk.columns[knob], knob in space.whole) for knob in space.knobs]
     sound = [not problem for problem in chunk.outcomes.problems]
     for name in OUTPUTS:
@@ -74,6 +74,11 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
         lists.append([v if ok else None for v, ok in zip(values, sound, strict=True)])
     lists.append([problem or None for problem in chunk.outcomes.problems])
     return zip(*lists, strict=True)
+
+
+def _storable(name: str) -> str:
+    """A name as UTF-8 can hold it: that of a file may have any bytes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _listed(column: Any, whole: bool) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 VALUES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("values.toml").read_text("utf-8"))
 NUMBERS = (*VALUES["numbers"], "9" * 400)
 UNITS: tuple[str, ...] = tuple(VALUES["units"])
-WORDS = (*VALUES["words"], "a" * 300, "\ud800")
+WORDS = (*VALUES["words"], "a" * 300, "\ud800", "\udcff")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _QUOTED = re.compile(r'"[^"\n]*"')
 MOST = 1 << 17  # characters; larger inputs only take time
