@@ -219,6 +219,8 @@ def load(place: str | Path | Traversable) -> Calibration:
     form, problems = problems_of(CalibrationForm, document, "")
     if form is None:
         raise InputError(str(place), problems)
+    if not form.interval.classes:
+        raise InputError(str(place), "interval.classes: holds no class, so that no estimate would have an interval")
     outside = [name for name, c in form.constants.items() if not c.low <= c.value <= c.high]
     if outside:
         raise InputError(str(place), [f"constants.{name}.value: is outside [low, high]" for name in outside])

@@ -51,7 +51,7 @@ def command(
     events = find(arguments["fidelity"]).events
     watched = timeline is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], **arguments)
-    if fail_if:
+    if fail_if is not None:
         missed = holds(fail_if, record(result))
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
@@ -65,7 +65,7 @@ def command(
         from archsim.report.text import estimate_text
 
         say(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
-    if fail_if and missed:
+    if fail_if is not None and missed:
         click.echo(f"archsim: {fail_if} is true", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])
 

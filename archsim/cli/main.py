@@ -107,6 +107,8 @@ def main() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that no command uses
     if not output_is_open():
         sys.exit(_say("standard output is closed, so nothing could be printed", EXIT["bad input"]))
+    if any("\0" in word for word in sys.argv):  # which only a caller inside this process can pass
+        sys.exit(_say("a word of the command line has a zero byte", EXIT["usage"]))
     try:
         with ended_by_signals():
             code = group.main(standalone_mode=False, prog_name="archsim")

@@ -146,7 +146,7 @@ def make_request(
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
-    wanted = stack and stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
+    wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
     asked |= {"net": net, "precision": precision, "task": task, "stack": wanted}
     _check(1 if batch is None else batch, threads, devices, clock)
     if power_mode is not None:
@@ -204,7 +204,7 @@ def host_of(spec: Spec, name: str | None = None) -> Spec:
         if name is not None:
             raise ArgumentError(f"host_cpu {name}: {spec.identity.id} is a CPU, which dispatches for itself")
         return spec
-    host = devices.find(name or device.launch.host_cpu)
+    host = devices.find(device.launch.host_cpu if name is None else name)
     if not isinstance(host.device, Cpu):
         raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
     return host

@@ -17,6 +17,8 @@ from archsim.base.limits import LIMITS, InputLimit
 
 MOST_TOLD = 20
 MOST_COUNTED = 100_000  # problems after which a file is not checked further
+MOST_COLUMNS = 500
+LEAST, MOST = 1e-30, 1e30  # in any unit; errors of values beyond could not be counted
 
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)
@@ -123,6 +125,8 @@ def _header_problems(header: Sequence[str]) -> list[str]:
         for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
             if mark in header[0]:
                 return [f"line 1: columns are separated by {name}; use commas, and a point in numbers"]
+    if len(header) > MOST_COLUMNS:
+        return [f"line 1: {len(header)} columns, more than {MOST_COLUMNS}"]
     twice = sorted({name for name in header if header.count(name) > 1})
     return [f"line 1: column {name!r} stands twice" for name in twice]
 
@@ -142,6 +146,8 @@ def number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{_short(text)} is not finite")
+    if value and not LEAST <= value <= MOST:
+        raise ValueError(f"{_short(text)} is not between {LEAST:g} and {MOST:g}, as every measured value is")
     return value
 
 

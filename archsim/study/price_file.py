@@ -7,7 +7,7 @@ from pathlib import Path
 
 from archsim.base.errors import ArchsimError, nearest
 from archsim.base.limits import LIMITS
-from archsim.evidence.table import Row, read_table, refuse
+from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 from archsim.study.price import Price, price_of
 
 COLUMNS = ("device", "price", "per_hour", "source")
@@ -38,6 +38,8 @@ def read_prices(path: str | Path, exchange: Mapping[str, float], id_of: Callable
             identity, price = _read(row, table.path, exchange, id_of)
         except ArchsimError as error:
             problems.append(f"line {row.line}: {error}")
+            if len(problems) >= MOST_TOLD:  # the nearest names of each take long
+                break
             continue
         if identity in found:
             problems.append(f"line {row.line}: {identity} has a price in line {lines[identity]} already")

@@ -1,4 +1,12 @@
-"""`python -m tests.fuzz`: run cases, keep what breaks, count."""
+"""A fuzzer: hostile files and command lines, in this process, until something breaks its promise.
+
+    python -m tests.fuzz --seconds 60
+    python -m tests.fuzz --cases 1000000 --state reports/fuzz/counts.json
+    python -m tests.fuzz --only trace --seed 7 --cases 1
+
+A case may end well or in an error that is meant for the user. Anything else is a finding: another exception, exit code 70, more
+than ten seconds, a number that is not finite in an answer, a file left behind.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +132,8 @@ def _save(state: Path | None, counts: dict[str, int], spent: dict[str, float]) -
 
 def main() -> None:
     """Read the words of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    form = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__, formatter_class=form)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--cases", type=int, default=None, help="stop after this many cases")
     parser.add_argument("--seed", type=int, default=None, help="of the whole run; another in each run if not given")
