@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources.abc import Traversable
@@ -186,19 +186,21 @@ class Calibration:
                 found[name] = float(np.exp(NORMAL_80 * np.sqrt(record.covariance[i][i])))
         return found
 
-    def before_fit(self) -> Calibration:
+    def before_fit(self, prefixes: Sequence[str] = ("",)) -> Calibration:
         """The same calibration with the constants of times at their priors, so that a fit starts from what no row has told.
 
-        Those of energy are fitted to powers, after the times.
+        prefixes: of the constants that will be fitted; all others keep their values. Those of energy are fitted to powers, after
+        the times.
         """
-        return replace(self, constants=self._at_priors(energy=False), fit=None)
+        return replace(self, constants=self._at_priors(tuple(prefixes), energy=False), fit=None)
 
-    def before_energy_fit(self) -> Calibration:
-        """The same calibration with the constants of energy at their priors, all others as they are."""
-        return replace(self, constants=self._at_priors(energy=True), energy_fit=None)
+    def before_energy_fit(self, prefixes: Sequence[str] = ("",)) -> Calibration:
+        """The same calibration with the constants of energy that will be fitted at their priors, all others as they are."""
+        return replace(self, constants=self._at_priors(tuple(prefixes), energy=True), energy_fit=None)
 
-    def _at_priors(self, energy: bool) -> dict[str, Constant]:
-        return {name: replace(c, value=c.prior, fitted=False, identified=None) if name.startswith(ENERGY) == energy else c
+    def _at_priors(self, prefixes: tuple[str, ...], energy: bool) -> dict[str, Constant]:
+        return {name: replace(c, value=c.prior, fitted=False, identified=None)
+                if name.startswith(ENERGY) == energy and name.startswith(prefixes) else c
                 for name, c in self.constants.items()}  # fmt: skip
 
 

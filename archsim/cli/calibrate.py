@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ def command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import cross_validate, thinned, with_times
-    from archsim.validation.fit import fit, recorded, restated
+    from archsim.validation.fit import fit, kept, recorded, restated, unchanged
     from archsim.validation.interval import spreads
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -63,7 +64,8 @@ def command(
     given = load(calibration) if calibration else default()
     _check_prefixes(prefixes, tuple(given.constants))
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
-    start = given.before_energy_fit() if of_energy else given.before_fit()
+    wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
+    start = given.before_energy_fit(wanted) if of_energy else given.before_fit(wanted)
     devices = names(hw or "")
     with Progress() as tell:
         tell("reading")
@@ -72,9 +74,9 @@ def command(
     every, _ = selected_rows(every, [], Filters(hw=devices))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
-    wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell)
+    answer = replace(answer, calibration=kept(answer, given))
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
         times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]
@@ -90,6 +92,8 @@ def command(
         stacks = tuple(sorted({case.stack_id for case in measured_by}))
         result = replace(result, spreads={**start.spreads, **found}, stacks=start.stacks if of_energy else stacks)
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
+    for why, which in unchanged(answer, given, wanted).items():
+        click.echo(f"archsim: {why}: {_listed(which)}", err=True)
     if out:
         write(out, dump(result))
     else:
@@ -97,6 +101,11 @@ def command(
     if answer.at_bound:
         click.echo(f"archsim: at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _listed(constants: Sequence[str], most: int = 8) -> str:
+    more = len(constants) - most
+    return ", ".join(constants[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_prefixes(prefixes: tuple[str, ...], constants: tuple[str, ...]) -> None:

@@ -72,7 +72,7 @@ def is_path(name_or_path: str) -> bool:
 
 def spec_beside(measurements: str) -> str:
     """The device file beside a measurement file: the same name with the ending .toml."""
-    return str(Path(measurements).with_suffix(".toml"))
+    return str(Path(measurements).with_suffix(".toml")) if Path(measurements).name else ""
 
 
 @cache

@@ -132,12 +132,17 @@ def _steps(knob: str, low: float, high: float, step: str, unit: Unit) -> tuple[f
             raise BadAxis(f"{knob}: {error}; a range ends with {hint}") from None
         if size <= 0:
             raise BadAxis(f"{knob}: the step {step} must be more than 0")
-        count = math.floor((high - low) / size * (1 + 1e-12)) + 1
+        count = _floored((high - low) / size * (1 + 1e-12)) + 1
         _check_count(knob, count)
         values = np.asarray(low + size * np.arange(count), dtype=float)
     if unit.whole:
         values = np.unique(np.round(values))
     return tuple(values.tolist())
+
+
+def _floored(number: float) -> int:
+    """The whole number below; what is too large for one is as many values as no range may have."""
+    return math.floor(number) if number < 1e18 else 10**18
 
 
 def _counted(knob: str, low: float, high: float, count: int, how: str) -> Array:
@@ -162,7 +167,7 @@ def _multiplied(knob: str, low: float, high: float, step: str) -> Array:
         raise BadAxis(f"{knob}: {error}") from None
     if factor <= 1 or low <= 0:
         raise BadAxis(f"{knob}: {step} must be more than x1, and the range begin above 0")
-    count = math.floor(math.log(high / low) / math.log(factor) + 1e-9) + 1
+    count = _floored((math.log(high) - math.log(low)) / math.log(factor) + 1e-9) + 1
     _check_count(knob, count)
     return np.asarray(np.minimum(low * factor ** np.arange(count), high))
 

@@ -74,9 +74,9 @@ def depends_on_power(case: Case) -> bool:
 
 def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]) -> Calibration:
     try:
-        return fit(rows, calibration.before_fit(), names, begin=calibration).calibration
+        return fit(rows, calibration.before_fit(names), names, begin=calibration).calibration
     except CannotFit:
-        return calibration.before_fit()
+        return calibration.before_fit(names)
 
 
 def _refitted(rows: Sequence[Case], calibration: Calibration, prefixes: Sequence[str]) -> Calibration:

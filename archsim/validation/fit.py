@@ -28,6 +28,7 @@ NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what us
 CARD = 4.0  # the same of the clock that a card holds: one row stands for the whole card
 CPU_CONSTANTS = ("ramp", "pack_clk", "barrier_s", "wake_s", "prefetch", "sibling")  # of every CPU kernel
 NEAR = 0.6  # log of the ratio of two process nodes, above which one says nothing of the other
+TOLD = 0.5  # share of the prior's variance that rows must remove before they are said to tell a constant
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
 
@@ -92,6 +93,25 @@ def fit(
         rows=len(usable), rows_hash=rows_hash(usable), error_before=float(before), error_after=float(after),
         at_bound=bounds_reached(fitted, problem.names), identified=tuple(told.tolist()),
     )  # fmt: skip
+
+
+def kept(fit: Fit, given: Calibration) -> Calibration:
+    """The fitted calibration, with the constants that no row depends on as they were given, not at their priors."""
+    constants = {name: c if name in fit.names else given.constants[name] for name, c in fit.calibration.constants.items()}
+    return replace(fit.calibration, constants=constants)
+
+
+def unchanged(fit: Fit, given: Calibration, prefixes: Sequence[str]) -> dict[str, list[str]]:
+    """The constants that were to be fitted and could not be, or hardly, by the reason."""
+    asked = [name for name in given.constants if name.startswith(tuple(prefixes))]
+    fixed = [name for name in asked if given.constants[name].low == given.constants[name].high]
+    shares = dict(zip(fit.names, fit.identified, strict=True))
+    found = {
+        "unchanged, because their range is one value": fixed,
+        "unchanged, because no row depends on them": [name for name in asked if name not in shares and name not in fixed],
+        "hardly changed, because the rows do not tell them from others or at all": [n for n in shares if shares[n] < TOLD],
+    }
+    return {why: which for why, which in found.items() if which}
 
 
 def rows_hash(cases: Sequence[Case]) -> str:

@@ -270,6 +270,14 @@ def run_store(data: bytes, folder: Path) -> None:
 TEXTS: list[str] = mutate.VALUES["texts"]
 
 
+def plain(read: Callable[..., Any], *words: str) -> Any:
+    """What a reader gives whose callers make errors of their own from its ValueError."""
+    try:
+        return read(*words)
+    except ValueError as error:
+        raise ArchsimError(str(error)) from None
+
+
 def run_words(data: bytes, folder: Path) -> None:
     """The texts of options, in three of the places that read one."""
     import click
@@ -283,20 +291,21 @@ def run_words(data: bytes, folder: Path) -> None:
     from archsim.study.objective import conditions, in_better_direction, objectives, target_of
     from archsim.trace.dims import factors
 
-    text = data.decode("utf-8", "replace")
+    text, units = data.decode("utf-8", "replace"), tuple(UNITS)
     readers: tuple[Callable[[], Any], ...] = (
-        lambda: [parse(text, unit) for unit in UNITS], lambda: parse(text, COUNT), lambda: whole(text, "--x"),
+        lambda: plain(parse, text, units[zlib.crc32(data) % len(units)]), lambda: plain(parse, text, COUNT),
+        lambda: whole(text, "--x"), lambda: plain(factors, text),
         lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}), lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"),
         lambda: quantity(text, "s", "--x"), lambda: names(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"),
         lambda: batches_of(text), lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}),
-        lambda: target_of(text), lambda: objectives([text], []), lambda: in_better_direction([text]), lambda: factors(text),
+        lambda: target_of(text), lambda: objectives([text], []), lambda: in_better_direction([text]),
         lambda: whole_numbers(text, "--x"),
     )  # fmt: skip
     first = zlib.crc32(data)
-    for reader in (readers[(first >> shift) % len(readers)] for shift in (0, 8, 16)):
+    for at in (first % len(readers), (first >> 8) % len(readers), (first >> 16) % len(readers)):
         try:
-            found = reader()
-        except (ArchsimError, ValueError, click.ClickException):
+            found = readers[at]()
+        except (ArchsimError, click.ClickException):
             continue
         if isinstance(found, float):
             all_finite(found)

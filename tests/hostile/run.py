@@ -23,7 +23,8 @@ FOLDER = Path(__file__).parent / "cases"
 CODES = {0, 1, 2, 65, 66, 69, 129, 130, 143}
 PLACES: dict[str, Any] = {  # which every case of `places` finds
     "folder": {"folder": True}, "theirs.html": {"text": "<html>mine</html>"}, "pipe": {"pipe": True},
-    "protected.html": {"text": "mine", "mode": 0o444}, "to_pipe": {"link": "pipe"}, "to_folder": {"link": "folder"}, "loop": {"link": "loop"}, "gtx.toml": {"text": "schema = 1\n"},
+    "protected.html": {"text": "mine", "mode": 0o444}, "to_pipe": {"link": "pipe"},
+    "to_folder": {"link": "folder"}, "loop": {"link": "loop"}, "gtx.toml": {"text": "schema = 1\n"},
 }  # fmt: skip
 WORDS = {"{LONG}": "x" * 300, "{ZERO}": "a\0b", "{BYTES}": "a\udcffb"}
 PROCESS = ("stdout", "stderr", "environment", "limits")

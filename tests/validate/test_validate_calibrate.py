@@ -131,3 +131,28 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
     pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
     covered = [spread.low <= error <= spread.high for spread, error in pairs]
     assert 0.77 < np.mean(covered) < 0.83
+
+
+ROWS = ("me,alexnet,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,,latency_s,0.012,calibrate",
+        "me,vgg_16,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,,latency_s,0.12,calibrate")  # fmt: skip
+
+
+def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
+    from click.testing import CliRunner
+
+    from archsim.cli.calibrate import command
+
+    pytest.importorskip("scipy")
+    out = str(tmp_path / "constants.toml")
+    found = CliRunner().invoke(
+        command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out], prog_name="calibrate"
+    )
+    assert found.exit_code in (0, 1), found.output
+    assert "unchanged, because no row depends on them: " in found.output
+    assert "gemm.kappa" in found.output
+    assert "unchanged, because their range is one value: " in found.output
+    assert "hardly changed, because the rows do not tell them from others or at all: " in found.output
+    before, after = default().constants, load(out).constants
+    moved = [name for name in before if before[name].value != after[name].value]
+    assert moved
+    assert all(name.startswith("cpu.") for name in moved)  # what the rows say nothing of is as it was, not at its prior
