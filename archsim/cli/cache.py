@@ -103,6 +103,8 @@ def _check(folder: str, fast: bool | None) -> None:
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validation.traffic import compare
 
+    if not folder:
+        raise click.BadParameter("names no folder", param_hint="--check")
     data = output_file(str(Path(folder) / "traffic.json"), json_with("archsim-traffic/"))
     page = output_file(str(Path(folder) / "traffic.html"), PAGE)
     for file in (data, page):

@@ -170,6 +170,8 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
 
 
 def _made(folder: str) -> Path:
+    if not folder:
+        raise click.BadParameter("names no folder", param_hint="--freeze")
     place = Path(folder)
     try:
         place.mkdir(exist_ok=True)
