@@ -12,10 +12,11 @@ from archsim.cli.completed import Known
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import html_option, json_option
+from archsim.cli.vocabulary import csv_option, html_option, json_option, one_form
 
 OF_CHECK = frozenset({"check", "plain"})
-OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "html"})
+OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
+                      "html"})  # fmt: skip
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -33,12 +34,13 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @setting_options
 @json_option()
+@csv_option("Print one CSV row per level.")
 @html_option("Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
               help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, curve: bool,
-    plain: bool, as_json: bool, html: OutputFile | None, check: str | None, **given: Any,
+    plain: bool, as_json: bool, as_csv: bool, html: OutputFile | None, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -54,8 +56,9 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
-    from archsim.report.caches import cache_json, cache_page, cache_text
+    from archsim.report.caches import cache_csv, cache_json, cache_page, cache_text
 
+    one_form(as_json, as_csv)
     arguments, fast = choices(**given), False if plain else None
     if check is not None:
         _refuse_others("--check", OF_CHECK)
@@ -83,7 +86,10 @@ def command(
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
         write(html, cache_page(answer))
-    say(cache_json(answer) if as_json else cache_text(answer), plain=as_json)
+    if as_csv:
+        click.echo(cache_csv(answer), nl=False)
+    else:
+        say(cache_json(answer) if as_json else cache_text(answer), plain=as_json)
 
 
 def _refuse_others(mode: str, allowed: frozenset[str]) -> None:

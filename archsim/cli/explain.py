@@ -9,7 +9,7 @@ import click
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, json_option
+from archsim.cli.vocabulary import HW, NET, csv_option, json_option, one_form
 
 
 @click.command("explain")
@@ -20,8 +20,9 @@ from archsim.cli.vocabulary import HW, NET, json_option
 @click.option("--all", "every", is_flag=True, help="Print the equations of every kernel; JSON always has them.")
 @setting_options
 @json_option()
+@csv_option("Print one CSV row per op of the list; without --layer only.")
 def command(
-    net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, **given: Any
+    net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, as_csv: bool, **given: Any
 ) -> None:
     """Explain the time and energy of one layer: algorithms, tiles, and every equation with its numbers.
 
@@ -32,17 +33,27 @@ def command(
       archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
       archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
     """
+    from dataclasses import asdict
+
     from archsim.device.variant import called
     from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
+    from archsim.report.data import records_csv
     from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
 
+    one_form(as_json, as_csv)
+    if as_csv and layer is not None:
+        raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if phase is not None and layer is None:
         raise click.UsageError("--phase belongs to a layer; name it with --layer")
     request = make_request(net, hw, **choices(**given))
     tell_without_effect([request])
     if layer is None:
         rows = slowest(request)
+        if as_csv:
+            columns = {"network": request.network, "hardware": request.spec.identity.id, "hardware_name": called(request.spec)}
+            click.echo(records_csv([asdict(row) for row in rows], columns), nl=False)
+            return
         say(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)), plain=as_json)
         return
     explanation = explain(request, layer, phase)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 
 import click
 
 from archsim.cli.terminal import say
+from archsim.cli.vocabulary import csv_option, json_option, one_form
+
+Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, columns that are aligned on the left
 
 
 @click.command("list")
 @click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops"]))
-def command(what: str) -> None:
+@json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
+@csv_option("Print one CSV row for each.")
+def command(what: str, as_json: bool, as_csv: bool) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts that
     stacks are composed of, fidelities, or op kinds.
 
@@ -20,17 +26,27 @@ def command(what: str) -> None:
       archsim list hw
       archsim list nets
     """
-    lists: dict[str, Callable[[], str]] = {
+    lists: dict[str, Callable[[], Listing]] = {
         "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "parts": _parts,
         "fidelities": _fidelities, "ops": _ops,
     }  # fmt: skip
-    say(lists[what]())
+    one_form(as_json, as_csv)
+    head, rows, left = lists[what]()
+    if as_csv:
+        from archsim.report.data import rows_as_csv
+
+        click.echo(rows_as_csv(tuple(head), rows), nl=False)
+    elif as_json:
+        click.echo(json.dumps([dict(zip(head, row, strict=True)) for row in rows], indent=2))
+    else:
+        from archsim.report.text import table
+
+        say(table(head, rows, left=left))
 
 
-def _devices() -> str:
+def _devices() -> Listing:
     from archsim.base.units import show
     from archsim.detect.catalog import find, names
-    from archsim.report.text import table
 
     rows = []
     for spec in map(find, names()):
@@ -40,12 +56,11 @@ def _devices() -> str:
              show(float(device.peak_flops("fp32")), "FLOP/s", 3), show(float(device.memory.bandwidth), "B/s", 3),
              show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))
         )  # fmt: skip
-    return table(("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed"), rows, left=4)
+    return ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed"), rows, 4
 
 
-def _nodes() -> str:
+def _nodes() -> Listing:
     from archsim.node.spec import find, names
-    from archsim.report.text import table
 
     rows = []
     for spec in map(find, names()):
@@ -53,12 +68,11 @@ def _nodes() -> str:
         kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
         host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
         rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
-    return table(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, left=2)
+    return ("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2
 
 
-def _networks() -> str:
+def _networks() -> Listing:
     from archsim.base.units import show
-    from archsim.report.text import table
     from archsim.trace.file import load, names
 
     rows = []
@@ -68,22 +82,20 @@ def _networks() -> str:
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))
-    return table(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, left=2)
+    return ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2
 
 
-def _stacks() -> str:
-    from archsim.report.text import table
+def _stacks() -> Listing:
     from archsim.stack.catalog import composition, find, names
 
     rows = []
     for stack in map(find, names()):
         forward = stack.conv.candidates("", False).get("forward", {})
         rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward)))
-    return table(("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, left=5)
+    return ("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, 5
 
 
-def _parts() -> str:
-    from archsim.report.text import table
+def _parts() -> Listing:
     from archsim.stack.catalog import composition, names
     from archsim.stack.compose import AXES, part_names, part_versions
 
@@ -93,21 +105,19 @@ def _parts() -> str:
         for part in part_names(axis):
             used = [name for name, parts in composed.items() if parts.get(axis, "").partition(" ")[0] == part]
             rows.append((axis, part, ", ".join(part_versions(axis, part)), ", ".join(used)))
-    return table(("axis", "part", "versions", "stacks that have it"), rows, left=4)
+    return ("axis", "part", "versions", "stacks that have it"), rows, 4
 
 
-def _fidelities() -> str:
+def _fidelities() -> Listing:
     from archsim.estimation.fidelity import FIDELITIES
-    from archsim.report.text import table
 
-    return table(("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], left=2)
+    return ("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], 2
 
 
-def _ops() -> str:
+def _ops() -> Listing:
     from dataclasses import fields
 
-    from archsim.report.text import table
     from archsim.trace.op import KINDS
 
     rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
-    return table(("op", "attributes", "meaning"), rows, left=3)
+    return ("op", "attributes", "meaning"), rows, 3

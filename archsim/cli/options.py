@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,17 +15,6 @@ from archsim.trace.training import TASKS
 
 BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
-
-
-class Finite(click.FloatRange):
-    """A number within a range; click itself lets `nan` through, which is neither below nor above any end."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; a usage error for one that is not finite or outside the range."""
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return found
 
 
 class FidelityOption(click.Option):

@@ -8,9 +8,10 @@ import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import Finite, choices, names, setting_options
+from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
+from archsim.cli.types import Share
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -23,9 +24,9 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @click.option("--of", "output", default="latency", show_default=True, type=click.Choice(list(OUTPUTS)),
               help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
 @click.option("--keys", default=None, metavar="KEY,...", help="Only these values of the device.")
-@click.option("--step", type=Finite(1e-6, 0.2), default=0.01, show_default=True,
+@click.option("--step", type=Share(1e-6, 0.2), default="1%", show_default=True,
               help="Relative step of the elasticities, both ways.")  # fmt: skip
-@click.option("--span", type=Finite(0.001, 0.9), default=0.25, show_default=True,
+@click.option("--span", type=Share(0.001, 0.9), default="25%", show_default=True,
               help="Relative step of the tornado, both ways.")  # fmt: skip
 @json_option()
 @csv_option("Print one CSV row per value of the spec.")
@@ -43,7 +44,7 @@ def command(
     Examples:
       archsim sensitivity --net alexnet --hw tegra_x1
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
-      archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 0.5
+      archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 50%
     """
     from archsim.device.variant import called
     from archsim.estimation.request import make_request

@@ -15,7 +15,7 @@ from archsim.cli.vocabulary import json_option
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
-@json_option("Print JSON (hw and stack only).")
+@json_option("Print one JSON object (not of silicon).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
@@ -34,10 +34,15 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     """
     if as_toml and what != "hw":
         raise click.UsageError(f"show {what} prints no TOML; show hw does")
+    if as_json and as_toml:
+        raise click.UsageError("--json and --toml both print to standard output; choose one")
     if what == "calibration":
-        say(_calibration(name or ""))
+        say(_calibration_json(name or "") if as_json else _calibration(name or ""), plain=as_json)
         return
     if what == "silicon":
+        if as_json:
+            raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
+
         from archsim.report.silicon import silicon_text
 
         say(silicon_text())
@@ -54,11 +59,12 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
-    if what == "hw" and (as_json or as_toml):
-        click.echo(_device_toml(name) if as_toml else _device_json(name))
+    if as_toml:
+        click.echo(_device_toml(name))
         return
     views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
-    say(views[what](name))
+    records: dict[str, Callable[[str], str]] = {"hw": _device_json, "node": _node_json, "net": _network_json}
+    say((records if as_json else views)[what](name), plain=as_json)
 
 
 def _schema(name: str | None) -> str:
@@ -107,6 +113,29 @@ def _node(name: str) -> str:
     return node_text(find(name))
 
 
+def _node_json(name: str) -> str:
+    from archsim.node.spec import find
+    from archsim.report.hardware import node_record
+
+    return json.dumps(node_record(find(name)), indent=2, allow_nan=False)
+
+
+def _network_json(name: str) -> str:
+    from archsim.trace.file import load
+
+    trace = load(name)
+    bound = trace.bind(**dict.fromkeys(trace.unsized, 1))
+    ops = [
+        {"name": op.name, "kind": op.kind.op, "inputs": list(op.inputs), "output": list(op.shape), "macs": b.macs, "flop": b.flop,
+         "parameters": b.parameters}
+        for op, b in zip(trace.ops, bound.ops, strict=True)
+    ]  # fmt: skip
+    found = {"schema": "archsim-network/1", "network": trace.name, "source": trace.source, "macs": bound.macs, "flop": bound.flop,
+             "parameters": bound.parameters, "sizes": {name: size.usual for name, size in trace.sizes.items()},
+             "ops": ops}  # fmt: skip
+    return json.dumps(found, indent=2, allow_nan=False)
+
+
 def _network(name: str) -> str:
     from archsim.base.units import show
     from archsim.report.text import clean, table
@@ -141,3 +170,19 @@ def _calibration(prefix: str) -> str:
         raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
     head = f"calibration {calibration.version}; {len(rows)} constants, {sum(row[4] == 'fitted' for row in rows)} of them fitted"
     return f"{head}\n\n" + table(("constant", "value", "80 % interval", "range", "kind", "origin"), rows, left=6)
+
+
+def _calibration_json(prefix: str) -> str:
+    """The same constants for programs, with their factor of uncertainty."""
+    from dataclasses import asdict
+
+    from archsim.calibration.constants import default
+
+    calibration = default()
+    spreads = calibration.uncertainties()
+    found = {name: asdict(c) | {"uncertainty": spreads.get(name)} for name, c in calibration.constants.items()
+             if name.startswith(prefix)}  # fmt: skip
+    if not found:
+        raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
+    record = {"schema": "archsim-calibration/1", "version": calibration.version, "constants": found}
+    return json.dumps(record, indent=2, allow_nan=False)

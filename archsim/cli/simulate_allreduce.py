@@ -10,7 +10,7 @@ import click
 from archsim.cli.completed import Known
 from archsim.cli.options import names, quantity, whole
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import json_option
+from archsim.cli.vocabulary import csv_option, json_option, one_form
 
 
 @click.command("allreduce")
@@ -19,7 +19,8 @@ from archsim.cli.vocabulary import json_option
 @click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
 @click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
 @json_option()
-def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
+@csv_option("Print one CSV row per size and number of devices.")
+def command(node: str, devices: str, sizes: str, as_json: bool, as_csv: bool) -> None:
     """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.
 
     \b
@@ -32,8 +33,14 @@ def command(node: str, devices: str, sizes: str, as_json: bool) -> None:
     from archsim.report.text import table
     from archsim.simulate.allreduce import simulate_all_reduce
 
+    one_form(as_json, as_csv)
     counts = [whole(text, "--devices") for text in names(devices)]
     found = simulate_all_reduce(find(node), counts, [quantity(text, "B", "--bytes") for text in names(sizes)])
+    if as_csv:
+        from archsim.report.data import records_csv
+
+        click.echo(records_csv([asdict(row) for row in found], {"node": node}), nl=False)
+        return
     if as_json:
         click.echo(json.dumps({"schema": "archsim-allreduce/1", "node": node, "rows": [asdict(row) for row in found]}, indent=2))
         return

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from archsim.base.writer import OutputFile
+from archsim.cli.completed import Known
 from archsim.cli.options import choices, some_options
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, html_option, json_option
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
@@ -22,7 +24,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @click.option("--waves", type=click.IntRange(1, 64), default=2, show_default=True, help="Waves of CTAs that the SM runs.")
 @click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto", show_default=True,
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
-@click.option("--precision", default="fp32", show_default=True, help="Of a product.")
+@click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @some_options("batch", "seq_len", "precision", "task", "stack", "threads", "devices", "power_limit", "power_mode", "fidelity",
               "streams", "host_cpu", "graph", "calibration")  # fmt: skip
@@ -45,7 +47,7 @@ def command(
       archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
-    from archsim.estimation.request import find_device
+    from archsim.estimation.request import find_device, precision_of
     from archsim.report.sm import recording_of, sm_json, sm_page, sm_text
     from archsim.simulate.sm import simulate_sm
 
@@ -53,10 +55,10 @@ def command(
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     wanted = RECORDED if html is not None or timeline is not None else 0
-    found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision, scheduler=scheduler,
-                        record=wanted, fast=False if plain else None)  # fmt: skip
+    found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
+                        scheduler=scheduler, record=wanted, fast=False if plain else None)  # fmt: skip
     if html is not None:
         write(html, sm_page(found))
     if timeline is not None:
         write_timeline(timeline, recording_of(found), f"one SM of {found.hardware}: {kernel}")
-    click.echo(sm_json(found) if as_json else sm_text(found))
+    say(sm_json(found) if as_json else sm_text(found), plain=as_json)

@@ -13,7 +13,7 @@ from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, html_option, json_option
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 NODE = "deepbench_8gpu"
 
@@ -36,11 +36,12 @@ NODE = "deepbench_8gpu"
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "streams", "graph")
 @json_option()
+@csv_option("Print one CSV row per number of devices.")
 @html_option()
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
     net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: float, steps: int,
-    as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
+    as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -60,6 +61,7 @@ def command(
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
+    one_form(as_json, as_csv)
     counts = [whole(text, "--devices") for text in names(devices)]
     stages = pairs(given, ["disk", "decode", "pcie"], "--input")
     for stage in ("disk", "pcie"):
@@ -83,4 +85,9 @@ def command(
         write(html, training_page(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    say(training_json(answer) if as_json else training_text(answer), plain=as_json)
+    if as_csv:
+        from archsim.report.training import training_csv
+
+        click.echo(training_csv(answer), nl=False)
+    else:
+        say(training_json(answer) if as_json else training_text(answer), plain=as_json)

@@ -12,7 +12,7 @@ from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, html_option, json_option
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")
 
@@ -26,10 +26,12 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "pow
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
 @json_option("Print one JSON object with both estimates.")
+@csv_option("Print one CSV row per op, before and after.")
 @html_option("Also write a self-contained page.")
 def command(
-    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, html: OutputFile | None, **given: Any
-) -> None:
+    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, as_csv: bool,
+    html: OutputFile | None, **given: Any,
+) -> None:  # fmt: skip
     """Change a device and see each layer before and after: what gets faster, and what limits it then.
 
     --set and --scale change the device, --to anything else. All other options apply before and after.
@@ -40,9 +42,10 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.report.whatif import whatif_json, whatif_text
+    from archsim.report.whatif import whatif_csv, whatif_json, whatif_text
     from archsim.study.whatif import whatif
 
+    one_form(as_json, as_csv)
     arguments, changed = choices(**given), _changes(to)
     if not (changed or arguments["settings"] or arguments["scales"]):
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
@@ -53,6 +56,8 @@ def command(
         write(html, whatif_page(found))
     if as_json:
         click.echo(whatif_json(found))
+    elif as_csv:
+        click.echo(whatif_csv(found), nl=False)
     else:
         say(whatif_text(found, layers=layers is not False, all_layers=bool(layers)))
 

@@ -10,6 +10,7 @@ from typing import Any
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
+from archsim.report.data import records_csv
 from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
 from archsim.report.markup import TableCell, number, percent, text, words
 from archsim.report.markup import table as html_table
@@ -25,6 +26,12 @@ HEAD = ("level", "size", "ways", "requests", "hits", "misses", "rate", "cold", "
 def cache_json(answer: CacheReport) -> str:
     """One JSON object."""
     return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=2, allow_nan=False)
+
+
+def cache_csv(answer: CacheReport) -> str:
+    """One row for each level."""
+    every = {"source": answer.source, "hardware": answer.hardware, "hardware_name": answer.hardware_name}
+    return records_csv([asdict(level) for level in answer.levels], every)
 
 
 def cache_text(answer: CacheReport) -> str:

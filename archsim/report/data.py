@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -59,6 +59,26 @@ def csv_text(estimate: Estimate) -> str:
 def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:
     """CSV of a head and rows."""
     return csv_lines((head, *rows))
+
+
+def records_csv(records: Iterable[Mapping[str, Any]], every: Mapping[str, Any] | None = None) -> str:
+    """CSV of the numbers and texts of records, one row each, behind those that `every` row has; "" without records.
+
+    Tables in a record are columns NAME.KEY, lists are left out.
+    """
+    rows = [_flat({**(every or {}), **record}) for record in records]
+    head = tuple(dict.fromkeys(name for row in rows for name in row))
+    return rows_as_csv(head, [[row.get(name) for name in head] for row in rows]) if rows else ""
+
+
+def _flat(record: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{before}{name}.")
+        elif not isinstance(value, list | tuple):
+            found[f"{before}{name}"] = value
+    return found
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:

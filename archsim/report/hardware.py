@@ -56,6 +56,16 @@ def device_record(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def node_record(spec: NodeSpec) -> dict[str, Any]:
+    """A node as plain values, for JSON."""
+    node = spec.node
+    return {
+        "schema": "archsim-node/1", "id": node.id, "name": node.name, "devices": node.devices, "holds": node.holds or None,
+        "values": {key: asdict(entry) for key, entry in spec.entries.items()},
+        "links": [{"from": one, "to": other, "kind": kind.name, "count": count} for one, other, kind, count in node.links],
+    }  # fmt: skip
+
+
 def node_text(spec: NodeSpec) -> str:
     """A node for a terminal: its values, then its links."""
     node = spec.node

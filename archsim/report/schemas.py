@@ -213,16 +213,61 @@ def validate() -> Schema:
     })  # fmt: skip
 
 
+def _entry() -> Schema:
+    """One value of a spec with its origin."""
+    return table({"key": TEXT, "value": {"type": ["string", "number"]}, "written": TEXT, "source": TEXT, "kind": TEXT,
+                  "note": TEXT, "file": TEXT, "clock": TEXT})  # fmt: skip
+
+
 def hw() -> Schema:
     """`archsim show hw NAME --json`."""
     from archsim.device.device import Identity
 
-    entry = table({"key": TEXT, "value": {"type": ["string", "number"]}, "written": TEXT, "source": TEXT, "kind": TEXT,
-                   "note": TEXT, "file": TEXT, "clock": TEXT})  # fmt: skip
     key = table({"type": TEXT, "unit": TEXT, "range": TEXT, "meaning": TEXT, "informs_only": YES, "inherited": YES,
                  "required": YES})  # fmt: skip
-    return table({"identity": schema_of(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(entry), "keys": by_name(key),
-                  "stated": by_name(entry)})  # fmt: skip
+    return table({"identity": schema_of(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(_entry()), "keys": by_name(key),
+                  "stated": by_name(_entry())})  # fmt: skip
+
+
+def node() -> Schema:
+    """`archsim show node NAME --json`."""
+    link = table({"from": TEXT, "to": TEXT, "kind": TEXT, "count": WHOLE})
+    return table({"schema": _named("archsim-node/1"), "id": TEXT, "name": TEXT, "devices": WHOLE, "holds": or_null(TEXT),
+                  "values": by_name(_entry()), "links": listed(link)})  # fmt: skip
+
+
+def net() -> Schema:
+    """`archsim show net NAME --json`."""
+    size: Schema = {"type": ["integer", "string"]}
+    op = table({"name": TEXT, "kind": TEXT, "inputs": listed(TEXT), "output": listed(size), "macs": WHOLE, "flop": NUMBER,
+                "parameters": WHOLE})  # fmt: skip
+    return table({"schema": _named("archsim-network/1"), "network": TEXT, "source": TEXT, "macs": WHOLE, "flop": NUMBER,
+                  "parameters": WHOLE, "sizes": by_name(WHOLE), "ops": listed(op)})  # fmt: skip
+
+
+def calibration() -> Schema:
+    """`archsim show calibration --json`."""
+    from archsim.calibration.constants import Constant
+
+    constant = merged(schema_of(Constant), table({"uncertainty": MAYBE}))
+    return table({"schema": _named("archsim-calibration/1"), "version": TEXT, "constants": by_name(constant)})
+
+
+def names() -> Schema:
+    """`archsim list WHAT --json`."""
+    return listed(by_name(TEXT))
+
+
+def sm() -> Schema:
+    """`archsim simulate sm --json`."""
+    from archsim.simulate.sm import SCHEMA
+
+    return table({
+        "schema": _named(SCHEMA), "hardware": TEXT, "kernel": TEXT, "clock_hz": NUMBER, "scheduler": TEXT, "time_s": NUMBER,
+        "clocks": NUMBER, "ctas": WHOLE, "resident_ctas": WHOLE, "occupancy": NUMBER, "instructions": WHOLE,
+        "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": NUMBER,
+        "bandwidth_bps": NUMBERS, "stalls": NUMBERS,
+    })  # fmt: skip
 
 
 def stack() -> Schema:
@@ -242,7 +287,7 @@ def sweep() -> Schema:
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
     for function in (estimate, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
-                     slowest, validate, hw, stack, sweep)
+                     slowest, validate, hw, node, net, stack, calibration, names, sm, sweep)
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from archsim.base.units import show
+from archsim.report.data import records_csv
 from archsim.report.text import clean, table
 from archsim.schedule.training import CORES, DISK, MEMORY
 from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference
@@ -17,6 +18,13 @@ HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "comp
 def training_json(t: Training) -> str:
     """One JSON object; never NaN or Infinity."""
     return json.dumps({"schema": SCHEMA, **asdict(t)}, indent=2, allow_nan=False)
+
+
+def training_csv(t: Training) -> str:
+    """One row for each number of devices."""
+    every = {"network": t.network, "hardware": t.hardware, "hardware_name": t.hardware_name, "node": t.node, "stack": t.stack,
+             "precision": t.precision, "batch": t.batch}  # fmt: skip
+    return records_csv([asdict(point) for point in t.points], every)
 
 
 def training_text(t: Training) -> str:

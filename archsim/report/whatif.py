@@ -9,6 +9,7 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.estimation.result import Estimate, OpEstimate
+from archsim.report.data import records_csv
 from archsim.report.silicon import die_line
 from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table
 from archsim.study.whatif import TOTALS, Change, OpChange, side
@@ -151,6 +152,14 @@ def whatif_json(c: Change) -> str:
         "dies": None if c.dies is None else [asdict(one) for one in c.dies],
     }  # fmt: skip
     return json.dumps(found, indent=2, allow_nan=False)
+
+
+def whatif_csv(c: Change) -> str:
+    """One row for each op."""
+    every = {"network": c.before.network, "hardware_name": c.before.hardware_name, "changes": "; ".join(c.changes)}
+    absent = dict.fromkeys(("time_s", "bound", "limit", "energy_j"))
+    rows = [_op_record(op) for op in c.ops]
+    return records_csv([row | {side: row[side] or absent for side in ("before", "after")} for row in rows], every)
 
 
 def _op_record(op: OpChange) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 
 import click
@@ -12,6 +13,7 @@ from archsim.cli.vocabulary import ELSEWHERE
 from tests.each import each
 
 # option -> the commands in which it means something of its own
+ONE = ("--net", "alexnet", "--hw", "gtx_1080")
 OWN = {"--gpu": {"detect"}, "--device": {"measure"}}
 
 
@@ -62,3 +64,36 @@ def test_a_word_of_another_tool_is_answered_with_the_one_here(cli, words, said):
     result = cli(*words)
     assert (result.code, result.out) == (2, "")
     assert said in result.err
+
+
+CSV = {
+    ("whatif", *ONE, "--set", "sm.count=40"): ("changes", "after.time_s"),
+    ("explain", *ONE): ("layer", "time_s"),
+    ("simulate", "train", "--net", "resnet_18", "--hw", "gtx_1080", "--devices", "1,2"): ("devices", "step_s"),
+    ("simulate", "allreduce", "--devices", "2", "--bytes", "1MB"): ("devices", "time_s"),
+    ("cache", "--hw", "gtx_1080", "--net", "resnet_20", "--layer", "conv1", "--no-curve"): ("name", "miss_rate"),
+    ("list", "fidelities"): ("fidelity", "meaning"),
+    ("sweep", *ONE, "--vary", "sm.count=8:24:8"): ("point", "latency_s"),
+}
+
+
+@pytest.mark.parametrize("words", CSV)
+def test_rows_for_a_spreadsheet(cli, words):
+    rows = list(csv.DictReader(cli(*words, "--csv").out.splitlines()))
+    assert rows
+    assert set(CSV[words]) <= set(rows[0])
+    assert all(row[CSV[words][-1]] for row in rows)
+
+
+@pytest.mark.parametrize("words", [words for words in CSV if words[0] != "list"])
+def test_two_forms_are_refused(cli, words):
+    found = cli(*words, "--csv", "--json")
+    assert (found.code, found.out) == (2, "")
+    assert "choose one" in found.err
+
+
+def test_shares_are_written_in_per_cent(cli):
+    words = ("sensitivity", *ONE, "--keys", "sm.count", "--json")
+    assert cli(*words, "--step", "2%", "--span", "50 %").out == cli(*words, "--step", "0.02", "--span", "0.5").out
+    for value in ("nan", "30%", "-1%", "5W"):
+        assert cli(*words, "--step", value).code == 2
