@@ -40,8 +40,9 @@ def test_energy_can_be_asked_for(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--keys", "memory.bandwith"), "memory.bandwidth"), (("--keys", ","), "names no value"), (("--step", "0.5"), "0.2"),
-        (("--step", "nan"), "not a finite number"), (("--span", "nan"), "not a finite number"), (("--step", "inf"), "0.2"),
+        (("--keys", "memory.bandwith"), "memory.bandwidth"), (("--keys", ","), "names no value"),
+        (("--step", "0.5"), "between 0.0001% and 20%"),
+        (("--step", "nan"), "is not a number"), (("--span", "nan"), "is not a number"), (("--step", "inf"), "is not a number"),
         (("--json", "--csv"), "choose one"), (("--of", "speed"), "latency"),
     ],
 )  # fmt: skip
