@@ -53,7 +53,7 @@ def command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import cross_validate, thinned, with_times
-    from archsim.validation.fit import fit, kept, recorded, restated, unchanged
+    from archsim.validation.fit import fit, fittable, kept, recorded, restated, unchanged
     from archsim.validation.interval import spreads
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -73,6 +73,10 @@ def command(
     every = thinned(with_power(cases) if of_energy else with_times(cases))
     every, _ = selected_rows(every, [], Filters(hw=devices))
     rows = [case for case in every if kind in (None, case.spec.kind)]
+    with_time = fittable(rows, start) if rows else []
+    if len(with_time) < len(rows):
+        click.echo(f"archsim: {len(rows) - len(with_time)} rows are of ops that take no time in the model; left out", err=True)
+    rows = with_time
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell)

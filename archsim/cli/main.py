@@ -107,8 +107,8 @@ def main() -> None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that no command uses
     if not output_is_open():
         sys.exit(_say("standard output is closed, so nothing could be printed", EXIT["bad input"]))
-    if any("\0" in word for word in sys.argv):  # which only a caller inside this process can pass
-        sys.exit(_say("a word of the command line has a zero byte", EXIT["usage"]))
+    if not all(map(_is_word, sys.argv)):
+        sys.exit(_say("a word of the command line has a zero byte or half a character", EXIT["usage"]))
     try:
         with ended_by_signals():
             code = group.main(standalone_mode=False, prog_name="archsim")
@@ -139,6 +139,14 @@ def main() -> None:
         text = f"{type(error).__name__}: {error}\nThis is a defect of archsim; ARCHSIM_DEBUG=1 shows where. Please report it."
         code = _say(text, EXIT["defect"])
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_word(text: str) -> bool:
+    """Whether a system can pass a word; a caller inside this process can pass others."""
+    try:
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
 
 
 def _ended(why: BaseException | None) -> int:

@@ -51,8 +51,9 @@ def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, st
 
 
 def op_rows(cell: Cell, times: Mapping[tuple[str, ...], float]) -> list[dict[str, str]]:
-    """One row for each group of fused ops."""
-    return [_row(cell, OPS_SOURCE, "latency_s", seconds) | {"op": TOGETHER.join(group)} for group, seconds in times.items()]
+    """One row for each group of fused ops; none for one that took less than the profiler's clock can tell."""
+    return [_row(cell, OPS_SOURCE, "latency_s", seconds) | {"op": TOGETHER.join(group)}
+            for group, seconds in times.items() if seconds > 0]  # fmt: skip
 
 
 def _row(cell: Cell, source: str, metric: str, value: float) -> dict[str, str]:

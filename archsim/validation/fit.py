@@ -95,6 +95,13 @@ def fit(
     )  # fmt: skip
 
 
+def fittable(cases: Sequence[Case], start: Calibration) -> list[Case]:
+    """The cases that the model gives a time at all: a view takes none, whatever the constants, and a ratio to it says nothing."""
+    with np.errstate(all="ignore"):
+        predicted = evaluate(prepare(cases), start)
+    return [case for case, value in zip(cases, predicted, strict=True) if np.isfinite(value) and value > 0]
+
+
 def kept(fit: Fit, given: Calibration) -> Calibration:
     """The fitted calibration, with the constants that no row depends on as they were given, not at their priors."""
     constants = {name: c if name in fit.names else given.constants[name] for name, c in fit.calibration.constants.items()}

@@ -360,7 +360,7 @@ def _constants() -> tuple[str, ...]:
 
 
 TARGETS = {target.name: target for target in (
-    Target(name="words", make=_from(lambda: TEXTS), run=run_words, weight=50),
+    Target(name="words", make=_from(lambda: TEXTS), run=run_words, weight=200),
     Target(name="trace", make=_from(_traces, mutate.json_lines), run=run_trace, weight=12),
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8),
     Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1),

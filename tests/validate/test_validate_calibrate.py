@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default, dump, load
-from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned
-from archsim.validation.fit import CannotFit, bounds_reached, fit, model_hash, recorded, restated, rows_hash
+from archsim.evidence.readers import read_files
+from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned, with_times
+from archsim.validation.fit import CannotFit, bounds_reached, fit, fittable, model_hash, recorded, restated, rows_hash
 from archsim.validation.interval import class_of, spreads
 from archsim.validation.predict import predict
 
@@ -156,3 +157,16 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     moved = [name for name in before if before[name].value != after[name].value]
     assert moved
     assert all(name.startswith("cpu.") for name in moved)  # what the rows say nothing of is as it was, not at its prior
+
+
+def test_rows_of_ops_that_take_no_time_are_left_out_of_a_fit(write):
+    head = "source,network,hardware,stack,task,batch,precision,threads,devices,metric,value,split,op"
+    row = "measured_here_ops,alexnet,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,latency_s,9e-06,calibrate"
+    cases, _ = read_files([write(f"{row},pool5.flatten", f"{row},conv1+relu1", head=head)])
+    assert [case.fields["op"] for case in fittable(cases, default().before_fit())] == ["conv1+relu1"]
+
+
+@pytest.mark.slow
+def test_every_row_of_the_corpus_can_be_fitted(corpus):
+    times = thinned(with_times(corpus[0]))
+    assert len(fittable(times, default().before_fit())) == len(times)

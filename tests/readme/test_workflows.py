@@ -1,0 +1,118 @@
+"""The commands of the manual, one after the other, as in a container: no home, and a package that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+PAGES = {path.name: path.read_text("utf-8") for path in (ROOT / "README.md", *sorted((ROOT / "archsim" / "manual").glob("*.md")))}
+PARTS = ("archsim", "hwspecs", "traces", "reports", "README.md")
+DROP = "--bounding-set=-dac_override,-dac_read_search,-fowner"  # so that permissions hold for root too
+LACKEY = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n" * 50
+SHORTER = {"measure": ["--rounds", "1", "--time-limit", "0s"], "validate": ["--limit", "40"]}  # the same work, less of it
+LEFT_OUT = ("--cross-validate", "completion")  # minutes; text for a shell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """A package without write permission, an empty folder to work in, and no home."""
+
+    package: Path
+    work: Path
+    prefix: tuple[str, ...]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": "/proc/nowhere", "PYTHONPATH": str(self.package), "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        return subprocess.run([*self.prefix, *words], cwd=self.work, env=environment, capture_output=True, text=True, check=False)
+
+    def archsim(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-m", "archsim", *words)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    place = tmp_path_factory.mktemp("package")
+    for name in PARTS:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, place / name)
+    for folder, _, files in os.walk(place):
+        for name in ("", *files):
+            (Path(folder) / name).chmod(0o555 if name == "" else 0o444)
+    yield place
+    for folder, _, _ in os.walk(place):
+        Path(folder).chmod(0o755)
+
+
+@pytest.fixture
+def container(package: Path, tmp_path: Path) -> Container:
+    prefix: tuple[str, ...] = ()
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may write everywhere, and there is no setpriv to take that right away")
+        prefix = ("setpriv", DROP)
+    found = Container(package=package, work=tmp_path, prefix=prefix)
+    if found.run("touch", str(package / "archsim" / "x")).returncode == 0 or found.run("true").returncode:
+        pytest.skip("the package stays writable here, or rights cannot be taken away")
+    (tmp_path / "reports").symlink_to(package / "reports")
+    (tmp_path / "prog.lackey").write_text(LACKEY)
+    (tmp_path / "result").mkdir()
+    blocks = re.findall(r"^```(toml|json|jsonl)\n(.*?)^```", PAGES["own-files.md"], re.M | re.S)
+    for kind, text in blocks:
+        (tmp_path / ("my_gpu.toml" if kind == "toml" else "tiny.jsonl")).write_text(text, "utf-8")
+    return found
+
+
+def commands(page: str) -> list[list[str]]:
+    """The command lines of a page, as words behind `archsim`, in their order."""
+    lines = re.findall(r"^(?:    )?(?:\.venv/bin/)?archsim (.+)$", page.replace("\\\n", " "), re.M)
+    found = [shlex.split(line, comments=True) for line in lines if not any(word in line for word in LEFT_OUT)]
+    return [["result" if word == "/tmp/result" else word for word in words] + SHORTER.get(words[0], []) for words in found]
+
+
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if commands(page)])
+def test_the_commands_of_a_page_work_in_a_container(container: Container, name: str) -> None:
+    if name == "measure.md":
+        pytest.importorskip("onnxruntime")
+    if name == "validation.md":  # which goes on where the page about measuring ended
+        pytest.importorskip("onnxruntime")
+        for words in commands(PAGES["measure.md"])[1:2]:
+            assert container.archsim(words).returncode == 0
+    failed = []
+    for words in commands(PAGES[name]):
+        device = (container.work / "mine.toml").read_bytes() if (container.work / "mine.toml").exists() else b""
+        done = container.archsim(words)
+        if done.returncode not in ((0, 1) if words[0] == "calibrate" else (0,)):
+            failed.append(f"archsim {shlex.join(words)}: {done.returncode} {done.stderr[-400:]}")
+        if device and (container.work / "mine.toml").read_bytes() != device:
+            failed.append(f"archsim {shlex.join(words)} changed the device that was measured")
+    assert not failed, "\n".join(failed)
+    assert not list(container.work.rglob(".archsim-*"))
+
+
+def test_a_command_that_writes_into_the_package_would_fail(container: Container) -> None:
+    place = container.package / "archsim" / "x.html"
+    done = container.archsim(["estimate", "--net", "alexnet", "--hw", "tegra_x1", "--html", str(place)])
+    assert done.returncode == 65
+    assert "cannot be written (Permission denied)" in done.stderr
+
+
+def test_compiled_loops_need_no_folder_for_their_code(container: Container) -> None:
+    pytest.importorskip("numba")
+    done = container.archsim(["cache", "--hw", "i7_6700k", "--trace", "prog.lackey", "--json"])
+    assert done.returncode == 0, done.stderr
