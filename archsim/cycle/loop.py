@@ -211,6 +211,8 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         state[at + LEFT] -= 1
         if state[at + LEFT] > 0:
             state[at + PC] = program[row + ARG]
+        else:  # the next loop of the program runs as often
+            state[at + LEFT] = m[TRIPS]
     elif kind == BARRIER:
         meet(w, t, state, slots, now, m)
     elif kind == EXIT:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-
 from archsim.base.errors import Unsupported
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern
@@ -73,7 +72,7 @@ def first_level(device: Gpu, clock: float, p: AccessPattern) -> float:
 def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Bandwidth of CTAs that read chunks of a band in turn [B/s]: past the L1, and past an L2 that does not hold the band."""
     machine = machine_of(device, clock)
-    source = Source(past_l1=1.0, past_l2=_missing(p.size, float(device.l2.size)))
+    source = Source(past_l1=1.0, past_l2=missing(p.size, float(device.l2.size)))
     loads = 2 if p.kernel == "sum2" else 1
     slots = max(1, int(float(device.sm.warps) * machine.warp // p.threads))
     per_trip = _loop_clocks(machine, loads, p.element, p.threads, source, slots)
@@ -164,11 +163,6 @@ def bank_turns(places: list[int], element: int) -> tuple[int, int]:
                 words.setdefault(word % BANKS, set()).add(word)
         turns += max(map(len, words.values()))
     return turns, len({place // LINE for place in places})
-
-
-def _missing(size: float, capacity: float) -> float:
-    """The share of accesses that a cache of this capacity misses when a set is walked in order."""
-    return 0.0 if size <= capacity else float(np.clip((size - capacity) / (0.25 * capacity), 0.0, 1.0))
 
 
 PATTERNS: Mapping[str, Callable[[Gpu, float, AccessPattern], float]] = {

@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What one warp of a kernel does, and what a CTA occupies. `trips` times the loop runs in the whole kernel."""
+    """What one warp of a kernel does, and what a CTA occupies. `trips` times each loop runs in the whole kernel."""
 
     instructions: tuple[Instruction, ...]
     threads: int
@@ -87,6 +87,11 @@ class Assembler:
         """STS."""
         self.out.append(Instruction(name=f"STS.{8 * lane_bytes}", kind=loop.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+
+    def shuffle(self, dst: int, src: int) -> None:
+        """SHFL: each thread gets the register of another one of its warp, through the crossbar of shared memory."""
+        self.out.append(Instruction(name="SHFL", kind=loop.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0,
+                                    size=4.0 * self.warp))  # fmt: skip
 
     def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
         """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some."""

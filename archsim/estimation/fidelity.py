@@ -82,7 +82,7 @@ def _cycle(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(), limit: Array | float | None = None,
 ) -> PlanCost:  # fmt: skip
-    """The kernels that the closed form chooses, each simulated; its memory bound stays one, since writes drain after a kernel."""
+    """The kernels that the closed form chooses, each simulated where its kind has a program."""
     from archsim.cycle.kernels import simulated_busy
     from archsim.estimation.memo import memo
 
@@ -99,7 +99,6 @@ def _cycle(
         for column, live in zip(columns.tolist(), runs[row].tolist(), strict=True):
             busy = simulated_busy(terms, memo(), column, row) if live else None
             if busy is not None:
-                busy = max(busy, float(np.atleast_2d(cost.bounds["dram"])[min(row, len(cost.bounds["dram"]) - 1), column]))
                 factor[row, column] = busy / cost.busy_s[min(row, len(cost.busy_s) - 1), column]
     chosen = np.full(factor.shape, np.inf)
     chosen[:, columns] = 1.0

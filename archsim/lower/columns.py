@@ -50,7 +50,7 @@ class Columns(Generic[T]):
     k: T = column(1, "1", "terms that are summed for each value of the result")
     count: T = column(1, "1", "products of one launch")
     work: T = column(1, "1", "multiply-accumulates for each (m, n, k)")
-    operand_a: T = column(4, "B", "what a tile loads for one element of A")
+    operand_a: T = column(4, "B", "what a tile loads for one element of A, or the size of a value of an element-wise kernel")
     operand_b: T = column(4, "B", "what a tile loads for one element of B, or a thread of an element-wise kernel at once")
     a_bytes: T = column(0, "B", "size of A, or of the parameters that an element-wise kernel reads; counted once")
     b_bytes: T = column(0, "B", "size of B, or of the activations that an element-wise kernel reads; counted once")
@@ -70,6 +70,9 @@ class GpuColumns(Generic[T]):
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
     checked: T = column(0, "1", "values of windows whose bounds are checked for every value")
     unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")
+    row: T = column(0, "1", "values whose sum a CTA needs before it writes them, of a channel or a row; 0: it needs none")
+    row_piece: T = column(0, "1", "values of a row that lie side by side")
+    row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     single: T = column(0, "1", "1 for the product of a single image, between the kernels that unfold it")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 

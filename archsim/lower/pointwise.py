@@ -10,6 +10,7 @@ from archsim.lower.columns import GpuColumns
 from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.rows import row_of
 from archsim.trace.trace import BoundOp
 
 
@@ -93,9 +94,14 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
         repeat=launches, efficiency=efficiency,
     )  # fmt: skip
     loop = context.stack.window_loop
+    row, piece = row_of(op, context, launches)
+    arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
+    walked = reads / launches / context.bytes(*arrays)
     gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
-                     unrolled=covered / launches * (loop == "unrolled"))  # fmt: skip
-    return plan(op, context, Option(algorithm="element_wise", kernels=(replace(kernel, values=looped, gpu=gpu),)))
+                     unrolled=covered / launches * (loop == "unrolled"), row=row, row_piece=piece,
+                     row_reads=walked if row else 0.0)  # fmt: skip
+    kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
+    return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:

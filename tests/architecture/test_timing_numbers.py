@@ -37,6 +37,7 @@ STRUCTURE = {
     "schedule/events.py": {"CACHED_SOLUTIONS": "entries of a cache", "TIME_TOLERANCE": "accuracy"},
     "schedule/fair_share.py": {"TINY": "accuracy"},
     "schedule/streams.py": {"QUEUE": "launches"},
+    "lower/rows.py": {"OF_ITS_OWN": "kernels of an op"},
     "schedule/training.py": {"PREFETCH": "batches", "SERVER_PASSES": "bytes on the bus for a parameter"},
     "estimation/memory.py": {"USABLE": "share of a capacity", "MASTER": "bytes", "STRAIGHT": "steps of a search"},
     "estimation/limits.py": {"NEGLIGIBLE": "accuracy"},

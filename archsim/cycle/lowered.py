@@ -1,0 +1,208 @@
+"""From a variant of a lowered kernel to the program that a GPU runs for it, and the CTAs of its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil, sqrt
+
+import numpy as np
+
+from archsim.cost import sm, traffic
+from archsim.cost.gpu import GpuTerms
+from archsim.cycle.element_wise import element_wise
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.program import Program, Source
+from archsim.cycle.reuse import missing
+from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
+from archsim.cycle.run import resident
+from archsim.cycle.window import Window, windows
+
+STEPS = 64  # to which shares of hits are rounded, so that kernels that hardly differ are simulated once
+MOST_ARITHMETIC = 64  # instructions of a thread between its loads and its stores
+EXPONENTIALS = ("softmax",)  # ops with one of each value in each pass
+POWERS, POWER = ("lrn",), 2  # ops that raise each result to a power: a logarithm and an exponential
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridProgram:
+    """What the CTAs of a launch run. memory: traffic below which no launch can be [B]"""
+
+    machine: Machine
+    program: Program
+    ctas: int
+    memory: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelVariant:
+    """One variant of one kernel: column `column` of the V variants, row `row` of the D devices."""
+
+    terms: GpuTerms
+    column: int
+    row: int
+
+    def of(self, name: str) -> float:
+        """A column of the kernel."""
+        return float(getattr(self.terms.kernels, name)[self.column])
+
+    def at(self, values: object) -> float:
+        """An element of a quantity [D, V], [D, 1] or [V]."""
+        wide = np.atleast_2d(np.asarray(values, dtype=float))
+        return float(wide[min(self.row, wide.shape[0] - 1), min(self.column, wide.shape[1] - 1)])
+
+    @property
+    def name(self) -> str:
+        """That of its kernel."""
+        k = self.terms.kernels
+        return k.kernels[int(k.kernel_of[self.column])].name
+
+    @property
+    def clock(self) -> float:
+        """Core clock [Hz]."""
+        return self.at(self.terms.clock)
+
+    @property
+    def sms(self) -> int:
+        """SMs of the device."""
+        return int(self.at(self.terms.device.sm.count))
+
+    def machine(self, ctas: float, tensor_rate: float = 0.0) -> Machine:
+        """One SM, of as many as have a CTA."""
+        return machine_of(self.terms.device, self.clock, tensor_rate=tensor_rate, sharing=min(self.sms, max(1.0, ctas)))
+
+
+def grid_program(terms: GpuTerms, column: int, row: int = 0) -> GridProgram | None:
+    """The program of a variant and the CTAs that run it; None for a kernel that has no program yet."""
+    v = KernelVariant(terms=terms, column=column, row=row)
+    return next(build(v) for applies, build in BUILDERS if applies(v))
+
+
+def _none(v: KernelVariant) -> None:
+    return None
+
+
+def _product(v: KernelVariant) -> GridProgram:
+    terms, k = v.terms, v.terms.kernels
+    ctas = v.at(terms.ctas)
+    tensor = bool(sm.on_tensor(k, terms.device, terms.precision)[v.column])
+    rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
+    machine = v.machine(ctas, rate)
+    loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
+    read = v.at(traffic.bytes_read(k, terms.in_slots, terms.device.l2.size))
+    source = Source(past_l2=rounded(read / max(loaded, 1.0)))
+    tile = TiledProduct(
+        m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
+        registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
+        a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
+    )  # fmt: skip
+    architecture = terms.device.identity.architecture
+    program = _tensor(machine, tile, architecture, rate) if tensor else _lanes(machine, tile)
+    return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
+
+
+def _block(v: KernelVariant) -> float:
+    """Bytes of one stage of A and B in shared memory."""
+    return (v.of("tile_m") * v.of("operand_a") + v.of("tile_n") * v.of("operand_b")) * v.of("tile_k")
+
+
+_tensor = lru_cache(maxsize=4096)(on_tensor_cores)
+_lanes = lru_cache(maxsize=4096)(on_lanes)
+_element_wise = lru_cache(maxsize=4096)(element_wise)
+_window_program = lru_cache(maxsize=4096)(windows)
+_row_sums = lru_cache(maxsize=4096)(row_sums)
+
+
+def _pass(v: KernelVariant) -> GridProgram:
+    items, lane, machine = v.of("items"), max(1.0, v.of("operand_b")), v.machine(v.at(v.terms.ctas))
+    read, written = (v.of("a_bytes") + v.of("b_bytes")) / items, v.of("c_bytes") / items
+    fetched = v.at(traffic.bytes_read(v.terms.kernels, v.terms.in_slots, v.terms.device.l2.size))
+    source = Source(past_l2=rounded(fetched / max(1.0, read * items)))
+    program = _element_wise(
+        machine, reads=round(read / lane), writes=round(written / lane), lane_bytes=int(lane),
+        arithmetic=min(MOST_ARITHMETIC, round(0.5 * v.of("flop") / items)), threads=int(v.of("threads")), sources=(source,),
+    )  # fmt: skip
+    return GridProgram(machine=machine, program=program, ctas=ceil(items / program.threads), memory=v.at(v.terms.dram_bytes))
+
+
+def _rows(v: KernelVariant) -> GridProgram:
+    """Rows that fit a cache beside those of all other CTAs are found there when they are read again."""
+    device = v.terms.device
+    passes = max(1.0, v.of("row_reads"))
+    size = v.of("b_bytes") / passes  # of all arrays that are read, once
+    values = v.of("c_bytes") * v.of("repeat") / v.of("operand_a")
+    count = max(1, round(values / v.of("row")))
+    arrays = max(1, round(size * v.of("repeat") / (values * v.of("operand_a"))))
+    cache = v.at(device.l2.size)
+    first = Source(past_l2=1.0 if size > traffic.RESIDENT_SHARE * cache else 0.0)
+    rows = Rows(
+        row=int(v.of("row")), piece=int(v.of("row_piece")), value=v.of("operand_a"), lane=int(v.of("operand_b")), arrays=arrays,
+        passes=round(passes), arithmetic=ceil(0.5 * v.of("flop") * v.of("repeat") / values), first=first,
+        special=1 if v.name in EXPONENTIALS else 0, warp=int(v.at(device.sm.warp or 32)),
+    )  # fmt: skip
+    ctas = ceil(count / rows_of_cta(rows))
+    machine = v.machine(ctas)
+    own = rows_of_cta(rows) * rows.row * rows.value * arrays
+    held = min(resident(machine, _row_sums(machine, rows)), ceil(ctas / v.sms))
+    again = Source(past_l1=rounded(missing(held * own, v.at(device.l1.size))),
+                   past_l2=rounded(missing(min(ctas, held * v.sms) * own, cache)))  # fmt: skip
+    program = _row_sums(machine, replace(rows, again=again))
+    repeated = (round(passes) - 1) * again.past_l1 * again.past_l2
+    memory = size * (first.past_l2 + repeated) + v.of("c_bytes")
+    return GridProgram(machine=machine, program=program, ctas=ctas, memory=memory)
+
+
+def _windows(v: KernelVariant) -> GridProgram:
+    """A window for each result; what neighbours have read of it is in the L1."""
+    value = v.of("operand_a")
+    results = max(1.0, v.of("c_bytes") / value)
+    covered = v.of("checked") + v.of("unrolled")
+    return _window(v, results, Window(
+        values=max(1, round(covered / results)), lane=int(value), step=_step(v), checked=v.of("checked") > 0,
+        combine=max(1, round(0.5 * v.of("flop") / covered)), special=POWER if v.name in POWERS else 0,
+        threads=int(v.of("threads")), registers=int(v.of("registers")),
+    ))  # fmt: skip
+
+
+def _depthwise(v: KernelVariant) -> GridProgram:
+    """A thread sums the taps of its result (depthwise convolution): values and weights from the L1, all of them under way."""
+    value = v.of("operand_b")
+    results = max(1.0, v.of("c_bytes") / value)
+    return _window(v, results, Window(
+        values=max(1, round(0.5 * v.of("flop") / results)), lane=int(value), step=_step(v), checked=False, weights=True,
+        threads=int(v.of("threads")), registers=int(v.of("registers")),
+    ))  # fmt: skip
+
+
+def _step(v: KernelVariant) -> float:
+    """Values between the windows of neighbours: their square is the input over the result."""
+    return max(1.0, sqrt(v.of("b_bytes") / max(1.0, v.of("c_bytes"))))
+
+
+def _window(v: KernelVariant, results: float, window: Window) -> GridProgram:
+    read = v.of("a_bytes") + v.of("b_bytes")
+    fetched = v.at(traffic.bytes_read(v.terms.kernels, v.terms.in_slots, v.terms.device.l2.size))
+    loaded = results * window.values * window.lane * window.step
+    inputs = Source(past_l1=rounded(read / max(1.0, loaded)), past_l2=rounded(fetched / max(1.0, read)))
+    ctas = ceil(results / window.threads)
+    machine = v.machine(ctas)
+    return GridProgram(machine=machine, program=_window_program(machine, replace(window, inputs=inputs)), ctas=ctas,
+                       memory=v.at(v.terms.dram_bytes))  # fmt: skip
+
+
+def rounded(share: float) -> float:
+    """A share of hits in whole steps."""
+    return min(1.0, ceil(share * STEPS) / STEPS)
+
+
+# The first whose condition holds writes the program.
+BUILDERS: tuple[tuple[Callable[[KernelVariant], bool], Callable[[KernelVariant], GridProgram | None]], ...] = (
+    (lambda v: v.of("exps") > 0, _none),
+    (lambda v: v.of("matrix") > 0, _product),
+    (lambda v: v.of("row") > 0, _rows),
+    (lambda v: v.of("checked") + v.of("unrolled") > 0, _none),
+    (lambda v: v.name == "depthwise", _depthwise),
+    (lambda v: True, _pass),
+)

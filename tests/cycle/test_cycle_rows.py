@@ -1,0 +1,99 @@
+"""Kernels that need the sum of a row before they write it: counts that a reader can check, and limits they keep."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+
+from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.program import FP32, INT, Assembler, Source
+from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta, spread
+from archsim.cycle.run import SmRun, prepared, run
+from archsim.device.catalog import find
+from archsim.device.device import Gpu
+
+CHANNEL = Rows(row=64 * 1024, piece=1024, passes=2)  # of 64 images of 32 x 32
+SHORT = Rows(row=1024, piece=1024, lane=16, passes=1)
+
+
+def machine(hw: str = "tesla_v100_sxm2") -> Machine:
+    device = find(hw).device
+    assert isinstance(device, Gpu)
+    return replace(machine_of(device, 1.5e9), cta_start=0.0)
+
+
+def ran(rows: Rows, ctas: int = 1, on: Machine | None = None, fast: bool | None = None) -> SmRun:
+    on = on or machine()
+    return run(prepared(on, row_sums(on, rows)), ctas, fast=fast)
+
+
+def test_every_loop_of_a_program_runs_as_often() -> None:
+    on = machine()
+    a = Assembler(warp=on.warp)
+    value = a.register()
+    for _ in range(3):
+        top = a.here
+        a.arithmetic("FADD", value, (value,), pipe=FP32)
+        a.back(top)
+    a.arithmetic("MOV", value, (value,), pipe=INT)
+    a.end()
+    program = a.program(threads=32, registers=16, shared=0.0, trips=5, streams=(Source(),))
+    assert run(prepared(on, program), 1, fast=False).issued == 3 * 5 * 2 + 2
+
+
+def test_a_channel_is_read_in_each_pass_and_written_once() -> None:
+    assert (CHANNEL.threads, CHANNEL.loads) == (512, 128)
+    found = ran(CHANNEL)
+    assert found.l1 == (CHANNEL.passes + 1) * 4 * CHANNEL.row
+    assert found.stored == 4 * CHANNEL.row
+    assert found.stalls["barrier"] > 0
+
+
+def test_a_short_row_stays_in_the_registers_of_one_warp() -> None:
+    assert (SHORT.threads, SHORT.loads, SHORT.kept, rows_of_cta(SHORT)) == (64, 4, True, 1)
+    one = replace(SHORT, row=512)
+    assert (one.threads, one.loads, rows_of_cta(one)) == (32, 4, 4)
+    found = ran(one)
+    assert found.l1 == 2 * 4 * one.row * 4  # read and written once, by each of four warps
+    assert found.stalls["barrier"] == 0  # no warp waits for another
+    shuffles = sum(i.name == "SHFL" for i in row_sums(machine(), one).instructions)
+    assert shuffles == 2 * 5  # two sums over 32 threads
+
+
+def test_what_a_pass_finds_again_does_not_come_from_memory() -> None:
+    hit = replace(CHANNEL, again=Source(past_l1=1.0, past_l2=0.0))
+    missed = replace(CHANNEL, again=Source())
+    assert ran(missed).dram - ran(hit).dram == 4 * CHANNEL.row
+    assert ran(hit).clocks < ran(missed).clocks
+
+
+def test_pieces_that_share_sectors_move_more() -> None:
+    small = replace(CHANNEL, row=49 * 1024, piece=49)  # 196 B lie in 7 sectors of 32 B on average
+    assert spread(small) == pytest.approx(224 / 196)
+    whole = replace(small, piece=small.row)
+    assert ran(small).l2 > ran(whole).l2
+    names = [[i.name for i in row_sums(machine(), rows).instructions].count("IMAD") for rows in (small, whole)]
+    assert names[0] > names[1]  # and each place costs a division
+
+
+@pytest.mark.parametrize("hw", ["gtx_1080", "tesla_v100_sxm2", "a100_sxm4_40gb"])
+def test_it_stays_below_the_bandwidth_of_the_memory(hw: str) -> None:
+    on = machine(hw)
+    few, more = (ran(SHORT, ctas, on) for ctas in (64, 192))
+    assert (more.dram - few.dram) / (more.clocks - few.clocks) <= on.dram_rate * 1.005  # ticks are whole
+
+
+def test_one_cta_alone_does_not_fill_the_memory() -> None:
+    """A channel is one CTA, so few channels leave most of the bandwidth unused: Little's law of what one CTA has in flight."""
+    on = machine()
+    alone = ran(CHANNEL, 1, on)
+    in_flight = CHANNEL.threads * 4 * 4  # four loads of 4 B of each thread
+    assert alone.dram / alone.clocks <= in_flight / on.dram * 1.5 + on.dram_rate * 0.1
+    assert alone.dram / alone.clocks < ran(CHANNEL, 4, on).dram / ran(CHANNEL, 4, on).clocks
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [replace(CHANNEL, row=4096), SHORT])
+def test_compiled_and_plain_count_the_same(rows: Rows) -> None:
+    assert ran(rows, 5, fast=True) == ran(rows, 5, fast=False)
