@@ -183,7 +183,7 @@ def energy_said(host: str) -> str:
 def whole_numbers(text: str, option: str) -> tuple[int, ...]:
     """A comma-separated list of whole numbers from 1; ArchsimError otherwise."""
     words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words or not all(word.isdecimal() and 0 < int(word) <= 1 << 20 for word in words):
+    if not words or not all(word.isdecimal() and len(word) <= 7 and 0 < int(word) <= 1 << 20 for word in words):
         raise ArchsimError(f"{option} {text!r} is not a list of whole numbers from 1, like 1,16")
     return tuple(dict.fromkeys(map(int, words)))
 

@@ -21,7 +21,7 @@ PARTS = ("archsim", "hwspecs", "traces", "reports", "README.md")
 DROP = "--bounding-set=-dac_override,-dac_read_search,-fowner"  # so that permissions hold for root too
 LACKEY = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n" * 50
 SHORTER = {"measure": ["--rounds", "1", "--time-limit", "0s"], "validate": ["--limit", "40"]}  # the same work, less of it
-LEFT_OUT = ("--cross-validate", "completion")  # minutes; text for a shell
+LEFT_OUT = ("--cross-validate", "completion", "NAME", "PAGE")  # minutes; text for a shell; a word to fill in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,7 @@ def container(package: Path, tmp_path: Path) -> Container:
 def commands(page: str) -> list[list[str]]:
     """The command lines of a page, as words behind `archsim`, in their order."""
     lines = re.findall(r"^(?:    )?(?:\.venv/bin/)?archsim (.+)$", page.replace("\\\n", " "), re.M)
+    lines += re.findall(r"^\|.*`archsim ([a-z][^`]+)`", page, re.M)  # a table of questions and commands
     found = [shlex.split(line, comments=True) for line in lines if not any(word in line for word in LEFT_OUT)]
     return [["result" if word == "/tmp/result" else word for word in words] + SHORTER.get(words[0], []) for words in found]
 
