@@ -12,8 +12,8 @@ from archsim.base.errors import MissingExtra
 from archsim.base.machine_code import njit
 from archsim.cycle import loop
 
-CALLEES_FIRST = ("dependency", "structural", "occupy", "access", "enter", "meet", "leave", "issue", "account", "choose",
-                 "simulate")  # fmt: skip
+CALLEES_FIRST = ("dependency", "structural", "occupy", "access", "bulk", "give", "enter", "meet", "leave", "issue", "account",
+                 "choose", "simulate")  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -50,8 +50,9 @@ def kernel_clocks(on: Prepared, grid: Grid, known: Known) -> float:
 
 
 def _clocks(on: Prepared, ctas: int, known: Known) -> float:
-    few, more = TRIPS
-    trips = on.program.trips
+    trips, period = on.program.trips, on.program.period
+    few = TRIPS[0] if period == 1 else 2 * period  # a ring of stages is filled first, and then does the same each time around
+    more = few + -(-(TRIPS[1] - TRIPS[0]) // period) * period
     if trips <= more:
         return simulated(on, ctas, trips, known)
     short, long = simulated(on, ctas, few, known), simulated(on, ctas, more, known)

@@ -11,6 +11,10 @@ Of an instruction the loop knows its kind, the pipe that it takes and for how lo
 (`SLOT`), its registers, and for memory how long it takes the port of its SM (`PORT`) and how many bytes it asks for. Results of
 fixed latency are ready `LATENCY` after issue; loads when they return. A warp issues in order, and waits for the registers that an
 instruction reads and writes.
+
+Warps of a CTA may have different parts of the program (`m[FIELDS + i]` is where warp i begins). They meet at channels: a token of
+a channel is complete when all that give to it have given, and has the time at which the last of their copies and products was
+done; a warp that takes a token waits for that time. So a ring of stages is two channels: stages that are full, and empty ones.
 """
 
 from __future__ import annotations
@@ -21,15 +25,18 @@ TICKS = 1024  # of a clock
 NEVER = 1 << 60
 
 # Kinds of instructions.
-FIXED, SHARED, LOAD, STORE, COPY, COMMIT, AWAIT, BARRIER, LOOP, EXIT = range(10)
+FIXED, SHARED, LOAD, STORE, COPY, COMMIT, AWAIT, BARRIER, LOOP, EXIT, BULK, DEFERRED, GIVE, TAKE = range(14)
 # Columns of a program: one row for each instruction.
 KIND, PIPE, HOLD, SLOT, LATENCY, DST, SRC1, SRC2, SRC3, PORT, BYTES, STREAM, ARG, PAIR = range(14)
 COLUMNS = 14
 # Fields of the machine.
 (SCHEDULERS, WARPS, WARPS_OF_CTA, CTAS, REGISTERS, TRIPS, GREEDY, WIDTH, CTA_START, CTA_GAP, BARRIER_TIME, QUEUE, ISSUE_PART,
  ISSUE_SM, L1_TIME, L2_TIME, DRAM_TIME, L2_TICKS, DRAM_TICKS, BUFFERS, BUFFER_BYTES, PIPES, SERVERS, SHARED_TIME, TRACE,
- GROUPS) = range(26)  # fmt: skip
-FIELDS = 26
+ GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES) = range(29)  # fmt: skip
+FIELDS = 29
+CHANNELS = 4  # of a CTA
+RING = 64  # tokens of a channel that may wait
+TOKEN = 2  # of a token: how many have given, and the last time of what they gave
 # Why a warp did not issue, in the words of a profiler.
 (SELECTED, NOT_SELECTED, LONG_SCOREBOARD, SHORT_SCOREBOARD, WAIT, BARRIER_STALL, PIPE_THROTTLE, MIO_THROTTLE, LG_THROTTLE,
  BRANCH) = range(10)  # fmt: skip
@@ -38,16 +45,17 @@ REASONS = 10
 CLOCKS, ISSUED, SHARED_BYTES, L1_BYTES, L2_BYTES, DRAM_BYTES, STORED_BYTES, FINISHED, TRACED, PAIRED = range(10)
 COUNTERS = 10
 # State of a warp.
-PC, EARLIEST, LEFT, CTA, LAST, CAUSE, OPEN, GROUP, ALIVE = range(9)
-STATE = 9
+PC, EARLIEST, LEFT, CTA, LAST, CAUSE, OPEN, GROUP, ALIVE, TAKEN = range(10)
+GIVEN = TAKEN + CHANNELS  # how many tokens the warp has taken of each channel, and given to it
+STATE = GIVEN + CHANNELS
 # State of the SM.
-SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE = range(6)
-SHARED_STATE = 6
+SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE = range(7)
+SHARED_STATE = 7
 
 Ints = Any  # a list of int, or an array of int64
 
 
-def dependency(w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, m: Ints) -> None:
+def dependency(w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, m: Ints) -> None:
     """Set when the next instruction of warp `w` has its registers, and what it waits for."""
     at, row = w * STATE, state[w * STATE + PC] * COLUMNS
     time, cause = state[at + EARLIEST], WAIT
@@ -61,6 +69,15 @@ def dependency(w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, gro
         for g in range(max(0, last - m[GROUPS]), last):
             if groups[w * m[GROUPS] + g % m[GROUPS]] > time:
                 time, cause = groups[w * m[GROUPS] + g % m[GROUPS]], LONG_SCOREBOARD
+    elif program[row + KIND] == TAKE:  # the first tokens of some channels are there from the start
+        channel = program[row + ARG]
+        number = state[at + TAKEN + channel] - program[row + BYTES]
+        if number >= 0:
+            place = ((w // m[WARPS_OF_CTA] * CHANNELS + channel) * RING + number % RING) * TOKEN
+            if tokens[place] < program[row + STREAM] * (number // RING + 1):
+                time, cause = NEVER, BARRIER_STALL
+            elif tokens[place + 1] > time:
+                time, cause = tokens[place + 1], LONG_SCOREBOARD
     state[at + EARLIEST] = time
     state[at + CAUSE] = cause
 
@@ -134,13 +151,59 @@ def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, part
     return done
 
 
-def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, now: Ints, m: Ints) -> None:
+def bulk(t: int, row: int, program: Ints, sm: Ints, streams: Ints, counters: Ints, m: Ints) -> int:
+    """Send a copy of many lines on its way at time `t`; returns when all of it is in shared memory.
+
+    The copy engine asks for one line, or one row of the copy, at a time (`PORT` for all of them).
+    """
+    size, at = program[row + BYTES], program[row + STREAM] * 4
+    start = max(t, sm[BULK_FREE])
+    sm[BULK_FREE] = start + max(program[row + PORT], m[BULK_GAP])
+    counters[L2_BYTES] += size
+    begin = max(start, sm[L2_FREE])
+    sm[L2_FREE] = begin + size * m[L2_TICKS]
+    done: int = max(start + program[row + PORT], sm[L2_FREE]) + m[L2_TIME] + m[BULK_TIME]
+    lines = max(1, size // m[LINE_BYTES])
+    streams[at + 3] += streams[at + 1] * lines
+    missed = min(lines, streams[at + 3] // TICKS)
+    if missed > 0:  # all of the copy waits for the lines that come from memory
+        streams[at + 3] -= missed * TICKS
+        counters[DRAM_BYTES] += missed * size // lines
+        sm[DRAM_FREE] = max(begin, sm[DRAM_FREE]) + missed * size // lines * m[DRAM_TICKS]
+        done = max(done, max(start + program[row + PORT], sm[DRAM_FREE]) + m[DRAM_TIME] + m[BULK_TIME])
+    return done
+
+
+def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, now: Ints,
+         m: Ints) -> None:  # fmt: skip
+    """Warp `w` gives a token, at the time at which all that it has started is done; who waits for it may go on then."""
+    at, channel, slot = w * STATE, program[row + ARG], w // m[WARPS_OF_CTA]
+    place = ((slot * CHANNELS + channel) * RING + state[at + GIVEN + channel] % RING) * TOKEN
+    state[at + GIVEN + channel] += 1
+    tokens[place] += 1
+    tokens[place + 1] = max(tokens[place + 1], max(t, state[at + OPEN]))
+    for i in range(m[WARPS_OF_CTA]):
+        other = slot * m[WARPS_OF_CTA] + i
+        next_row = state[other * STATE + PC] * COLUMNS
+        waits = state[other * STATE + ALIVE] and state[other * STATE + EARLIEST] >= NEVER
+        if other != w and waits and program[next_row + KIND] == TAKE:
+            state[other * STATE + EARLIEST] = state[other * STATE + LAST]
+            dependency(other, program, state, ready, kinds, groups, tokens, m)
+            s = other % m[SCHEDULERS]
+            now[s] = min(now[s], max(t, state[other * STATE + EARLIEST]))
+
+
+def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, tokens: Ints, now: Ints, m: Ints) -> None:
     """Start a CTA in a slot at time `t`."""
+    for place in range(slot * CHANNELS * RING * TOKEN, (slot + 1) * CHANNELS * RING * TOKEN):
+        tokens[place] = 0
     for i in range(m[WARPS_OF_CTA]):
         w = slot * m[WARPS_OF_CTA] + i
         at = w * STATE
-        state[at + PC], state[at + EARLIEST], state[at + LEFT], state[at + CTA] = 0, t, m[TRIPS], cta
+        state[at + PC], state[at + EARLIEST], state[at + LEFT], state[at + CTA] = m[FIELDS + i], t, m[TRIPS], cta
         state[at + LAST], state[at + CAUSE], state[at + OPEN], state[at + GROUP], state[at + ALIVE] = t, WAIT, 0, 0, 1
+        for c in range(2 * CHANNELS):
+            state[at + TAKEN + c] = 0
         for r in range(m[REGISTERS]):
             ready[w * m[REGISTERS] + r] = 0
         for g in range(m[GROUPS]):
@@ -163,8 +226,8 @@ def meet(w: int, t: int, state: Ints, slots: Ints, now: Ints, m: Ints) -> None:
         now[s] = min(now[s], t + m[BARRIER_TIME])
 
 
-def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, groups: Ints, now: Ints, counters: Ints,
-          m: Ints) -> None:  # fmt: skip
+def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, groups: Ints, tokens: Ints, now: Ints,
+          counters: Ints, m: Ints) -> None:  # fmt: skip
     """Warp `w` ends; after the last one of its CTA the next CTA enters."""
     slot = w // m[WARPS_OF_CTA]
     state[w * STATE + ALIVE], state[w * STATE + EARLIEST] = 0, NEVER
@@ -177,13 +240,13 @@ def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, group
     if sm[STARTED] < m[CTAS]:
         start = max(t + m[CTA_START], sm[LAUNCH_FREE])
         sm[LAUNCH_FREE] = start + m[CTA_GAP]
-        enter(sm[STARTED], slot, start, state, ready, groups, now, m)
+        enter(sm[STARTED], slot, start, state, ready, groups, tokens, now, m)
         sm[STARTED] += 1
 
 
-def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, slots: Ints, free: Ints,
-          pools: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints, counters: Ints,
-          m: Ints) -> None:  # fmt: skip
+def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints,
+          free: Ints, pools: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints,
+          counters: Ints, m: Ints) -> None:  # fmt: skip
     """Warp `w` issues its next instruction at time `t`."""
     at = w * STATE
     row = state[at + PC] * COLUMNS
@@ -201,8 +264,14 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         cause = SHORT_SCOREBOARD
     if program[row + DST] >= 0:
         ready[base + program[row + DST]], kinds[base + program[row + DST]] = done, cause
-    if kind == COPY:
+    if kind == BULK:
+        done = bulk(t, row, program, sm, streams, counters, m)
+    if kind in (COPY, BULK, DEFERRED):
         state[at + OPEN] = max(state[at + OPEN], done)
+    elif kind == GIVE:
+        give(w, t, row, program, state, ready, kinds, groups, tokens, now, m)
+    elif kind == TAKE:
+        state[at + TAKEN + program[row + ARG]] += 1
     elif kind == COMMIT:
         groups[w * m[GROUPS] + state[at + GROUP] % m[GROUPS]] = state[at + OPEN]
         state[at + GROUP] += 1
@@ -216,9 +285,9 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     elif kind == BARRIER:
         meet(w, t, state, slots, now, m)
     elif kind == EXIT:
-        leave(w, t, state, slots, sm, ready, groups, now, counters, m)
+        leave(w, t, state, slots, sm, ready, groups, tokens, now, counters, m)
     if state[at + ALIVE] and state[at + EARLIEST] < NEVER:
-        dependency(w, program, state, ready, kinds, groups, m)
+        dependency(w, program, state, ready, kinds, groups, tokens, m)
 
 
 def account(w: int, t: int, structure: int, row: int, program: Ints, state: Ints, reasons: Ints) -> None:
@@ -262,13 +331,13 @@ def choose(s: int, t: int, greedy: int, program: Ints, state: Ints, pools: Ints,
     return best if best >= 0 else -1 - soon
 
 
-def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, slots: Ints, free: Ints, pools: Ints,
-             sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints, last: Ints, reasons: Ints,
+def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints, free: Ints,
+             pools: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints, last: Ints, reasons: Ints,
              counters: Ints, record: Ints) -> None:  # fmt: skip
     """Run all CTAs. `record` takes (time, scheduler, warp, instruction) of the first instructions."""
     for slot in range(len(slots) // 2):
         if sm[STARTED] < m[CTAS]:
-            enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, now, m)
+            enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, tokens, now, m)
             sm[LAUNCH_FREE] += m[CTA_GAP]
             sm[STARTED] += 1
     while True:
@@ -300,8 +369,8 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
                 record[place + 3] = state[w * STATE + PC]
                 counters[TRACED] += 1
             now[s] = t + slot_time
-            issue(w, t, s, program, state, ready, kinds, groups, slots, free, pools, sm, queues, parts, buffers, streams, now,
-                  counters, m)  # fmt: skip
+            issue(w, t, s, program, state, ready, kinds, groups, tokens, slots, free, pools, sm, queues, parts, buffers, streams,
+                  now, counters, m)  # fmt: skip
             last[s] = w
             now[s] = max(now[s], t + slot_time)
             if not state[w * STATE + ALIVE] or state[w * STATE + EARLIEST] >= NEVER:

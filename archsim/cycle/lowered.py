@@ -13,11 +13,12 @@ from archsim.cost import sm, traffic
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
 from archsim.cycle.run import resident
+from archsim.cycle.tensor import on_tensor_cores
 from archsim.cycle.window import Window, windows
 
 STEPS = 64  # to which shares of hits are rounded, so that kernels that hardly differ are simulated once
@@ -98,8 +99,7 @@ def _product(v: KernelVariant) -> GridProgram:
         registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
         a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
     )  # fmt: skip
-    architecture = terms.device.identity.architecture
-    program = _tensor(machine, tile, architecture, rate) if tensor else _lanes(machine, tile)
+    program = _tensor(machine, tile) if tensor else _lanes(machine, tile)
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
 
 

@@ -14,6 +14,21 @@ from archsim.device.device import Gpu
 
 NEEDED = ("warp", "issue_width", "pairing", "register_reads", "register_reuse", "memory_interval", "memory_queue",
           "return_bandwidth", "special_latency", "barrier_latency", "cta_start", "cta_interval", "shared_latency")  # fmt: skip
+ISSUERS = ("warp", "group", "thread")
+COPIES = ("none", "async", "bulk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The largest instruction of the tensor cores: rows and columns of the result, bytes of k, and who issues it.
+
+    issue: warp (operands in registers), group (four warps, operands in shared memory), thread (results in a memory of their own)
+    """
+
+    m: int
+    n: int
+    depth: float
+    issue: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +37,9 @@ class Machine:
 
     lanes: of each pipe of one scheduler; `pooled` where all schedulers share them
     l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
+    tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
+    copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
+    copy: what a bulk copy takes longer than a load
     """
 
     schedulers: int
@@ -56,6 +74,17 @@ class Machine:
     ctas: int
     registers: float
     shared_memory: float
+    tensor_rate: float = 0.0
+    mma: Matrix | None = None
+    copies: str = "none"
+    copy: float = 0.0
+
+    def needed(self) -> Matrix:
+        """The matrix instruction of the tensor cores; Unsupported for a device whose spec lacks it."""
+        if self.mma is None:
+            raise Unsupported("the cycle model needs sm.mma_m, sm.mma_n, sm.mma_depth and sm.mma_issue for products on tensor "
+                              "cores; --set gives them")  # fmt: skip
+        return self.mma
 
 
 def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: float | None = None) -> Machine:
@@ -96,7 +125,22 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line), barrier=one["barrier_latency"],
         cta_start=one["cta_start"], cta_interval=one["cta_interval"], warps=int(_number(sm.warps)), ctas=int(_number(sm.ctas)),
         registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
+        tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
+
+
+def _matrix(device: Gpu) -> Matrix | None:
+    sm = device.sm
+    if sm.mma_m is None or sm.mma_n is None or sm.mma_depth is None or sm.mma_issue is None:
+        return None
+    _known("sm.mma_issue", sm.mma_issue, ISSUERS)
+    _known("sm.copies", sm.copies or "none", COPIES)
+    return Matrix(m=int(_number(sm.mma_m)), n=int(_number(sm.mma_n)), depth=_number(sm.mma_depth), issue=sm.mma_issue)
+
+
+def _known(key: str, word: str, words: Sequence[str]) -> None:
+    if word not in words:
+        raise Unsupported(f"{key} is {word!r}; the cycle model knows {', '.join(words)}")
 
 
 def _number(value: object) -> float:
@@ -133,6 +177,8 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
         row[loop.SRC1], row[loop.SRC2], row[loop.SRC3] = (*i.src, -1, -1, -1)[:3]
         row[loop.PORT], row[loop.BYTES], row[loop.STREAM] = ticks(port), round(i.size), i.stream
         row[loop.ARG] = i.target if i.kind == loop.LOOP else i.groups if i.kind == loop.AWAIT else -1 if i.pipe == TENSOR else 0
+        if i.kind in (loop.GIVE, loop.TAKE):
+            row[loop.ARG], row[loop.BYTES], row[loop.STREAM] = i.channel, i.groups, i.givers
         row[loop.PAIR] = int(_pairs(machine, before, i))
         rows += row
     return rows
@@ -155,12 +201,13 @@ def pools(machine: Machine) -> tuple[list[int], int]:
     count = len(PIPES) * machine.schedulers
     servers = 0
     for pipe in range(len(PIPES)):
-        together = machine.pooled and pipe in (FP32, INT)
+        one = pipe == TENSOR and machine.mma is not None and machine.mma.issue == "thread"
+        together = one or (machine.pooled and pipe in (FP32, INT))
         for s in range(machine.schedulers):
             if together and (s > 0 or pipe == INT):
-                places.append(places[FP32 * machine.schedulers])  # the same lanes
+                places.append(places[(TENSOR if one else FP32) * machine.schedulers])  # the same lanes
                 continue
-            number = max(1, round(machine.lanes[pipe] / machine.warp)) if together else 1
+            number = max(1, round(machine.lanes[pipe] / machine.warp)) if together and not one else 1
             places.append(count + len(kept))
             kept += [servers, number, 0]
             servers += number

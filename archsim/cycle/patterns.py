@@ -13,11 +13,12 @@ from functools import lru_cache
 from archsim.base.errors import Unsupported
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.mainloop import mainloop
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
 from archsim.device.device import Gpu
-from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.pattern import AccessPattern, Pattern, ProductPattern
 
 WAVES = 6, 12  # of CTAs: what the later ones take is the steady state
 BANKS, WORD = 32, 4  # of shared memory and the L1: banks, and the bytes of each
@@ -28,8 +29,10 @@ STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "t
            "3pt": (3, 1, 1, 2), "5pt": (5, 1, 1, 2)}  # fmt: skip
 
 
-def pattern_value(device: Gpu, clock: float, pattern: AccessPattern, metric: str) -> float:
-    """What a benchmark would print [B/s, clk]. Raises Unsupported for a pattern that has no program."""
+def pattern_value(device: Gpu, clock: float, pattern: Pattern, precision: str) -> float:
+    """What a benchmark would print [B/s, clk, s]. Raises Unsupported for a pattern that has no program."""
+    if isinstance(pattern, ProductPattern):
+        return mainloop(device, clock, pattern, precision)
     if pattern.benchmark not in PATTERNS:
         raise Unsupported(f"benchmark {pattern.benchmark} has no program")
     return PATTERNS[pattern.benchmark](device, clock, pattern)

@@ -1,4 +1,4 @@
-"""Programs of tiled products: blocks of A and B pass through shared memory, a thread or the tensor cores hold the result."""
+"""Programs of tiled products on the fp32 lanes: blocks of A and B pass through shared memory, a thread holds its results."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from math import ceil, isqrt, log2
 
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, TENSOR, Assembler, Program, Source
+from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 
 SET_UP = 24  # instructions that find the tile, its addresses and bounds; the result goes out with as many again for each row
 LANE = 16  # B that a thread loads at once where it can
-STAGES = 4  # of asynchronous copies, where the menu does not say
-# Rows and columns of the result, and steps of k, of one matrix instruction of a warp: the largest of each generation.
-SHAPES = {"volta": (16, 16, 4), "turing": (16, 8, 8), "ampere": (16, 8, 16), "ada": (16, 8, 16), "hopper": (64, 64, 16),
-          "blackwell": (64, 64, 16)}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,81 +139,3 @@ def broadcast(machine: Machine, lane_bytes: int) -> float:
     distinct = float(2 ** ceil(log2(machine.warp) / 2))
     turns = distinct * lane_bytes / machine.shared_bandwidth
     return max(turns, 2.0 if lane_bytes == LANE else 1.0)
-
-
-def on_tensor_cores(machine: Machine, tile: TiledProduct, architecture: str, rate: float) -> Program:
-    """A product on tensor cores: copies fill a ring of stages past the registers, warps load fragments and multiply them.
-
-    rate: multiply-accumulates per clock and SM of the tensor cores [FMA/clk]
-    """
-    shape = SHAPES.get(architecture, SHAPES["ampere"])
-    warps = max(1, tile.threads // machine.warp)
-    a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
-    share = tile.m * tile.n / warps  # of the result, of one warp
-    wide = min(tile.n, 2 ** ceil(log2(max(1.0, share)) / 2))
-    tall = max(1.0, share / wide)
-    multiplications = max(1, round(tile.m * tile.n * tile.k / warps / (shape[0] * shape[1] * shape[2])))
-    clocks = shape[0] * shape[1] * shape[2] / (rate / machine.schedulers)
-    if multiplications * shape[0] * shape[1] * shape[2] > tile.m * tile.n * tile.k / warps * 1.5:  # a tile below one shape
-        clocks *= tile.m * tile.n * tile.k / warps / (multiplications * shape[0] * shape[1] * shape[2])
-    depth = max(1, round(tile.k / shape[2]))
-    fragments = max(1, ceil((tall + wide) * tile.k * tile.operand / (machine.warp * LANE)))
-    copied = (tile.m + tile.n) * tile.k * tile.operand / tile.threads
-    copies = max(1, ceil(copied / LANE))
-    size = copied / copies * machine.warp
-    accumulators = [a.register() for _ in range(max(1, multiplications // depth))]
-    loaded = [a.register() for _ in range(fragments)]
-    asynchronous = architecture not in ("volta", "turing")
-    staged = [a.register() for _ in range(copies)]
-
-    def fetch() -> None:
-        for i in range(copies):
-            stream = 0 if i < copies * tile.m / (tile.m + tile.n) else 1
-            if asynchronous:
-                a.copy(LANE, stream, size)
-            else:
-                a.load(staged[i], place, LANE, stream, size)
-        if asynchronous:
-            a.commit()
-
-    def land() -> None:
-        if asynchronous:
-            a.await_copies(tile.stages - 2)
-        else:
-            for register in staged:
-                a.store_shared((register,), LANE, size / machine.shared_bandwidth)
-        a.barrier()
-
-    for _ in range(max(1, tile.stages - 1) if asynchronous else 1):
-        fetch()
-    if not asynchronous:
-        land()
-    top = a.here
-    if asynchronous:
-        land()
-    fetch()
-    direct = architecture in ("hopper", "blackwell")  # both operands come from shared memory
-    step = 0
-    for d in range(depth):
-        if not direct:
-            for i in range(d * fragments // depth, (d + 1) * fragments // depth):
-                a.load_shared(loaded[i], place, LANE, wavefronts(machine, LANE))
-        for accumulator in accumulators:
-            source = loaded[min(len(loaded) - 1, step * fragments // max(1, multiplications))]
-            a.arithmetic("MMA", accumulator, (source,) if not direct else (), pipe=TENSOR, reads=0, clocks=clocks)
-            step += 1
-    if not asynchronous:
-        land()
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
-    for accumulator in accumulators:
-        a.arithmetic("IMAD", accumulator, (accumulator,), pipe=INT)
-    stored = tile.m * tile.n * 2.0 / tile.threads
-    for i in range(max(1, ceil(stored / LANE))):
-        a.store((accumulators[i % len(accumulators)], place), LANE, stream=2)
-    a.end()
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared,
-                     trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, Source()))  # fmt: skip

@@ -21,7 +21,8 @@ class Instruction:
     port: clocks of the SM's port to shared memory or to the L1 [clk]
     size: bytes that the warp asks for [B]
     stream: of the program's streams, which says where the data are
-    groups: of copies that may still be under way (AWAIT)
+    groups: of copies that may still be under way (AWAIT); tokens that are there from the start (TAKE)
+    channel: of the CTA (GIVE, TAKE); givers: warps that give to each of its tokens
     target: of a loop
     """
 
@@ -37,6 +38,8 @@ class Instruction:
     stream: int = 0
     groups: int = 0
     target: int = -1
+    channel: int = 0
+    givers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What one warp of a kernel does, and what a CTA occupies. `trips` times each loop runs in the whole kernel."""
+    """What one warp of a kernel does, and what a CTA occupies. `trips` times each loop runs in the whole kernel.
+
+    roles: (warp, instruction) from where the warps of a CTA from this one on begin, where not all do the same
+    period: trips after which the loop does the same again: its stages, if copies fill a ring of them
+    """
 
     instructions: tuple[Instruction, ...]
     threads: int
@@ -57,6 +64,8 @@ class Program:
     shared: float
     trips: int
     streams: tuple[Source, ...] = (Source(),)
+    roles: tuple[tuple[int, int], ...] = ()
+    period: int = 1
 
 
 @dataclass(slots=True)
@@ -116,6 +125,23 @@ class Assembler:
         """Waits until all but the last `groups` groups of copies are there."""
         self.out.append(Instruction(name="DEPBAR", kind=loop.AWAIT, pipe=CONTROL, groups=groups))
 
+    def bulk(self, size: float, rows: float, stream: int = 0) -> None:
+        """UTMALDG: one thread starts a copy of `size` bytes in `rows` rows to shared memory."""
+        self.out.append(Instruction(name="UTMALDG", kind=loop.BULK, pipe=MEMORY, port=rows, size=size, stream=stream))
+
+    def deferred(self, name: str, clocks: float) -> None:
+        """A product on tensor cores that runs on by itself; a token that is given afterwards waits for it."""
+        self.out.append(Instruction(name=name, kind=loop.DEFERRED, pipe=TENSOR, clocks=clocks))
+
+    def give(self, channel: int) -> None:
+        """Gives a token once the copies and products that were started before are done."""
+        self.out.append(Instruction(name="SYNCS.ARRIVE", kind=loop.GIVE, pipe=CONTROL, channel=channel))
+
+    def take(self, channel: int, givers: int = 1, ready: int = 0) -> None:
+        """Waits for the next token of a channel, to which `givers` warps give; the first `ready` are there from the start."""
+        self.out.append(Instruction(name="SYNCS.TRYWAIT", kind=loop.TAKE, pipe=CONTROL, channel=channel, givers=givers,
+                                    groups=ready))  # fmt: skip
+
     def barrier(self) -> None:
         """BAR.SYNC of the CTA."""
         self.out.append(Instruction(name="BAR.SYNC", kind=loop.BARRIER, pipe=CONTROL))
@@ -133,7 +159,8 @@ class Assembler:
         """The number of the next instruction."""
         return len(self.out)
 
-    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source]) -> Program:
+    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
+                roles: Sequence[tuple[int, int]] = (), period: int = 1) -> Program:  # fmt: skip
         """What has been written, as a program."""
         return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,
-                       streams=tuple(streams))  # fmt: skip
+                       streams=tuple(streams), roles=tuple(roles), period=period)  # fmt: skip

@@ -69,7 +69,7 @@ def prepared(machine: Machine, program: Program) -> Prepared:
     """A program as the loop takes it on this machine."""
     rows = tuple(assembled(machine, program.instructions))
     registers = 1 + max((r for i in program.instructions for r in (i.dst, *i.src)), default=0)
-    words = (machine, program.threads, program.registers, program.shared, program.streams)
+    words = (machine, program.threads, program.registers, program.shared, program.streams, program.roles)
     key = hashlib.sha256(np.array(rows, dtype=np.int64).tobytes() + repr(words).encode()).digest()
     return Prepared(machine, program, rows, registers, resident(machine, program), key)
 
@@ -104,6 +104,7 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
     s = machine.schedulers
     columns: list[Any] = [
         on.rows, m, state, [0] * (padded * on.registers), [0] * (padded * on.registers), [0] * (padded * GROUPS),
+        [0] * (-(-padded // warps_of_cta) * loop.CHANNELS * loop.RING * loop.TOKEN),
         [0] * (2 * held), [0] * servers, place, [0] * loop.SHARED_STATE, [0] * (s * (machine.memory_queue + 1)), [0] * s,
         [0] * machine.buffers, streams, [loop.NEVER] * s, list(range(s)), [0] * loop.REASONS, [0] * loop.COUNTERS,
         [0] * (4 * max(1, record)),
@@ -126,9 +127,15 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
         (loop.DRAM_TIME, ticks(machine.dram)), (loop.L2_TICKS, max(1, ticks(1 / machine.l2_rate))),
         (loop.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (loop.BUFFERS, machine.buffers),
         (loop.BUFFER_BYTES, BUFFER_BYTES), (loop.SHARED_TIME, ticks(machine.shared)), (loop.TRACE, record), (loop.GROUPS, GROUPS),
+        (loop.BULK_TIME, ticks(machine.copy)), (loop.BULK_GAP, loop.TICKS), (loop.LINE_BYTES, round(machine.line)),
     ):  # fmt: skip
         m[name] = value
-    return m
+    return [*m, *starts(on.program, warps_of_cta)]
+
+
+def starts(program: Program, warps: int) -> list[int]:
+    """The first instruction of each warp of a CTA."""
+    return [max((first for begin, first in program.roles if begin <= w), default=0) for w in range(warps)]
 
 
 def _counts(held: int, reasons: list[int], counters: list[int], recorded: list[int]) -> SmRun:

@@ -230,6 +230,14 @@ class Sm:
     special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)
     tensor_latency: Number | None = cycles("latency of a product on tensor cores, beyond the clocks that it takes their pipe",
                                            optional=True, cycle=True)  # fmt: skip
+    mma_m: Number | None = whole("rows of the largest matrix instruction of tensor cores", high=4096, optional=True, cycle=True)
+    mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True)
+    mma_depth: Number | None = spec("B", "depth of a matrix instruction: bytes of a row of its first operand", low=1, high=4096,
+                                    optional=True, cycle=True)  # fmt: skip
+    mma_issue: str | None = spec(TEXT, "who issues a matrix instruction: warp, group (of four warps), thread", optional=True,
+                                 cycle=True)  # fmt: skip
+    copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
+    copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
     barrier_latency: Number | None = cycles("from the last arrival at a barrier to what follows", optional=True, cycle=True)
     cta_start: Number | None = cycles("from a free slot to the first instruction of the next CTA", optional=True, cycle=True)
     cta_interval: Number | None = cycles("between two CTAs that enter an SM", optional=True, cycle=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.pattern import Pattern
 from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -49,7 +49,7 @@ class Case:
     anchor: with it, only the ratio to another run is predicted
     group: the devices that shared the batch; None for one
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
-    pattern: what a microbenchmark does to memory; such a case has no ops
+    pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
     file, line, fields: where the row stands, and all its columns
     """
@@ -77,7 +77,7 @@ class Case:
     group: DeviceGroup | None = None
     host_cpu: Spec | None = None
     dispatch: float = 1.0
-    pattern: AccessPattern | None = None
+    pattern: Pattern | None = None
     file: str = ""
 
     @property

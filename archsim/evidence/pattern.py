@@ -1,4 +1,4 @@
-"""`AccessPattern`: what a microbenchmark does to memory, as one row of its file says."""
+"""What a microbenchmark does, as one row of its file says: to memory (`AccessPattern`), or with a tile (`ProductPattern`)."""
 
 from __future__ import annotations
 
@@ -25,3 +25,22 @@ class AccessPattern:
     size: float
     stride: float
     words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPattern:
+    """One product of a single CTA, of which the tile is the whole result.
+
+    m, n, k: of the product; tile_k, stages: of the ring in shared memory, 0 stages for as many as fit
+    operand: size of a value of A and B [B]
+    """
+
+    m: int
+    n: int
+    k: int
+    tile_k: int
+    stages: int
+    operand: float
+
+
+Pattern = AccessPattern | ProductPattern

@@ -16,6 +16,7 @@ from archsim.base.files import read_bytes
 from archsim.base.limits import LIMITS, InputLimit
 
 MOST_TOLD = 20
+REMARK = "# "
 MOST_COUNTED = 100_000  # problems after which a file is not checked further
 MOST_COLUMNS = 500
 LEAST, MOST = 1e-30, 1e30  # in any unit; errors of values beyond could not be counted
@@ -43,19 +44,20 @@ class Table:
 
 
 def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["measurements"]) -> Table:
-    """Read a CSV file within its limits (`.gz` allowed).
+    """Read a CSV file within its limits (`.gz` allowed). A line that begins with "# " is a remark.
 
     Raises MissingFile, or InputError with up to 20 problems, each with its line.
     """
     place = Path(place) if isinstance(place, str) else place
     path = str(place)
     text = _decoded(read_bytes(place, limit.size), path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = ["\n" if line.startswith(REMARK) else line for line in io.StringIO(text, newline="")]
+    reader = csv.reader(lines, strict=True)
     problems: list[str] = []
     rows: list[Row] = []
     header: tuple[str, ...] = ()
     try:
-        header = tuple(name.strip() for name in next(reader, []))
+        header = tuple(name.strip() for name in next(filter(None, reader), []))
         problems += _header_problems(header)
         if not problems:
             width, before = len(header), reader.line_num

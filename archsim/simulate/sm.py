@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from archsim.base.errors import ArgumentError, UnknownName, nearest
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, PIPES, Instruction, Program, Source
 from archsim.cycle.run import SmRun, prepared, run
+from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 
@@ -154,7 +155,7 @@ def _gemm(
         m=shape[0], n=shape[1], k=shape[2], threads=int(words["threads"]), registers=int(words["registers"]), operand=size,
         shared=(shape[0] + shape[1]) * shape[2] * size * stages, depth=depth, a=source, b=source, stages=stages,
     )  # fmt: skip
-    return on_tensor_cores(machine, tile, device.identity.architecture, rate) if rate else on_lanes(machine, tile)
+    return on_tensor_cores(machine, tile) if rate else on_lanes(machine, tile)
 
 
 def _stream(

@@ -58,7 +58,7 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
     if fidelity != SIMULATED or case.pattern is None or not isinstance(device, Gpu):
         raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
     clock = float(np.ravel(device.clock.boost)[0]) if case.clock is None else case.clock
-    return pattern_value(device, clock, case.pattern, case.metric)
+    return pattern_value(device, clock, case.pattern, case.precision)
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:

@@ -15,10 +15,12 @@ SIGN = {
     "sm.schedulers": 0, "sm.shared_bandwidth": -1, "sm.shared_latency": 1, "sm.alu_latency": 1, "sm.warp": 0, "sm.issue_width": 0,
     "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_queue": 0, "sm.return_bandwidth": -1,
     "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
+    "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
     "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1,
 }  # fmt: skip
 ELSEWHERE = {"l2.far": "access patterns", "l1.achievable": "no shipped device", "l1.far": "no shipped device",
-             "l2.miss_buffers": "no shipped device", "sm.pairing": "a word"}  # fmt: skip
+             "l2.miss_buffers": "no shipped device", "sm.pairing": "a word", "sm.mma_issue": "a word",
+             "sm.copies": "a word"}  # fmt: skip
 KERNELS = ("gemm 64x64x8 threads=64 l2=0.9", "stream read=2 write=1 bytes=4 special=2 threads=64", "gemm 128x128x8 threads=256",
            "stream read=1 write=0 bytes=16 loads=4 l2=1")  # fmt: skip
 
@@ -27,9 +29,13 @@ OWN = {  # a kernel that hangs on little else
     "sm.special_latency": "stream read=1 write=0 special=40 threads=32 registers=255 l2=1",
     "l1.latency": "stream read=1 write=0 threads=32 registers=255 l1=1",
     "sm.barrier_latency": "gemm 128x128x8 threads=256 registers=255 l2=1",
-    "sm.tensor_latency": "gemm 64x64x32 threads=128 bytes=2 stages=3 l2=1",
+    "sm.tensor_latency": "gemm 16x16x16 threads=32 registers=255 bytes=2 stages=3 l2=1",
+    **dict.fromkeys(("sm.mma_m", "sm.mma_n", "sm.mma_depth"), "gemm 128x128x64 threads=128 bytes=2 stages=3 l2=1"),
+    "sm.copy_latency": "gemm 64x64x16 threads=128 registers=255 bytes=2 stages=2 l2=1",
     "sm.cta_interval": "stream read=0 write=1 threads=32",
 }  # fmt: skip
+TENSOR = ("sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")
+COPIES_IN_BULK = "h100_sxm5_80gb"
 
 
 def cycle_keys() -> set[str]:
@@ -41,7 +47,7 @@ def test_each_key_has_a_sign_or_a_reason() -> None:
 
 
 def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
-    spec, precision = find(hw).with_settings(settings), "fp16" if key == "sm.tensor_latency" else "fp32"
+    spec, precision = find(hw).with_settings(settings), "fp16" if key in TENSOR else "fp32"
     kernels = [OWN[key]] if key in OWN else list(KERNELS)
     return [simulate_sm(spec, kernel, clock=1.4e9, depth=64, precision=precision).time_s for kernel in kernels]
 
@@ -50,11 +56,12 @@ def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("key", SIGN)
 def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
-    hw = "a100_sxm4_40gb"
+    hw = COPIES_IN_BULK if key == "sm.copy_latency" else "a100_sxm4_40gb"
     value = float(find(hw).entries[key].number) if key in find(hw).entries else 1.0
     changed = []
     for factor in (0.25, 64.0 if key == "sm.cta_interval" else 4.0):
-        new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0, "sm.warp": 64.0}.get(key, value * factor)
+        new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0, "sm.warp": 64.0,
+               "sm.mma_depth": 16.0 if factor < 1 else 64.0}.get(key, value * factor)
         new = min(new, 1.0) if key == "l2.achievable" else new
         new = max(1.0, round(new)) if key in ("sm.memory_queue", "l1.miss_buffers") else new
         unit = next(unit for name, unit, _ in keys("gpu") if name == key)

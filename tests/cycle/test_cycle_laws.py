@@ -6,9 +6,10 @@ import pytest
 
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.product import TiledProduct, on_lanes, on_tensor_cores
+from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Program, Source
 from archsim.cycle.run import prepared, run
+from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 
@@ -68,7 +69,7 @@ def test_a_product_on_tensor_cores_stays_below_their_peak(hw: str) -> None:
     on = machine_of(device, 1.5e9, tensor_rate=rate)
     tile = TiledProduct(m=128, n=128, k=32, threads=256, registers=128, shared=32768, depth=1024, operand=2.0, stages=4,
                         a=Source(past_l2=0.1), b=Source(past_l2=0.1))  # fmt: skip
-    found = run(prepared(on, on_tensor_cores(on, tile, device.identity.architecture, rate)), 2, trips=16)
+    found = run(prepared(on, on_tensor_cores(on, tile)), 2, trips=16)
     share = 2 * 128 * 128 * 32 * 16 / (found.clocks * rate)
     assert 0.3 < share <= 1.0
 

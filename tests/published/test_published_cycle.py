@@ -14,7 +14,8 @@ from archsim.device.device import Gpu
 from archsim.evidence.readers import read_files
 from archsim.validation.predict import simulated_pattern
 
-FILE = Path(__file__).resolve().parents[2] / "reports" / "published" / "machines" / "gpu_microbench.csv.gz"
+MACHINES = Path(__file__).resolve().parents[2] / "reports" / "published" / "machines"
+FILE = MACHINES / "gpu_microbench.csv.gz"
 HITS = Source(past_l2=0.1)  # large products find most of a tile in the L2
 
 
@@ -54,3 +55,23 @@ def test_microbenchmarks(metric: str, most: float) -> None:
     errors = [abs(simulated_pattern(case, "cycle") / case.measured - 1.0) for case in cases]
     assert len(errors) > 90
     assert float(np.median(errors)) <= most
+
+
+@pytest.mark.slow
+def test_products_by_tile_and_stages_of_a_b200() -> None:
+    """CUTLASS, one CTA: median error 2.9 %, Kendall's tau 0.96.
+
+    With 64 rows and 16 columns the two copies of a stage take 115 clocks whatever their size, which is not modelled.
+    """
+    from archsim.validation.score import kendall_tau
+
+    cases = read_files([MACHINES / "b200_cutlass_tile_stage_sweep.csv.gz"])[0]
+    predicted = np.array([simulated_pattern(case, "cycle") for case in cases])
+    measured = np.array([case.measured for case in cases])
+    errors = np.abs(predicted / measured - 1.0)
+    assert len(cases) == 461
+    assert float(np.median(errors)) <= 0.04
+    assert float(np.quantile(errors, 0.9)) <= 0.2
+    assert kendall_tau(measured, predicted) >= 0.94
+    narrow = [error for case, error in zip(cases, errors, strict=True) if case.label == "product 64x16x16"]
+    assert min(narrow) > 0.2, "the gap is closed: say so here"
