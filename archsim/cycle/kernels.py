@@ -10,6 +10,7 @@ from archsim.cost.cost import family_efficiency
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle.lowered import KernelVariant, grid_program
 from archsim.cycle.run import Prepared, prepared, run
+from archsim.lower.role import Role
 
 TRIPS = 6, 14  # of a loop: time grows by the same for every further trip
 Known = MutableMapping[bytes, float]  # clocks by program, machine, CTAs and trips
@@ -82,6 +83,7 @@ def simulated_busy(terms: GpuTerms, known: Known, column: int, row: int = 0) -> 
     memory = terms.device.memory
     grid = Grid(ctas=max(1, found.ctas), sms=v.sms)
     clocks = kernel_clocks(prepared(found.machine, found.program), grid, known)
-    efficiency = family_efficiency(terms.kernels, terms.constants)[column] if v.of("matrix") > 0 else 1.0
+    derived = v.of("matrix") == 0 or v.role is Role.WINOGRAD  # whose transforms are written out
+    efficiency = 1.0 if derived else family_efficiency(terms.kernels, terms.constants)[column]
     least = found.memory / (v.at(memory.bandwidth) * v.at(memory.achievable))
     return max(clocks / v.clock / float(efficiency), least)

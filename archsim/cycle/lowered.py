@@ -20,6 +20,7 @@ from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
 from archsim.cycle.run import resident
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.cycle.window import Window, windows
+from archsim.lower.role import Role
 
 STEPS = 64  # to which shares of hits are rounded, so that kernels that hardly differ are simulated once
 MOST_ARITHMETIC = 64  # instructions of a thread between its loads and its stores
@@ -61,6 +62,12 @@ class KernelVariant:
         return k.kernels[int(k.kernel_of[self.column])].name
 
     @property
+    def role(self) -> Role:
+        """What it does in its op."""
+        k = self.terms.kernels
+        return k.kernels[int(k.kernel_of[self.column])].role
+
+    @property
     def clock(self) -> float:
         """Core clock [Hz]."""
         return self.at(self.terms.clock)
@@ -97,6 +104,7 @@ def _product(v: KernelVariant) -> GridProgram:
     tile = TiledProduct(
         m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
         registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
+        operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, gathered=v.role is Role.CONVOLUTION,
         a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
     )  # fmt: skip
     program = _tensor(machine, tile) if tensor else _lanes(machine, tile)

@@ -12,7 +12,7 @@ from archsim.cycle import loop
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
 
-NEEDED = ("warp", "issue_width", "pairing", "register_reads", "register_reuse", "memory_interval", "memory_queue",
+NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
           "return_bandwidth", "special_latency", "barrier_latency", "cta_start", "cta_interval", "shared_latency")  # fmt: skip
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
@@ -35,7 +35,7 @@ class Matrix:
 class Machine:
     """One SM, in clocks and bytes. Times of memory are from the start of a load to the first use of its data.
 
-    lanes: of each pipe of one scheduler; `pooled` where all schedulers share them
+    lanes: of each pipe of one scheduler; `pooled` where all schedulers share them; `together`: integers take the fp32 lanes
     l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
     tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
     copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
@@ -50,6 +50,7 @@ class Machine:
     register_reuse: float
     lanes: tuple[float, ...]
     pooled: bool
+    together: bool
     alu: float
     special: float
     tensor: float
@@ -108,13 +109,14 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
     pooled = sm.pairing == "any"
     lanes = [0.0] * len(PIPES)
     lanes[FP32] = fp32 if pooled else fp32 / schedulers
-    lanes[INT] = lanes[FP32]
+    lanes[INT] = one["int_lanes"] / schedulers if one["int_lanes"] else lanes[FP32]
     lanes[SPECIAL] = _number(device.rate.special) / (1 if pooled else schedulers)
     lanes[TENSOR] = tensor_rate / schedulers
     lanes[MEMORY] = lanes[CONTROL] = one["warp"]
     return Machine(
         schedulers=schedulers, warp=int(one["warp"]), issue_width=one["issue_width"], pairing=str(sm.pairing),
         register_reads=one["register_reads"], register_reuse=one["register_reuse"], lanes=tuple(lanes), pooled=pooled,
+        together=one["int_lanes"] == 0.0,
         alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
         shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
         memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
@@ -204,8 +206,11 @@ def pools(machine: Machine) -> tuple[list[int], int]:
         one = pipe == TENSOR and machine.mma is not None and machine.mma.issue == "thread"
         together = one or (machine.pooled and pipe in (FP32, INT))
         for s in range(machine.schedulers):
-            if together and (s > 0 or pipe == INT):
-                places.append(places[(TENSOR if one else FP32) * machine.schedulers])  # the same lanes
+            if pipe == INT and machine.together:
+                places.append(places[FP32 * machine.schedulers + s])  # the same lanes
+                continue
+            if together and s > 0:
+                places.append(places[-1])
                 continue
             number = max(1, round(machine.lanes[pipe] / machine.warp)) if together and not one else 1
             places.append(count + len(kept))

@@ -9,6 +9,11 @@ from archsim.cycle.machine import Machine
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 
 SET_UP = 24  # instructions that find the tile, its addresses and bounds; the result goes out with as many again for each row
+# Instructions of the loop besides loads, stores and multiply-adds: for each load from memory its address of two words and its
+# bound; where elements are gathered also the offset from a table and the bounds of a row and a column; and for each step of k the
+# two buffers that change places and the count.
+ADDRESS, GATHER, TURN = 3, 4, 4
+TRANSFORM = 2.0  # additions for a value of a Winograd transform of 4 x 4: 32 for 16 (Lavin and Gray 2016, section 4.3)
 LANE = 16  # B that a thread loads at once where it can
 
 
@@ -17,7 +22,9 @@ class TiledProduct:
     """The tile of a CTA, as a menu has it, and its operands.
 
     m, n, k: rows and columns of the result of a CTA, and depth of one step; depth: of the whole loop of the CTA
-    operand: size of a value of A and B [B]; a, b: where they are
+    operand, operand_b: what a tile loads for one element of A, and of B if that differs [B]; a, b: where they are
+    points: products side by side for each element, as in Winograd's algorithm; values of B are transformed on their way
+    gathered: whether elements of B are looked up one by one, as an implicit convolution does
     """
 
     m: int
@@ -31,6 +38,15 @@ class TiledProduct:
     a: Source = Source()
     b: Source = Source()
     stages: int = 2
+    operand_b: float = 0.0
+    points: float = 1.0
+    gathered: bool = False
+
+    @property
+    def loaded(self) -> tuple[float, float]:
+        """Bytes of A and B that a thread loads for one step of the loop [B]."""
+        b = self.operand_b or self.operand
+        return self.m * self.k * self.operand / self.threads, self.n * self.k * b / self.threads
 
 
 def blocks(tile: TiledProduct) -> tuple[int, int]:
@@ -39,7 +55,7 @@ def blocks(tile: TiledProduct) -> tuple[int, int]:
     >>> blocks(TiledProduct(m=128, n=64, k=8, threads=128, registers=120, shared=0, depth=8))
     (8, 8)
     """
-    each = max(1, round(tile.m * tile.n / tile.threads))
+    each = max(1, round(tile.m * tile.n * tile.points / tile.threads))
     columns = next(side for side in range(isqrt(each), 0, -1) if each % side == 0)
     return each // columns, columns
 
@@ -55,9 +71,10 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     place = a.register()
     for _ in range(SET_UP):
         a.arithmetic("IMAD", place, (place,), pipe=INT)
-    loads = [max(1, ceil(side * tile.k * tile.operand / tile.threads / LANE)) for side in (tile.m, tile.n)]
-    lane = [max(4, min(LANE, round(side * tile.k * tile.operand / tile.threads / count))) for side, count in
-            zip((tile.m, tile.n), loads, strict=True)]  # fmt: skip
+    loads = [max(1, ceil(size / LANE)) for size in tile.loaded]
+    lane = [max(4, min(LANE, round(size / count))) for size, count in zip(tile.loaded, loads, strict=True)]
+    kept = tile.loaded[0], 4.0 * tile.points * tile.n * tile.k / tile.threads if tile.points > 1 else tile.loaded[1]
+    address = a.register()
     staged = [a.register() for _ in range(sum(loads))]
     result = a.register(rows * columns)
     fragments = [(a.register(rows), a.register(columns)) for _ in range(2)]
@@ -65,12 +82,21 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     def fetch() -> None:
         for operand in (0, 1):
             for i in range(loads[operand]):
-                a.load(staged[i if operand == 0 else loads[0] + i], place, lane[operand], stream=operand)
+                for _ in range(ADDRESS + (GATHER if operand == 1 and tile.gathered else 0)):
+                    a.arithmetic("IADD3", address, (address,), pipe=INT)
+                a.load(staged[i if operand == 0 else loads[0] + i], address, lane[operand], stream=operand)
 
     def put() -> None:
+        if tile.points > 1:
+            for i in range(round(TRANSFORM * kept[1] / 4)):
+                register = staged[loads[0] + i % loads[1]]
+                a.arithmetic("FADD", register, (register,), pipe=FP32, reads=2)
         for operand in (0, 1):
-            for i in range(loads[operand]):
-                a.store_shared((staged[i if operand == 0 else loads[0] + i],), lane[operand], wavefronts(machine, lane[operand]))
+            stores = max(1, ceil(kept[operand] / LANE))
+            wide = max(4, min(LANE, round(kept[operand] / stores)))
+            for i in range(stores):
+                register = staged[(0 if operand == 0 else loads[0]) + i % loads[operand]]
+                a.store_shared((register,), wide, wavefronts(machine, wide))
         a.barrier()
 
     def take(buffer: int) -> None:
@@ -104,7 +130,8 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
             done += count
         for piece in pending:
             one(piece)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
+    for _ in range(TURN):
+        a.arithmetic("IADD3", place, (place,), pipe=INT)
     a.back(top)
     for _ in range(SET_UP // 2):
         a.arithmetic("IMAD", place, (place,), pipe=INT)

@@ -219,6 +219,8 @@ class Sm:
                                       high=16, optional=True, cycle=True)  # fmt: skip
     pairing: str | None = spec(TEXT, "what a scheduler issues beside an instruction of the same warp: none, memory, any",
                                optional=True, cycle=True)  # fmt: skip
+    int_lanes: Number | None = spec(COUNT, "integer lanes of an SM beside those of fp32; 0: the same lanes", low=0, high=1e4,
+                                    above=False, optional=True, cycle=True)  # fmt: skip
     register_reads: Number | None = spec(COUNT, "operands of a warp that the register banks of a scheduler deliver per clock",
                                          low=0.1, high=64, optional=True, cycle=True)  # fmt: skip
     register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
