@@ -138,7 +138,7 @@ def search() -> Schema:
     return table({
         "schema": _named(SCHEMA), **ASKED, "wanted": TEXT, "how": TEXT, "points": WHOLE, "feasible": WHOLE, "no_machine": WHOLE,
         "no_mask": WHOLE, "base": ROW, "best": listed(ROW), "front": listed(ROW), "front_of": listed(TEXT),
-        "estimated": listed(TEXT),
+        "estimated": listed(TEXT), "relief": or_null(table({"best": NUMBERS, "base": NUMBERS})),
     })  # fmt: skip
 
 

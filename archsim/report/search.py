@@ -21,7 +21,7 @@ from archsim.study.condition import Condition
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
-from archsim.study.target import LARGEST_FACTOR, TargetChange
+from archsim.study.target import LARGEST_FACTOR, TargetChange, limits_at
 
 SCHEMA = "archsim-search/1"
 MOST_ROWS = 20  # of a front in a terminal
@@ -53,6 +53,7 @@ def search_text(request: Request, f: SearchResult) -> str:
         return "\n\n".join(parts)
     columns = columns_of(f)
     parts.append("Best:\n" + _rows(request, f, columns, f.best, base=True))
+    parts.append(limit_words(request, f))
     axes = " and ".join(OUTPUTS[o.output][0] for o in f.goal.front)
     thinned = thin(f.front, MOST_ROWS)
     more = f"\n({len(f.front) - MOST_ROWS} between them not listed; --csv and --html list all)" if thinned != f.front else ""
@@ -60,6 +61,17 @@ def search_text(request: Request, f: SearchResult) -> str:
     if "area_mm2" in f.base:
         parts.append(ESTIMATE)
     return "\n\n".join(parts)
+
+
+def limit_words(request: Request, f: SearchResult) -> str:
+    """What limits the best point and the base: the resource that would save most if it were faster."""
+    best, base = (_limit_of(limits_at(request, row)) for row in ({knob: f.best[0][knob] for knob in f.knobs}, {}))
+    return f"limited by  {best}; the base by {base}"
+
+
+def _limit_of(limits: Mapping[str, float]) -> str:
+    name, share = next(iter(limits.items()), ("none", 0.0))
+    return f"{name} ({100 * share:.0f} % saved if {FASTER_TEXT} faster)"
 
 
 def large_words(f: SearchResult) -> str:
@@ -126,6 +138,8 @@ def record(request: Request, f: SearchResult) -> dict[str, Any]:
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
+        "relief": None if not f.best else {"best": limits_at(request, {knob: f.best[0][knob] for knob in f.knobs}),
+                                           "base": limits_at(request, {})},
     }  # fmt: skip
 
 
@@ -170,6 +184,7 @@ def search_page(request: Request, f: SearchResult) -> str:
     columns = columns_of(f)
     note = f'<p class="quiet">{text(ESTIMATE)}.</p>' if "area_mm2" in f.base else ""
     sections += [f"<h2>Pareto front</h2>\n{chart}\n{note}", _html(request, f, columns, f.best, "Best"),
+                 f"<p>{text(limit_words(request, f).capitalize())}.</p>",
                  _html(request, f, columns, f.front, "All points of the front")]  # fmt: skip
     return document("Search", sections, figures.library())
 
@@ -210,7 +225,7 @@ def target_text(request: Request, target: Condition, found: Sequence[TargetChang
 
 def _limit(way: TargetChange) -> str:
     """What limits where a change does not meet its target, and what more of it would save."""
-    return next((f"{name} ({100 * share:.0f} % if {FASTER_TEXT} faster)" for name, share in way.limits.items()), "")
+    return _limit_of(way.limits) if way.limits else ""
 
 
 def _knobs(way: TargetChange) -> str:

@@ -87,7 +87,7 @@ def _least_change(evaluator: Evaluator, request: Request, target: Condition, kno
         best = int(np.nanargmax(output) if target.sign == ">=" else np.nanargmin(output)) if not np.isnan(output).all() else 0
         there = _row(columns, best)
         return TargetChange(knobs=knobs, factor=None, settings=there, reached=float(output[best]), values=_row(values, best),
-                   limits=_limits(request, there))  # fmt: skip
+                   limits=limits_at(request, there))  # fmt: skip
     if met[0] > 0:
         coarse = np.geomspace(coarse[met[0] - 1], coarse[met[0]], FINE_POINTS)
         columns, values = _at(evaluator, request, knobs, coarse)
@@ -97,7 +97,7 @@ def _least_change(evaluator: Evaluator, request: Request, target: Condition, kno
                values=_row(values, at))  # fmt: skip
 
 
-def _limits(request: Request, settings: Mapping[str, float]) -> dict[str, float]:
+def limits_at(request: Request, settings: Mapping[str, float | str]) -> dict[str, float]:
     """What each resource would save with these values of knobs, as shares of the latency; empty where that is not modelled."""
     try:
         base = with_choices(request, {knob: value for knob, value in settings.items() if knob in CHOICES})
