@@ -60,8 +60,8 @@ def lower(
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
-    `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products have this
-    precision, those of others being fp32; None: all.
+    `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
+    precision, or be fp32 where that is faster, those of others being fp32; None: all have it.
 
     Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
     """
@@ -87,9 +87,10 @@ def _lowered(
     plan_of = []
     for op in ops:
         if op.signature not in seen:
-            wide = narrowed is not None and op.kind.op not in narrowed
-            plan = _plan(_Work(op=op, context=replace(context, tensor=False) if wide else context))
-            plan = _wide(plan) if wide else plan
+            plan = _plan(_Work(op=op, context=context)) if narrowed is None or op.kind.op in narrowed else None
+            if narrowed is not None:  # a library that may narrow products need not
+                wide = _wide(_plan(_Work(op=op, context=replace(context, tensor=False))))
+                plan = wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
             seen[op.signature] = len(plans) if plan is not None else -1
             plans += [] if plan is None else [plan]
         plan_of.append(seen[op.signature])

@@ -52,3 +52,9 @@ def test_a_memory_bound_kernel_of_a_power_limited_card_keeps_a_higher_clock_than
     clocks = {bound: [kernel.clock_hz for op in ops for kernel in op.kernels if kernel.bound == bound and op.kind == kind]
               for kind, bound in (("relu", "dram"), ("conv2d", "compute"))}  # fmt: skip
     assert min(clocks["dram"]) > max(clocks["compute"])
+
+
+def test_a_library_that_may_narrow_products_need_not() -> None:
+    usual, wide, narrow = (archsim.estimate(net="resnet_50", hw="rtx_5090", batch=16, precision=precision).latency_s
+                           for precision in (None, "fp32", "tf32"))  # fmt: skip
+    assert usual <= min(wide, narrow)
