@@ -10,7 +10,8 @@ is free. A scheduler that cannot issue jumps to the next time at which one of it
 Of an instruction the loop knows its kind, the pipe that it takes and for how long (`HOLD`), how long it takes the scheduler
 (`SLOT`), its registers, and for memory how long it takes the port of its SM (`PORT`) and how many bytes it asks for. Results of
 fixed latency are ready `LATENCY` after issue; loads when they return. A warp issues in order, and waits for the registers that an
-instruction reads and writes.
+instruction reads and writes. The code of each part is fetched from the start on, one instruction after the other; a warp that
+comes to one before it is there waits.
 
 Warps of a CTA may have different parts of the program (`m[FIELDS + i]` is where warp i begins). They meet at channels: a token of
 a channel is complete when all that give to it have given, and has the time at which the last of their copies and products was
@@ -32,8 +33,8 @@ COLUMNS = 14
 # Fields of the machine.
 (SCHEDULERS, WARPS, WARPS_OF_CTA, CTAS, REGISTERS, TRIPS, GREEDY, WIDTH, CTA_START, CTA_GAP, BARRIER_TIME, QUEUE, ISSUE_PART,
  ISSUE_SM, L1_TIME, L2_TIME, DRAM_TIME, L2_TICKS, DRAM_TICKS, BUFFERS, BUFFER_BYTES, PIPES, SERVERS, SHARED_TIME, TRACE,
- GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES) = range(29)  # fmt: skip
-FIELDS = 29
+ GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH) = range(30)  # fmt: skip
+FIELDS = 30
 CHANNELS = 4  # of a CTA
 RING = 64  # tokens of a channel that may wait
 TOKEN = 2  # of a token: how many have given, and the last time of what they gave
@@ -254,7 +255,8 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     occupy(s, t, row, program, free, pools, m)
     counters[ISSUED] += 1
     state[at + PC] += 1
-    state[at + EARLIEST] = t + program[row + SLOT]
+    first = m[FIELDS + w % m[WARPS_OF_CTA]]
+    state[at + EARLIEST] = max(t + program[row + SLOT], m[CTA_START] + (state[at + PC] - first) * m[FETCH])
     state[at + LAST] = t + program[row + SLOT]
     done, cause = t + program[row + LATENCY], WAIT
     if SHARED <= kind <= COPY:

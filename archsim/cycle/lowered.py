@@ -11,6 +11,7 @@ import numpy as np
 
 from archsim.cost import sm, traffic
 from archsim.cost.gpu import GpuTerms
+from archsim.cycle.attention import AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
@@ -111,12 +112,36 @@ def _product(v: KernelVariant) -> GridProgram:
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
 
 
+def _attention(v: KernelVariant) -> GridProgram:
+    """A tile of queries; `exps` is the share of the keys that a mask leaves, once for each product that is computed anew."""
+    terms, k = v.terms, v.terms.kernels
+    ctas = v.at(terms.ctas)
+    tensor = bool(sm.on_tensor(k, terms.device, terms.precision)[v.column]) and v.of("tile_m") > 1
+    rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
+    machine = v.machine(ctas, rate)
+    loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
+    read = v.at(traffic.bytes_read(k, terms.in_slots, terms.device.l2.size))
+    tile = AttentionTile(
+        m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
+        registers=int(v.of("registers")), shared=v.of("shared"), operand=v.of("operand_b") / v.of("work"),
+        blocks=max(1, round(v.at(terms.depth) / v.of("tile_k") * v.of("exps"))),
+        keys=Source(past_l2=rounded(read / max(loaded, 1.0))), overlapped=v.of("overlapped") > 0,
+        direct=v.of("overlapped") > 0, copies=machine.copies != "none",
+    )  # fmt: skip
+    if tile.m == 1:  # a lone query has the keys of its head divided among the SMs that are free
+        parts = min(tile.blocks, max(1, v.sms // int(ctas)))
+        tile, ctas = replace(tile, blocks=ceil(tile.blocks / parts)), ctas * parts
+        machine = v.machine(ctas, rate)
+    return GridProgram(machine=machine, program=_attend(machine, tile, rate), ctas=int(ctas), memory=v.at(terms.dram_bytes))
+
+
 def _block(v: KernelVariant) -> float:
     """Bytes of one stage of A and B in shared memory."""
     return (v.of("tile_m") * v.of("operand_a") + v.of("tile_n") * v.of("operand_b")) * v.of("tile_k")
 
 
 _tensor = lru_cache(maxsize=4096)(on_tensor_cores)
+_attend = lru_cache(maxsize=4096)(attend)
 _lanes = lru_cache(maxsize=4096)(on_lanes)
 _element_wise = lru_cache(maxsize=4096)(element_wise)
 _window_program = lru_cache(maxsize=4096)(windows)
@@ -207,7 +232,7 @@ def rounded(share: float) -> float:
 
 # The first whose condition holds writes the program.
 BUILDERS: tuple[tuple[Callable[[KernelVariant], bool], Callable[[KernelVariant], GridProgram | None]], ...] = (
-    (lambda v: v.of("exps") > 0, _none),
+    (lambda v: v.of("exps") > 0 and v.of("matrix") > 0, _attention),
     (lambda v: v.of("matrix") > 0, _product),
     (lambda v: v.of("row") > 0, _rows),
     (lambda v: v.of("checked") + v.of("unrolled") > 0, _none),

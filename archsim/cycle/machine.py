@@ -13,7 +13,8 @@ from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TE
 from archsim.device.device import Gpu
 
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
-          "return_bandwidth", "special_latency", "barrier_latency", "cta_start", "cta_interval", "shared_latency")  # fmt: skip
+          "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
+          "shared_latency")  # fmt: skip
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
 
@@ -36,6 +37,7 @@ class Machine:
     """One SM, in clocks and bytes. Times of memory are from the start of a load to the first use of its data.
 
     lanes: of each pipe of one scheduler; `pooled` where all schedulers share them; `together`: integers take the fp32 lanes
+    fetch: between instructions of code that the SM has not run yet
     l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
     tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
     copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
@@ -69,6 +71,7 @@ class Machine:
     buffers: int
     line: float
     barrier: float
+    fetch: float
     cta_start: float
     cta_interval: float
     warps: int
@@ -125,8 +128,8 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
         dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
         buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line), barrier=one["barrier_latency"],
-        cta_start=one["cta_start"], cta_interval=one["cta_interval"], warps=int(_number(sm.warps)), ctas=int(_number(sm.ctas)),
-        registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
+        fetch=one["fetch_interval"], cta_start=one["cta_start"], cta_interval=one["cta_interval"], warps=int(_number(sm.warps)),
+        ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
 

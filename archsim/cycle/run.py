@@ -128,6 +128,7 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
         (loop.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (loop.BUFFERS, machine.buffers),
         (loop.BUFFER_BYTES, BUFFER_BYTES), (loop.SHARED_TIME, ticks(machine.shared)), (loop.TRACE, record), (loop.GROUPS, GROUPS),
         (loop.BULK_TIME, ticks(machine.copy)), (loop.BULK_GAP, loop.TICKS), (loop.LINE_BYTES, round(machine.line)),
+        (loop.FETCH, ticks(machine.fetch)),
     ):  # fmt: skip
         m[name] = value
     return [*m, *starts(on.program, warps_of_cta)]

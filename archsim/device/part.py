@@ -240,6 +240,8 @@ class Sm:
                                  cycle=True)  # fmt: skip
     copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
     copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
+    fetch_interval: Number | None = cycles("between instructions of code that an SM has not run yet, from the L2",
+                                           optional=True, cycle=True)  # fmt: skip
     barrier_latency: Number | None = cycles("from the last arrival at a barrier to what follows", optional=True, cycle=True)
     cta_start: Number | None = cycles("from a free slot to the first instruction of the next CTA", optional=True, cycle=True)
     cta_interval: Number | None = cycles("between two CTAs that enter an SM", optional=True, cycle=True)

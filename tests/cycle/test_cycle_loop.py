@@ -17,7 +17,7 @@ from archsim.device.device import Gpu
 def machine(hw: str = "gtx_1080", clock: float = 1.6e9, **changed: object) -> Machine:
     device = find(hw).device
     assert isinstance(device, Gpu)
-    return replace(machine_of(device, clock), cta_start=0.0, **changed)
+    return replace(machine_of(device, clock), **{"cta_start": 0.0, "fetch": 0.0, **changed})
 
 
 def ran(on: Machine, program: Program, ctas: int = 1, **options: object) -> SmRun:
@@ -108,6 +108,17 @@ def test_the_next_cta_enters_when_one_leaves() -> None:
     first, second = ran(on, program, whole), ran(on, program, 2 * whole)
     assert second.ctas == 2 * first.ctas
     assert first.clocks < second.clocks < 2.2 * first.clocks
+
+
+def test_code_is_fetched_once() -> None:
+    """Straight code takes as long as it takes to fetch, the first time; what comes later finds it there."""
+    on = machine(fetch=20.0)
+    straight = adds(on, 64, 8)
+    one = ran(on, straight).clocks
+    assert one == pytest.approx(64 * 20.0, rel=0.02)
+    assert ran(on, straight, 4).clocks == pytest.approx(one, abs=8)
+    after = ran(on, straight, 2, slots=1).clocks - one  # the next CTA
+    assert after <= 64 * 8
 
 
 def test_every_clock_of_a_warp_has_a_reason() -> None:

@@ -19,7 +19,7 @@ SHORT = Rows(row=1024, piece=1024, lane=16, passes=1)
 def machine(hw: str = "tesla_v100_sxm2") -> Machine:
     device = find(hw).device
     assert isinstance(device, Gpu)
-    return replace(machine_of(device, 1.5e9), cta_start=0.0)
+    return replace(machine_of(device, 1.5e9), cta_start=0.0, fetch=0.0)
 
 
 def ran(rows: Rows, ctas: int = 1, on: Machine | None = None, fast: bool | None = None) -> SmRun:
