@@ -19,8 +19,9 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @click.command("sm")
 @HW
 @click.option("--kernel", required=True, metavar="WORDS",
-              help="'gemm 128x128x8 threads=256' or 'stream read=1 write=1 bytes=16'.")  # fmt: skip
-@click.option("--k", "depth", type=click.IntRange(1, 1 << 20), default=512, show_default=True, help="Depth of a product.")
+              help="'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.")  # fmt: skip
+@click.option("--k", "depth", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
+              help="Depth of a product, keys of an attention.")  # fmt: skip
 @click.option("--waves", type=click.IntRange(1, 64), default=2, show_default=True, help="Waves of CTAs that the SM runs.")
 @click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto", show_default=True,
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
@@ -37,14 +38,23 @@ def command(
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
-    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, l2 (share of loads that hit it). A
-    stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
+    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, l2 (share of loads that hit it).
+
+    An attention is a tile of queries x keys: d (features), threads, registers, bytes, l2, overlapped (1: groups of warps take
+    turns).
+
+    A norm sums up rows before it writes them: row (values), piece (of these side by side), passes, arrays, bytes of a value, load
+    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first).
+
+    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
     (shares of loads that hit them).
 
     \b
     Examples:
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
       archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16
+      archsim simulate sm --hw a100_sxm4_40gb --kernel "attention 128x64 d=128" --k 2048 --precision fp16
+      archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
     from archsim.estimation.request import find_device, precision_of

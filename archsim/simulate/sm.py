@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, PIPES, Instruction, Program, Source
+from archsim.cycle.row_sums import Rows, row_sums
 from archsim.cycle.run import SmRun, prepared, run
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
@@ -18,9 +20,13 @@ from archsim.device.spec import Spec
 SCHEMA = "archsim-sm/1"
 WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given
     "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "l2": 1.0},
+    "attention": {"d": 128, "threads": 128, "registers": 255, "bytes": 2, "overlapped": 0, "l2": 1.0},
+    "norm": {"row": 1024, "piece": 0, "passes": 2, "arrays": 1, "bytes": 4, "load": 4, "flop": 4, "special": 0, "registers": 32,
+             "l1": 0.0, "l2": 0.0},
     "stream": {"read": 1, "write": 1, "bytes": 4, "loads": 1, "flop": 0, "special": 0, "threads": 256, "registers": 32,
                "l1": 0.0, "l2": 0.0},
 }
+TILED = {"gemm": "rows, columns and depth up to 1024, like 128x128x8", "attention": "queries and keys up to 1024, like 128x64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +65,18 @@ class SimulatedSm:
         return self.result.clocks / self.clock_hz
 
 
-ONE = ("threads", "registers", "bytes", "loads", "stages")  # words of at least 1
+ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load")  # words of at least 1
+MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64}  # else 65536
 
 
 def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, waves: int = 2, precision: str = "fp32",
                 scheduler: str = "gto", record: int = 0, fast: bool | None = None) -> SimulatedSm:  # fmt: skip
     """Run `waves` waves of CTAs of a kernel on one SM.
 
-    kernel: `gemm 128x128x8 threads=256`, or `stream read=1 write=1 bytes=16`; the words are those of `WORDS`
-    clock: core clock [Hz]; depth: k of a product; precision: of a product; scheduler: gto (greedy, then oldest) or lrr
+    kernel: `gemm 128x128x8 threads=256`, `attention 128x64 d=128`, `norm row=4096` or `stream read=1 write=1 bytes=16`; the words
+    are those of `WORDS`
+    clock: core clock [Hz]; depth: k of a product, keys of an attention; precision: of their operands
+    scheduler: gto (greedy, then oldest) or lrr
     record: instructions to keep, from the first on
 
     Raises ArgumentError for words that make no kernel, Unsupported for a device without the keys of its SM.
@@ -76,7 +85,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     if not isinstance(device, Gpu):
         raise ArgumentError(f"hw {spec.identity.id}: is a CPU, which has no SM")
     name, shape, words = parsed(kernel)
-    tensor = name == "gemm" and device.has_tensor(precision)
+    tensor = name in TILED and shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
     machine = machine_of(device, clock, tensor_rate=rate)
     program = KERNELS[name](machine, device, shape, words, depth, rate)
@@ -86,7 +95,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     result = run(on, waves * on.held, greedy=scheduler == "gto", record=record, fast=fast)
     used = {PIPES[p]: _use(machine, program, result, p) for p in range(len(PIPES)) if machine.lanes[p]}
     warps = -(-program.threads // machine.warp)
-    macs = shape[0] * shape[1] * _steps(depth, shape[2]) * result.ctas if name == "gemm" else 0
+    macs = result.ctas * _multiplied(name, shape, words, depth)
     peak = rate or float(device.rate.fp32)
     seconds = result.clocks / clock
     levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
@@ -112,23 +121,24 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int, int], dict[str, float]]:
     words = dict(WORDS[name])
     for part in rest:
         key, equals, text = part.partition("=")
-        if not equals and name == "gemm":
-            shape = _tile(part, kernel)
+        if not equals and name in TILED:
+            shape = _tile(part, kernel, TILED[name])
         elif key not in words:
             near = ", ".join(nearest(key, words) or words)
             raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
         else:
             words[key] = _positive(text, key, kernel)
-    if name == "gemm" and shape == (1, 1, 1):
-        raise ArgumentError(f"kernel {kernel}: a gemm has a tile, like 128x128x8")
+    if name in TILED and shape == (1, 1, 1):
+        raise ArgumentError(f"kernel {kernel}: {name} has a tile of {TILED[name]}")
     return name, shape, words
 
 
-def _tile(text: str, kernel: str) -> tuple[int, int, int]:
-    sides = text.split("x")
-    if len(sides) != 3 or not all(side.isdecimal() and 0 < int(side) <= 1024 for side in sides):
-        raise ArgumentError(f"kernel {kernel}: {text!r} is no tile of rows, columns and depth up to 1024, like 128x128x8")
-    rows, columns, depth = map(int, sides)
+def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
+    """The sides of a tile; 1 for one that its form does not have."""
+    sides, wanted = text.split("x"), form.rpartition(" ")[2].count("x") + 1
+    if len(sides) != wanted or not all(side.isdecimal() and 0 < int(side) <= 1024 for side in sides):
+        raise ArgumentError(f"kernel {kernel}: {text!r} is no tile of {form}")
+    rows, columns, depth = map(int, (*sides, "1")[:3])
     return rows, columns, depth
 
 
@@ -137,13 +147,21 @@ def _positive(text: str, key: str, kernel: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= 65536 or (key in ONE and value < 1):
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {1 if key in ONE else 0} to 65536")
+    most = MOST.get(key, 65536)
+    if not 0 <= value <= most or (key in ONE and value < 1):
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {1 if key in ONE else 0} to {most}")
     return value
 
 
 def _steps(depth: int, step: int) -> int:
     return -(-depth // step) * step
+
+
+def _multiplied(name: str, shape: tuple[int, int, int], words: Mapping[str, float], depth: int) -> float:
+    """Multiply-accumulates of a CTA: of one product, or of the two of an attention."""
+    if name == "attention":
+        return 2 * shape[0] * words["d"] * _steps(depth, shape[1])
+    return shape[0] * shape[1] * _steps(depth, shape[2]) if name == "gemm" else 0
 
 
 def _gemm(
@@ -169,7 +187,30 @@ def _stream(
     )  # fmt: skip
 
 
-KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "stream": _stream}
+def _attention(
+    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+) -> Program:
+    overlapped, size, wide = words["overlapped"] > 0, words["bytes"], int(words["d"])
+    tile = AttentionTile(
+        m=shape[0], n=wide, k=shape[1], threads=int(words["threads"]) + COPIERS * overlapped, registers=int(words["registers"]),
+        shared=(shape[0] + 2 * (1 + overlapped) * shape[1]) * wide * size, blocks=-(-depth // shape[1]), operand=size,
+        keys=Source(past_l2=1.0 - min(1.0, words["l2"])), overlapped=overlapped, direct=overlapped,
+        copies=machine.copies != "none",
+    )  # fmt: skip
+    return attend(machine, tile, rate)
+
+
+def _norm(
+    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+) -> Program:
+    return row_sums(machine, Rows(
+        row=int(words["row"]), piece=int(words["piece"] or words["row"]), value=words["bytes"], lane=int(words["load"]),
+        arrays=int(words["arrays"]), passes=int(words["passes"]), arithmetic=int(words["flop"]), special=int(words["special"]),
+        warp=machine.warp, again=Source(past_l1=1.0 - min(1.0, words["l1"]), past_l2=1.0 - min(1.0, words["l2"])),
+    ), registers=int(words["registers"]))  # fmt: skip
+
+
+KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream}
 
 
 def _use(machine: Machine, program: Program, result: SmRun, pipe: int) -> float:
@@ -182,6 +223,7 @@ def _use(machine: Machine, program: Program, result: SmRun, pipe: int) -> float:
 
 def _executed(machine: Machine, program: Program, result: SmRun) -> list[tuple[int, Instruction]]:
     """How often each instruction ran, over all warps."""
-    target, end = next(((i.target, at) for at, i in enumerate(program.instructions) if i.target >= 0), (0, -1))
+    loops = [(i.target, at) for at, i in enumerate(program.instructions) if i.target >= 0]
     warps = result.ctas * -(-program.threads // machine.warp)
-    return [(warps * (program.trips if target <= at <= end else 1), i) for at, i in enumerate(program.instructions)]
+    return [(warps * (program.trips if any(first <= at <= last for first, last in loops) else 1), i)
+            for at, i in enumerate(program.instructions)]
