@@ -40,14 +40,18 @@ class ConstantForm(Form):
     identified: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
+WIDEST = 10.0  # of a log: a prediction that is off by a factor of 22,000 says nothing
+LARGEST = 1e6
+
+
 class SpreadForm(Form):
     """How far predictions of one class were off on held-out rows: quantiles of log(predicted / measured)."""
 
     rows: Annotated[int, Field(ge=0)]
-    low: float
-    high: float
-    median: Annotated[float, Field(ge=0)]
-    p90: Annotated[float, Field(ge=0)]
+    low: Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
+    high: Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
+    median: Annotated[float, Field(ge=0, le=LARGEST)]
+    p90: Annotated[float, Field(ge=0, le=LARGEST)]
     origin: Word
 
 
@@ -70,7 +74,7 @@ class FitForm(Form):
     median_after: float
     names: list[Word]
     at_bound: list[Word]
-    covariance: list[list[float]]
+    covariance: list[list[Annotated[float, Field(ge=-LARGEST, le=LARGEST)]]]
 
 
 class CalibrationForm(Form):

@@ -16,6 +16,7 @@ from archsim.base.version import __version__
 from archsim.cli.streams import Terminated, ended_by_signals, output_is_open
 from archsim.cli.terminal import color_option
 
+LONGEST_WORD, SHOWN = 1000, 100  # characters of a word in a message, and those shown of a longer one
 SIGNALLED = 128  # an exit code above it names the signal, as in a shell
 # command -> (module, one line for the overview); a command's module is imported only when it runs
 COMMANDS = {
@@ -118,7 +119,7 @@ def main() -> None:
     except KeyboardInterrupt as ending:
         code = _ended(ending)
     except click.ClickException as error:
-        error.show()
+        click.UsageError(_shown(error.format_message()), getattr(error, "ctx", None)).show()
         code = EXIT["usage"]
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
@@ -161,7 +162,14 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _shown(text: str) -> str:
+    """A message without control characters, its long words cut: what somebody gave may hold any, and have any length."""
+    import re
+
+    short = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:SHOWN]}...", text)
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in short)
+
+
 def _say(text: str, code: int) -> int:
-    shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # names from files may contain control characters
-    click.echo(f"archsim: {shown}", err=True)
+    click.echo(f"archsim: {_shown(text)}", err=True)
     return code

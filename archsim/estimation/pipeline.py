@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
@@ -155,9 +156,14 @@ def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
     """The outcome of a request: lowered, each different plan costed once, ops put in time.
 
     With `observers` the ops of any fidelity are simulated, one after the other where it has no events, and observers are told.
+
+    Raises Unsupported for a network of ops that take no time, like views: it would have infinite rates.
     """
     lowered = lowered_of(request)
-    return scheduled(request, lowered, priced(request, lowered.kernels), observers)
+    result = scheduled(request, lowered, priced(request, lowered.kernels), observers)
+    if request.work is not None and not np.all(np.asarray(result.latency_s) > 0):
+        raise Unsupported(f"network {request.network}: no op of it takes time with stack {request.stack.id}; nothing to estimate")
+    return result
 
 
 def priced(request: Request, kernels: Kernels) -> Priced:

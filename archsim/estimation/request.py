@@ -35,6 +35,7 @@ from archsim.trace.training import TASK_ALIASES, TASKS
 
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
+MOST_THREADS = 1 << 16  # of a stack on one computer
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
@@ -296,8 +297,8 @@ def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec
 def _check(batch: int, threads: int | None, devices: int, clock: float | None) -> None:
     if not 1 <= batch <= LARGEST_BATCH:
         raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
-    if threads is not None and threads < 1:
-        raise ArgumentError(f"threads {threads} is less than 1")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise ArgumentError(f"threads {threads} is not between 1 and {MOST_THREADS}")
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip

@@ -17,8 +17,9 @@ from archsim.node.spec import find as find_node
 from archsim.trace.trace import BoundOp
 
 TOGETHER = "+"  # between the names of ops that ran as one
+MOST_THREADS = 1 << 16
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
-_VCPUS = re.compile(r"\((\d+) vCPU\)")
+_VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
@@ -102,6 +103,8 @@ def _clock(cells: Mapping[str, str], script: Protocol) -> float | None:
 def threads(cells: Mapping[str, str]) -> int | None:
     """Threads as given; "vCPUs/2" of a cloud instance by its number of vCPUs, where the source names it; else None."""
     text = cells.get("threads", "").strip()
+    if text.isdecimal() and len(text) > len(str(MOST_THREADS)):
+        raise Refused(f"more than {MOST_THREADS} threads")
     if text.isdecimal() and int(text) > 0:
         return int(text)
     match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None

@@ -30,6 +30,7 @@ FIGURES = (
 )  # fmt: skip
 SHARES = (*(round(0.02 * i, 2) for i in range(1, 50)), 0.99, 0.995, 0.999)  # points of the distribution
 LEAST_TAIL = 4.0  # requests beyond a percentile that each group must hold, else the percentile has no interval
+MOST_DEVICES = 100_000
 MOST_REQUESTS = 10_000_000
 STEPS = 14  # bisections of the rate: a resolution of 1/16384 of the capacity
 
@@ -236,8 +237,8 @@ def _check(request: Request, load: Load, batching: Batching, devices: int) -> No
         raise ArgumentError(f"requests {load.requests} is not between 1 and {MOST_REQUESTS}")
     if load.seed < 0:
         raise ArgumentError(f"seed {load.seed} is less than 0")
-    if devices < 1:
-        raise ArgumentError(f"devices {devices} is less than 1")
+    if not 1 <= devices <= MOST_DEVICES:
+        raise ArgumentError(f"devices {devices} is not between 1 and {MOST_DEVICES}")
     if batching.most < 1:
         raise ArgumentError(f"batching max={batching.most} is less than 1")
     if not 0 <= batching.wait_s < 1e6:

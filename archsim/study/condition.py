@@ -23,6 +23,7 @@ SIGNS = {"<": np.less, ">": np.greater, "<=": np.less_equal, ">=": np.greater_eq
 ENDINGS = {
     "_per_s": "/s", "_per_w": "/s/W", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bytes": "B", "_mm2": "mm2", "_usd": "USD",
 }  # fmt: skip
+LONGEST = 1000  # characters; patterns take long for more
 _AND = re.compile(r"\s+and\s+")
 _TERM = re.compile(r"\s*([a-z0-9_.]+)\s*(<=|>=|<|>)\s*([^<>=]+?)\s*\Z")
 
@@ -66,6 +67,8 @@ def read_conditions(text: str, known: Mapping[str, Nameable]) -> list[Condition]
     >>> [(c.name, c.sign, c.limit) for c in read_conditions("latency < 5ms", named)]
     [('latency_s', '<', 0.005)]
     """
+    if len(text) > LONGEST:
+        raise BadCondition(f"a condition of {len(text)} characters; {LONGEST} at most")
     return [_condition(term, known) for term in _AND.split(text.strip())]
 
 

@@ -160,7 +160,7 @@ def _check_points(path: Path, connection: sqlite3.Connection, columns: Mapping[s
     if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != _tables(columns, whole):
         wrong = "its tables have other columns"
     else:
-        sound = ["network IS NOT NULL", "hardware IS NOT NULL"]
+        sound = ["network IS NOT NULL", "hardware IS NOT NULL", "(problem IS NULL OR fits IS NULL)"]
         for name, unit in columns.items():
             if unit == "text":
                 sound.append(f"typeof(\"{name}\") IN ('text', 'null')")

@@ -121,7 +121,7 @@ USAGE = {
     "half a batch": (("--rate", "1/s", "--batching", "max=1.5"), "not a whole number"),
     "wait without unit": (("--rate", "1/s", "--batching", "wait=5"), "lacks its unit"),
     "batch beyond the memory": (("--rate", "1/s", "--batching", "max=100000"), "does not fit the memory"),
-    "no devices": (("--rate", "1/s", "--devices", "0"), "devices 0 is less than 1"),
+    "no devices": (("--rate", "1/s", "--devices", "0"), "devices 0 is not between 1 and"),
     "no requests": (("--rate", "1/s", "--requests", "0"), "requests 0"),
     "p99 without unit": (("--p99", "50"), "lacks its unit"),
     "scenario": (("--rate", "1/s", "--scenario", "Serve"), "Serve"),

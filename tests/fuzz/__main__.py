@@ -29,18 +29,22 @@ from . import commands
 from .check import Hang, in_time
 from .targets import TARGETS, Target
 
+REFUSED = "refused"
 BLOCK = 64  # cases of one target in a row, so that its caches are warm
 MEMORY = 6 << 30  # bytes of address space that a case may take
 
 
 def one(target: Target, data: bytes, folder: Path) -> str:
-    """What a case broke: the last line of an exception and where it was raised; empty where all is well."""
+    """What a case broke: the last line of an exception and where it was raised; `REFUSED` for an error meant for the user.
+
+    Empty where the case reached its end.
+    """
     try:
         with in_time(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             target.run(data, folder)
     except ArchsimError:
-        return ""
+        return REFUSED
     except (Exception, Hang, SystemExit) as error:
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/archsim/" in frame.filename]
         where = f"{Path(own[-1].filename).name}:{own[-1].name}" if own else "tests"
@@ -73,7 +77,8 @@ def key(said: str) -> str:
 def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | None, state: Path | None) -> int:
     """Run until `cases` or `seconds` are over; the number of findings."""
     chosen = [TARGETS[name] for name in names]
-    counts, spent, found = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0), dict[str, int]()
+    counts, ended, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
+    found: dict[str, int] = {}
     random, began, done = Random(seed), time.monotonic(), 0
     folder = Path(tempfile.mkdtemp(prefix="archsim-fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
     told = began
@@ -89,7 +94,8 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
                 counts[target.name] += 1
                 done += 1
                 clear(folder)
-                if said:
+                ended[target.name] += said == ""
+                if said and said != REFUSED:
                     if key(said) not in found:
                         print(f"finding in {target.name} (seed {block} {number}): {said}", flush=True)
                         if keep is not None:
@@ -104,24 +110,27 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
                 told = time.monotonic()
                 print(f"{done:,} cases, {len(found)} findings, {told - began:.0f} s", file=sys.stderr, flush=True)
                 if state is not None:
-                    _save(state, counts, spent)
-                    counts, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
+                    _save(state, counts, ended, spent)
+                    counts, ended, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        totals = _save(state, counts, spent)
+        totals = _save(state, counts, ended, spent)
     for name, row in totals.items():
-        print(f"{name:14} {row['cases']:>10,} cases {row['seconds']:>9,.0f} s")
+        print(f"{name:14} {row['cases']:>10,} cases {row['reached_the_end']:>10,} to the end {row['seconds']:>9,.0f} s")
     print(f"{done:,} cases of this run, {len(found)} findings")
     return len(found)
 
 
-def _save(state: Path | None, counts: dict[str, int], spent: dict[str, float]) -> dict[str, dict[str, float]]:
+def _save(
+    state: Path | None, counts: dict[str, int], ended: dict[str, int], spent: dict[str, float]
+) -> dict[str, dict[str, float]]:
     """Add the counts to those of earlier runs; all of them."""
     totals: dict[str, dict[str, float]] = {}
     if state is not None and state.exists():
         totals = json.loads(state.read_text())
     for name in counts:
-        row = totals.setdefault(name, {"cases": 0, "seconds": 0.0})
+        row = totals.setdefault(name, {"cases": 0, "reached_the_end": 0, "seconds": 0.0})
+        row["reached_the_end"] += ended[name]
         row["cases"] += counts[name]
         row["seconds"] = round(row["seconds"] + spent[name], 1)
     if state is not None:
@@ -148,7 +157,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             said = one(TARGETS[names[0]], given.replay.read_bytes(), Path(folder))
         print(said or "nothing broke")
-        sys.exit(bool(said))
+        sys.exit(said not in ("", REFUSED))
     if given.cases is None and given.seconds == float("inf"):
         given.seconds = 60.0
     seed = given.seed if given.seed is not None else Random().randrange(1 << 32)

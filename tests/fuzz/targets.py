@@ -17,7 +17,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
 
-from . import commands, mutate
+from . import commands, mutate, networks
 from .check import Broken, all_finite, json_of
 
 TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": ""}
@@ -25,7 +25,7 @@ TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N",
 {"op": "batch_norm", "name": "bn1", "in": ["conv1"], "out": ["N", 16, 30, 30]}
 {"op": "relu", "name": "relu1", "in": ["bn1"], "out": ["N", 16, 30, 30]}
 {"op": "max_pool", "name": "pool1", "in": ["relu1"], "out": ["N", 16, 15, 15], "kernel": [2, 2], "stride": [2, 2]}
-{"op": "flatten", "name": "flat", "in": ["pool1"], "out": ["N", 3600]}
+{"op": "reshape", "name": "flat", "in": ["pool1"], "out": ["N", 3600]}
 {"op": "linear", "name": "fc", "in": ["flat"], "out": ["N", 10]}
 {"op": "softmax", "name": "prob", "in": ["fc"], "out": ["N", 10]}
 """
@@ -44,12 +44,14 @@ class Target:
 
     make: an input from a source of randomness
     run: what is done with it; raises nothing but what is meant for the user
+    sound: an input that is all right, and reaches the end of `run`
     weight: its share of the cases
     """
 
     name: str
     make: Callable[[Random], bytes]
     run: Callable[[bytes, Path], None]
+    sound: Callable[[], bytes]
     weight: float
 
 
@@ -143,16 +145,43 @@ def run_trace(data: bytes, folder: Path) -> None:
     if loads(dumps(trace)) != trace:
         raise Broken("what is written is not what was read")
     forget()
-    estimate_of(path, "gtx_1080")
-    estimate_of(path, "i7_6700k", task="training_step")
+    for shift in (0, 8):
+        estimate_of(path, **_asked(zlib.crc32(data) >> shift))
+
+
+@cache
+def _devices() -> tuple[str, ...]:
+    from archsim.device.catalog import names
+
+    return tuple(names())
+
+
+def _asked(number: int) -> dict[str, Any]:
+    """A device, a task, a precision and a fidelity, chosen by a number."""
+    hw = _devices()[number % len(_devices())]
+    gpu = find_kind(hw) == "gpu"
+    words: dict[str, Any] = {"hw": hw, "task": ("inference", "inference", "training_step", "forward_backward")[number // 7 % 4]}
+    if number % 5 == 0:
+        words["fidelity"] = ("roofline", "event")[number // 5 % 2] if gpu else "roofline"
+    if number % 3 == 0:
+        words["precision"] = ("fp16", "fp32", "int8")[number // 11 % 3]
+    return words
+
+
+def find_kind(hw: str) -> str:
+    """The kind of a shipped device."""
+    from archsim.device.catalog import find
+
+    return find(hw).kind
 
 
 def run_stack(data: bytes, folder: Path) -> None:
     """A stack file, and a small network with it."""
+    from archsim.stack.catalog import find
+
     path, net = _file(data, folder, "s.toml"), _file(TINY.encode(), folder, "n.jsonl")
     forget()
-    for hw in ("gtx_1080", "i7_6700k"):
-        estimate_of(net, hw, stack=path)
+    estimate_of(net, "i7_6700k" if find(path).kind == "cpu" else "gtx_1080", stack=path)
 
 
 def run_calibration(data: bytes, folder: Path) -> None:
@@ -359,19 +388,39 @@ def _constants() -> tuple[str, ...]:
     return shipped("reports/calibration", ".toml", 1 << 20)
 
 
+def _spec(name: str) -> bytes:
+    return next(text for text in shipped("hwspecs", ".toml") if f'id = "{name}"' in text).encode()
+
+
 TARGETS = {target.name: target for target in (
-    Target(name="words", make=_from(lambda: TEXTS), run=run_words, weight=200),
-    Target(name="trace", make=_from(_traces, mutate.json_lines), run=run_trace, weight=12),
-    Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8),
-    Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1),
-    Target(name="stack", make=_from(_stacks), run=run_stack, weight=5),
-    Target(name="calibration", make=_from(_constants), run=run_calibration, weight=2),
-    Target(name="node", make=_from(lambda: shipped("hwspecs/hosts", ".toml")), run=run_node, weight=3),
-    Target(name="measurements", make=_from(_tables), run=run_measurements, weight=5),
-    Target(name="study", make=_from(_studies), run=run_study, weight=3),
-    Target(name="prices", make=_from(lambda: PRICES), run=run_prices, weight=2),
-    Target(name="arrivals", make=_from(lambda: ARRIVALS), run=run_arrivals, weight=2),
-    Target(name="addresses", make=_gzipped(_from(lambda: ADDRESSES)), run=run_addresses, weight=3),
-    Target(name="store", make=make_store, run=run_store, weight=1),
-    Target(name="command", make=commands.make, run=commands.run_case, weight=4),
+    Target(name="words", make=_from(lambda: TEXTS), run=run_words, weight=200,
+           sound=lambda: TEXTS[0].encode()),
+    Target(name="trace", make=_from(_traces, mutate.json_lines), run=run_trace, weight=8,
+           sound=TINY.encode),
+    Target(name="network", make=lambda random: networks.network(random).encode("utf-8", "surrogatepass"), run=run_trace,
+           weight=16, sound=TINY.encode),
+    Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8,
+           sound=lambda: _spec("gtx_1080")),
+    Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1,
+           sound=lambda: _spec("gtx_1080")),
+    Target(name="stack", make=_from(_stacks), run=run_stack, weight=5,
+           sound=lambda: _stacks()[0].encode()),
+    Target(name="calibration", make=_from(_constants), run=run_calibration, weight=2,
+           sound=lambda: _constants()[0].encode()),
+    Target(name="node", make=_from(lambda: shipped("hwspecs/hosts", ".toml")), run=run_node, weight=3,
+           sound=lambda: shipped("hwspecs/hosts", ".toml")[0].encode()),
+    Target(name="measurements", make=_from(_tables), run=run_measurements, weight=5,
+           sound=lambda: _tables()[0].encode()),
+    Target(name="study", make=_from(_studies), run=run_study, weight=3,
+           sound=lambda: _studies()[0].encode()),
+    Target(name="prices", make=_from(lambda: PRICES), run=run_prices, weight=2,
+           sound=lambda: PRICES[0].encode()),
+    Target(name="arrivals", make=_from(lambda: ARRIVALS), run=run_arrivals, weight=2,
+           sound=lambda: ARRIVALS[0].encode()),
+    Target(name="addresses", make=_gzipped(_from(lambda: ADDRESSES)), run=run_addresses, weight=3,
+           sound=lambda: ADDRESSES[0].encode()),
+    Target(name="store", make=make_store, run=run_store, weight=1,
+           sound=lambda: _sweep()[0]),
+    Target(name="command", make=commands.make, run=commands.run_case, weight=4,
+           sound=lambda: b'["estimate", "--net", "n.jsonl", "--hw", "d.toml", "--json"]'),
 )}  # fmt: skip

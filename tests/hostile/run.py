@@ -26,7 +26,10 @@ PLACES: dict[str, Any] = {  # which every case of `places` finds
     "protected.html": {"text": "mine", "mode": 0o444}, "to_pipe": {"link": "pipe"},
     "to_folder": {"link": "folder"}, "loop": {"link": "loop"}, "gtx.toml": {"text": "schema = 1\n"},
 }  # fmt: skip
-WORDS = {"{LONG}": "x" * 300, "{ZERO}": "a\0b", "{BYTES}": "a\udcffb"}
+WORDS = {
+    "{LONG}": "x" * 300, "{HUGE}": "1" * 100_000, "{BLANKS}": "1" + " " * 100_000 + "x", "{DOTS}": "a." * 50_000,
+    "{ZERO}": "a\0b", "{BYTES}": "a\udcffb",
+}  # fmt: skip
 PROCESS = ("stdout", "stderr", "environment", "limits")
 
 
@@ -112,8 +115,9 @@ def furnish(folder: Path, files: Mapping[str, Any]) -> dict[str, Any]:
             place.symlink_to(how["link"])
         elif "gzip" in how:
             place.write_bytes(gzip.compress(how["gzip"].encode())[: -how.get("cut", 0) or None])
-        else:
-            place.write_text(how["text"], "utf-8", newline="")
+        else:  # `repeat`: a text many times, between `text` and `end`
+            text, times = how.get("repeat", ["", 0])
+            place.write_text(how.get("text", "") + text * times + how.get("end", ""), "utf-8", newline="")
         if "mode" in how:
             place.chmod(how["mode"])
     return state(folder)

@@ -23,6 +23,8 @@ from archsim.study.space import Space
 from archsim.study.store import Store, open_store
 from archsim.study.sweep import compute, in_this_process
 
+from ..each import each
+
 KILLS = 20
 ROOT = Path(__file__).parents[2]
 
@@ -245,3 +247,27 @@ def test_workers_that_cannot_live_are_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 def leave(*_: Any) -> None:
     os._exit(1)
+
+
+HOSTILE = (
+    "UPDATE points SET latency_s = 9e999", "UPDATE points SET latency_s = 'x'", "UPDATE points SET latency_s = NULL",
+    "UPDATE points SET problem = 'x'", "UPDATE points SET network = NULL", "DELETE FROM points WHERE point = 0",
+    "INSERT INTO points (point) VALUES (1000000)", "ALTER TABLE points ADD COLUMN more TEXT", "DROP TABLE points",
+    "CREATE TRIGGER t AFTER INSERT ON points BEGIN DELETE FROM points; END", "UPDATE study SET value = '[' || value",
+    "CREATE VIEW v AS WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t",
+    "UPDATE study SET value = CAST(x'22ff22' AS TEXT)", "UPDATE points SET fits = 'no'",
+)
+
+
+@each("statement", HOSTILE)
+def test_what_a_stranger_wrote_into_a_sweep_is_refused(tmp_path: Path, statement: str) -> None:
+    path, space = tmp_path / "study.sqlite", space_of("sm.count=8,16", "precision=fp32,int8")
+    path.unlink(missing_ok=True)
+    filled(path, space)
+    filled(path, space, resume=True)  # impossible points and all, as archsim wrote it
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with pytest.raises(InputError, match="is not a sweep of archsim"), store_of(path, space, resume=True):
+        pass

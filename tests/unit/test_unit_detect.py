@@ -289,3 +289,28 @@ def test_memory_tells_gpus_of_one_name_apart() -> None:
 def test_without_a_driver_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "nvidia-ml-py is not installed" in gpus_said()
+
+
+def test_the_memory_that_is_left_is_the_least_that_anyone_grants(tmp_path: Path) -> None:
+    from archsim.detect.available import available_here
+
+    def say(name: str, text: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert available_here(tmp_path) is None or "ulimit" in available_here(tmp_path).source
+    say("proc/meminfo", "MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
+    found = available_here(tmp_path)
+    assert (found.value, found.source) == (8000000 * 1024, "/proc/meminfo, MemAvailable")
+    say("proc/self/cgroup", "0::/box\n")
+    say("sys/fs/cgroup/box/memory.max", "4000000000\n")
+    say("sys/fs/cgroup/box/memory.current", "3000000000\n")
+    say("sys/fs/cgroup/box/memory.stat", "anon 1\ninactive_file 400000000\nactive_file 600000000\n")
+    found = available_here(tmp_path)
+    assert (found.value, found.source) == (2000000000, "what the memory limit of the control group leaves")
+    say("sys/fs/cgroup/box/memory.max", "max\n")
+    assert available_here(tmp_path).value == 8000000 * 1024
+    say("proc/self/cgroup", "9:memory:/old\n")
+    say("sys/fs/cgroup/memory/old/memory.limit_in_bytes", "1000000000\n")
+    say("sys/fs/cgroup/memory/old/memory.usage_in_bytes", "2000000000\n")
+    assert available_here(tmp_path).value == 0
