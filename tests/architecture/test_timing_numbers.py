@@ -44,7 +44,8 @@ STRUCTURE = {
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/request.py": {
-        "LARGEST_BATCH": "samples", "MOST_STREAMS", "MOST_THREADS": "streams", "MOST_POWER": "limit of an argument", "CLOCKS": "limits of one"},
+        "LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads", "MOST_POWER": "limit of an argument",
+        "CLOCKS": "limits of one"},
 }  # fmt: skip
 
 
