@@ -79,8 +79,9 @@ class KernelVariant:
         return int(self.at(self.terms.device.sm.count))
 
     def machine(self, ctas: float, tensor_rate: float = 0.0) -> Machine:
-        """One SM, of as many as have a CTA."""
-        return machine_of(self.terms.device, self.clock, tensor_rate=tensor_rate, sharing=min(self.sms, max(1.0, ctas)))
+        """One SM, of as many as would have all CTAs if each had as many as the busiest: others end sooner."""
+        busiest = ceil(max(1.0, ctas) / self.sms)
+        return machine_of(self.terms.device, self.clock, tensor_rate=tensor_rate, sharing=max(1.0, ctas) / busiest)
 
 
 def grid_program(terms: GpuTerms, column: int, row: int = 0) -> GridProgram | None:
@@ -107,7 +108,7 @@ def _product(v: KernelVariant) -> GridProgram:
         m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
         registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
         operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, gathered=v.role is Role.CONVOLUTION,
-        a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
+        a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))), asked=_asked(v),
     )  # fmt: skip
     program = _tensor(machine, tile) if tensor else _lanes(machine, tile)
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
@@ -134,6 +135,14 @@ def _attention(v: KernelVariant) -> GridProgram:
         tile, ctas = replace(tile, blocks=ceil(tile.blocks / parts)), ctas * parts
         machine = v.machine(ctas, rate)
     return GridProgram(machine=machine, program=_attend(machine, tile, rate), ctas=int(ctas), memory=v.at(terms.dram_bytes))
+
+
+def _asked(v: KernelVariant) -> tuple[float, float]:
+    """The shares of a tile's rows and columns that a CTA asks the L2 for, as `traffic.loaded_bytes` counts them."""
+    rows, columns = (min(1.0, v.of(side) / v.of(f"tile_{side}")) for side in ("m", "n"))
+    from_a, from_b = rows * v.of("tile_m") * v.of("operand_a"), columns * v.of("tile_n") * v.of("operand_b")
+    shared = v.of("cluster")
+    return (rows / shared, columns) if from_a > from_b else (rows, columns / shared)
 
 
 def _block(v: KernelVariant) -> float:

@@ -133,7 +133,7 @@ def _copier(a: Assembler, tile: TiledProduct, givers: int) -> int:
     for stream, side in enumerate((tile.m, tile.n)):
         boxes = pieces(max(1, round(tile.k * tile.operand)), BOX)
         for width in boxes:
-            a.bulk(side * width, side, stream)
+            a.bulk(side * width * tile.asked[stream], side, stream)
     a.give(FULL)
     a.back(top)
     a.end()
@@ -154,25 +154,28 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     counts = [ceil(tall / per_load), ceil(wide / per_load)]
     fragments = [[[a.register() for _ in range(count)] for count in counts] for _ in range(2)]
     copied = (tile.m + tile.n) * tile.k * tile.operand / tile.threads
-    copies = max(1, ceil(copied / LANE))
+    copies = max(2, ceil(copied / LANE))
+    of_a = min(copies - 1, max(1, round(copies * tile.m / (tile.m + tile.n))))  # the first ones
     size = copied / copies * machine.warp
     staged = [a.register() for _ in range(copies)]
     asynchronous = machine.copies != "none"
-    ahead = max(1, _stages(tile) - 1) if asynchronous else 1
+    trips = _trips(tile)
+    ahead = min(max(1, _stages(tile) - 1), trips) if asynchronous else 1
 
     def fetch() -> None:
         for i in range(copies):
-            stream = 0 if i < copies * tile.m / (tile.m + tile.n) else 1
+            stream = 0 if i < of_a else 1
+            asked = size * tile.asked[stream]
             if asynchronous:
-                a.copy(LANE, stream, size)
+                a.copy(LANE, stream, asked)
             else:
-                a.load(staged[i], place, LANE, stream, size)
+                a.load(staged[i], place, LANE, stream, asked)
         if asynchronous:
             a.commit()
 
-    def land() -> None:
+    def land(open_groups: int) -> None:
         if asynchronous:
-            a.await_copies(ahead - 1)
+            a.await_copies(open_groups)
         else:
             for register in staged:
                 a.store_shared((register,), LANE, size / machine.shared_bandwidth)
@@ -183,23 +186,32 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
             for register in side:
                 a.load_shared(register, place, LANE, wavefronts(machine, LANE))
 
+    def multiply(after: int) -> None:
+        """The products of a stage; `after` stages are on their way or there when it ends."""
+        for step in range(steps):
+            last = step == steps - 1
+            if last and after:
+                land(after - 1)
+            if not last or after:
+                take((step + 1) % 2)
+            now = fragments[step % 2]
+            for i, row in enumerate(results):
+                for j, result in enumerate(row):
+                    sources = (result, now[0][int(i * mma.m / per_load)], now[1][int(j * mma.n / per_load)])
+                    a.arithmetic("HMMA", result, sources, pipe=TENSOR, reads=0, clocks=clocks)
+
     for _ in range(ahead):
         fetch()
-    land()
+    land(ahead - 1)
     take(0)
-    top = a.here
-    fetch()
-    for step in range(steps):
-        if step == steps - 1:
-            land()
-        take((step + 1) % 2)
-        now = fragments[step % 2]
-        for i, row in enumerate(results):
-            for j, result in enumerate(row):
-                sources = (result, now[0][int(i * mma.m / per_load)], now[1][int(j * mma.n / per_load)])
-                a.arithmetic("HMMA", result, sources, pipe=TENSOR, reads=0, clocks=clocks)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    if trips > ahead:
+        top = a.here
+        fetch()
+        multiply(ahead)
+        a.arithmetic("IADD3", place, (place,), pipe=INT)
+        a.back(top)
+    for left in range(ahead - 1, -1, -1):  # nothing more to fetch
+        multiply(left)
     for row in results:
         for result in row:
             a.arithmetic("F2F", result, (result,), pipe=INT)
@@ -207,7 +219,7 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     for i, part in enumerate(pieces(ceil(tile.m * tile.n * RESULT / tile.threads), LANE)):
         a.store((flat[i % len(flat)], place), part, stream=2)
     a.end()
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=_trips(tile),
+    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=max(1, trips - ahead),
                      streams=(tile.a, tile.b, Source()), period=ahead + 1 if asynchronous else 1)  # fmt: skip
 
 

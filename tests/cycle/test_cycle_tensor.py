@@ -8,7 +8,7 @@ import pytest
 
 from archsim.base.errors import Unsupported
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.product import TiledProduct
+from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Source
 from archsim.cycle.run import SmRun, prepared, run
 from archsim.cycle.tensor import matrix_clocks, on_tensor_cores
@@ -20,6 +20,11 @@ GENERATIONS = ("tesla_v100_sxm2", "tesla_t4", "a100_sxm4_40gb", "rtx_4090", "rtx
 HITS = Source(past_l2=0.1)
 TILE = TiledProduct(m=128, n=128, k=64, threads=256, registers=128, shared=98304, depth=1024, operand=2.0, stages=3, a=HITS,
                     b=HITS)  # fmt: skip
+# Clocks of an MMA in a long chain, BF16, operands in shared memory (lookup1980/microbench-blackwell, umma_throughput).
+MEASURED = [(64, 64, 32.6), (64, 128, 64.6), (64, 256, 128.6), (128, 64, 48.6), (128, 80, 52.6), (128, 96, 56.6), (128, 112, 60.6),
+            (128, 128, 64.6), (128, 256, 128.6)]  # fmt: skip
+# Copies of all stages go out before the first is multiplied: a few stages more may cost a little.
+ORDER = 1.04
 
 
 def of(hw: str, precision: str = "fp16", **settings: str) -> Machine:
@@ -32,22 +37,41 @@ def ran(on: Machine, tile: TiledProduct = TILE, ctas: int = 2, trips: int = 12, 
     return run(prepared(on, on_tensor_cores(on, tile)), ctas, trips=trips, fast=fast)
 
 
-def test_each_generation_ends_and_stays_below_the_peak() -> None:
-    def check(hw: str) -> None:
-        on = of(hw)
-        found = ran(on)
-        assert found.ctas == 2
-        assert 0.2 < 2 * 128 * 128 * 64 * 12 / (found.clocks * on.tensor_rate) <= 1.0
-
-    each(GENERATIONS, check)
+@each("hw", GENERATIONS)
+def test_each_generation_ends_and_stays_below_the_peak(hw: str) -> None:
+    on = of(hw)
+    found = ran(on)
+    assert found.ctas == 2
+    assert 0.2 < 2 * 128 * 128 * 64 * 12 / (found.clocks * on.tensor_rate) <= 1.0
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-def test_compiled_and_plain_agree() -> None:
-    def check(hw: str) -> None:
-        assert ran(of(hw), trips=5, fast=True) == ran(of(hw), trips=5, fast=False)
+@each("hw", GENERATIONS)
+def test_compiled_and_plain_agree(hw: str) -> None:
+    assert ran(of(hw), trips=5, fast=True) == ran(of(hw), trips=5, fast=False)
 
-    each(GENERATIONS, check)
+
+@each(("hw", "trips"), [(hw, trips) for hw in GENERATIONS for trips in (1, 2, 3, 9)])
+def test_a_tile_is_loaded_once_whatever_its_depth(hw: str, trips: int) -> None:
+    """Nothing is fetched beyond the end of the loop."""
+    on = of(hw)
+    found = run(prepared(on, on_tensor_cores(on, replace(TILE, depth=64 * trips))), 1)
+    assert found.l2 - found.stored == pytest.approx(trips * (128 + 128) * 64 * 2, rel=1e-3)
+
+
+@each("trips", (1, 2, 5))
+def test_a_product_on_lanes_is_loaded_once_too(trips: int) -> None:
+    on = of("gtx_1080", "fp32")
+    tile = replace(TILE, k=8, depth=8 * trips, operand=4.0, shared=16384)
+    found = run(prepared(on, on_lanes(on, tile)), 1)
+    assert found.l2 - found.stored == trips * (128 + 128) * 8 * 4
+
+
+@each("hw", GENERATIONS)
+def test_rows_beyond_the_matrix_are_not_loaded(hw: str) -> None:
+    on = of(hw)
+    found = run(prepared(on, on_tensor_cores(on, replace(TILE, asked=(0.25, 0.5)))), 1)
+    assert found.l2 - found.stored == pytest.approx(16 * (32 + 64) * 64 * 2, rel=1e-3)
 
 
 def test_each_warp_runs_its_own_part() -> None:
@@ -63,15 +87,14 @@ def test_each_warp_runs_its_own_part() -> None:
     assert all(by_warp[w] == by_warp[2] and "STG.128" in by_warp[w] for w in range(2, 6))
 
 
-def test_more_stages_are_never_slower() -> None:
-    def check(hw: str) -> None:
-        on = of(hw)
-        times = [ran(on, replace(TILE, k=32, stages=stages), ctas=1, trips=24).clocks for stages in (2, 3, 4, 6)]
-        assert all(after <= before * 1.01 for before, after in pairwise(times))
-        if on.copies != "none":
-            assert times[-1] < times[0]
-
-    each(GENERATIONS, check)
+@each("hw", GENERATIONS)
+def test_more_stages_are_never_slower(hw: str) -> None:
+    on = of(hw)
+    tile = replace(TILE, k=32, depth=768)
+    times = [run(prepared(on, on_tensor_cores(on, replace(tile, stages=n))), 1).clocks for n in (2, 3, 4, 6)]
+    assert all(after <= before * ORDER for before, after in pairwise(times))
+    if on.needed().issue != "warp":
+        assert times[-1] < times[0] * 0.9
 
 
 def test_a_ring_takes_a_round_trip_over_its_stages() -> None:
@@ -84,16 +107,10 @@ def test_a_ring_takes_a_round_trip_over_its_stages() -> None:
     assert (more - few) / 20 == pytest.approx((latency + product) / 2, rel=0.05)
 
 
-def test_clocks_of_an_instruction_are_those_that_were_measured() -> None:
-    """lookup1980, umma_throughput, clocks an MMA in a long chain: BF16, both operands in shared memory."""
-    measured = {(64, 64): 32.6, (64, 128): 64.6, (64, 256): 128.6, (128, 64): 48.6, (128, 80): 52.6, (128, 96): 56.6,
-                (128, 112): 60.6, (128, 128): 64.6, (128, 256): 128.6}  # fmt: skip
+@each(("m", "n", "clocks"), MEASURED)
+def test_clocks_of_an_instruction_are_those_that_were_measured(m: int, n: int, clocks: float) -> None:
     on = of("b200_sxm", "bf16")
-
-    def check(shape: tuple[int, int]) -> None:
-        assert matrix_clocks(on, on.needed(), TILE, *shape) == pytest.approx(measured[shape], abs=1.0)
-
-    each(measured, check)
+    assert matrix_clocks(on, on.needed(), TILE, m, n) == pytest.approx(clocks, abs=1.0)
 
 
 def test_wgmma_takes_what_was_measured() -> None:
