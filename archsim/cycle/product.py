@@ -134,34 +134,12 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     fetch()
     put()
     take(0)
-    top = a.here
-    fetch()
-    for step in range(tile.k):
-        now, then = fragments[step % 2], (step + 1) % 2
-        last = step == tile.k - 1
-        if last:
-            put()
-        pieces = _interleaved(rows * columns, -(-rows // 4) + -(-columns // 4))
-        pending = _pieces(fragments[then], (rows, columns))
-        done = 0
-        for count in pieces:
-            if pending and done:
-                one(pending.pop(0))
-            for i in range(done, done + count):
-                row, column = i % rows, i // rows  # neighbours share a value of B, which the scheduler keeps
-                a.arithmetic("FFMA", result + i, (result + i, now[0] + row // 4 * 4, now[1] + column // 4 * 4), pipe=FP32,
-                             reads=3 - (1 if machine.register_reuse else 0))  # fmt: skip
-            done += count
-        for piece in pending:
-            one(piece)
-    for _ in range(TURN):
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
     if trips > 1:
         top = a.here
         fetch()
         multiply(last=False)
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
+        for _ in range(TURN):
+            a.arithmetic("IADD3", place, (place,), pipe=INT)
         a.back(top)
     multiply(last=True)  # nothing more to fetch
     for _ in range(SET_UP // 2):

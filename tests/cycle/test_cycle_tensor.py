@@ -21,8 +21,8 @@ HITS = Source(past_l2=0.1)
 TILE = TiledProduct(m=128, n=128, k=64, threads=256, registers=128, shared=98304, depth=1024, operand=2.0, stages=3, a=HITS,
                     b=HITS)  # fmt: skip
 # Clocks of an MMA in a long chain, BF16, operands in shared memory (lookup1980/microbench-blackwell, umma_throughput).
-MEASURED = [(64, 64, 32.6), (64, 128, 64.6), (64, 256, 128.6), (128, 64, 48.6), (128, 80, 52.6), (128, 96, 56.6), (128, 112, 60.6),
-            (128, 128, 64.6), (128, 256, 128.6)]  # fmt: skip
+MEASURED = [(64, 64, 32.6), (64, 128, 64.6), (64, 256, 128.6), (128, 64, 48.6), (128, 80, 52.6), (128, 96, 56.6),
+            (128, 112, 60.6), (128, 128, 64.6), (128, 256, 128.6)]  # fmt: skip
 # Copies of all stages go out before the first is multiplied: a few stages more may cost a little.
 ORDER = 1.04
 
