@@ -259,7 +259,9 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     state[at + EARLIEST] = max(t + program[row + SLOT], m[CTA_START] + (state[at + PC] - first) * m[FETCH])
     state[at + LAST] = t + program[row + SLOT]
     done, cause = t + program[row + LATENCY], WAIT
-    if SHARED <= kind <= COPY:
+    if LOAD <= kind <= COPY and kind != STORE and state[at + LEFT] <= program[row + ARG]:
+        cause = WAIT  # it fetches for a trip beyond the last one, and is off
+    elif SHARED <= kind <= COPY:
         done = access(s, t, row, program, sm, queues, parts, buffers, streams, counters, m)
         cause = SHORT_SCOREBOARD if kind == SHARED else LONG_SCOREBOARD
     elif program[row + ARG] == -1:  # of a pipe of variable latency

@@ -181,7 +181,8 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
         row[loop.LATENCY], row[loop.DST] = ticks(latency), i.dst
         row[loop.SRC1], row[loop.SRC2], row[loop.SRC3] = (*i.src, -1, -1, -1)[:3]
         row[loop.PORT], row[loop.BYTES], row[loop.STREAM] = ticks(port), round(i.size), i.stream
-        row[loop.ARG] = i.target if i.kind == loop.LOOP else i.groups if i.kind == loop.AWAIT else -1 if i.pipe == TENSOR else 0
+        counted = i.kind in (loop.AWAIT, loop.LOAD, loop.COPY)
+        row[loop.ARG] = i.target if i.kind == loop.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
         if i.kind in (loop.GIVE, loop.TAKE):
             row[loop.ARG], row[loop.BYTES], row[loop.STREAM] = i.channel, i.groups, i.givers
         row[loop.PAIR] = int(_pairs(machine, before, i))

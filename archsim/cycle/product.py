@@ -82,13 +82,13 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     result = a.register(rows * columns)
     fragments = [(a.register(rows), a.register(columns)) for _ in range(2)]
 
-    def fetch() -> None:
+    def fetch(ahead: int = 0) -> None:
         for operand in (0, 1):
             for i in range(loads[operand]):
                 for _ in range(ADDRESS + (GATHER if operand == 1 and tile.gathered else 0)):
                     a.arithmetic("IADD3", address, (address,), pipe=INT)
                 a.load(staged[i if operand == 0 else loads[0] + i], address, lane[operand], stream=operand,
-                       size=lane[operand] * machine.warp * tile.asked[operand])  # fmt: skip
+                       size=lane[operand] * machine.warp * tile.asked[operand], ahead=ahead)  # fmt: skip
 
     def put() -> None:
         if tile.points > 1:
@@ -111,44 +111,37 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         register, values = piece
         a.load_shared(register, place, 4 * values, broadcast(machine, 4 * values))
 
-    def multiply(last: bool) -> None:
-        for step in range(tile.k):
-            now, then = fragments[step % 2], (step + 1) % 2
-            ends = step == tile.k - 1
-            if ends and not last:
-                put()
-            pending = [] if ends and last else _pieces(fragments[then], (rows, columns))
-            done = 0
-            for count in _interleaved(rows * columns, -(-rows // 4) + -(-columns // 4)):
-                if pending and done:
-                    one(pending.pop(0))
-                for i in range(done, done + count):
-                    row, column = i % rows, i // rows  # neighbours share a value of B, which the scheduler keeps
-                    a.arithmetic("FFMA", result + i, (result + i, now[0] + row // 4 * 4, now[1] + column // 4 * 4), pipe=FP32,
-                                 reads=3 - (1 if machine.register_reuse else 0))  # fmt: skip
-                done += count
-            for piece in pending:
-                one(piece)
-
-    trips = max(1, ceil(tile.depth / tile.k))
     fetch()
     put()
     take(0)
-    if trips > 1:
-        top = a.here
-        fetch()
-        multiply(last=False)
-        for _ in range(TURN):
-            a.arithmetic("IADD3", place, (place,), pipe=INT)
-        a.back(top)
-    multiply(last=True)  # nothing more to fetch
+    top = a.here
+    fetch(ahead=1)
+    for step in range(tile.k):
+        now, then = fragments[step % 2], (step + 1) % 2
+        if step == tile.k - 1:
+            put()
+        pending = _pieces(fragments[then], (rows, columns))
+        done = 0
+        for count in _interleaved(rows * columns, -(-rows // 4) + -(-columns // 4)):
+            if pending and done:
+                one(pending.pop(0))
+            for i in range(done, done + count):
+                row, column = i % rows, i // rows  # neighbours share a value of B, which the scheduler keeps
+                a.arithmetic("FFMA", result + i, (result + i, now[0] + row // 4 * 4, now[1] + column // 4 * 4), pipe=FP32,
+                             reads=3 - (1 if machine.register_reuse else 0))  # fmt: skip
+            done += count
+        for piece in pending:
+            one(piece)
+    for _ in range(TURN):
+        a.arithmetic("IADD3", place, (place,), pipe=INT)
+    a.back(top)
     for _ in range(SET_UP // 2):
         a.arithmetic("IMAD", place, (place,), pipe=INT)
     for i in range(0, rows * columns, 4):
         a.store((result + i, place), 16, stream=2)
     a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared,
-                     trips=max(1, trips - 1), streams=(tile.a, tile.b, Source()))  # fmt: skip
+                     trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, Source()))  # fmt: skip
 
 
 def _pieces(into: tuple[int, int], counts: tuple[int, int]) -> list[tuple[int, int]]:

@@ -21,7 +21,8 @@ class Instruction:
     port: clocks of the SM's port to shared memory or to the L1 [clk]
     size: bytes that the warp asks for [B]
     stream: of the program's streams, which says where the data are
-    groups: of copies that may still be under way (AWAIT); tokens that are there from the start (TAKE)
+    groups: of copies that may still be under way (AWAIT); tokens that are there from the start (TAKE); how many trips ahead a load
+    or copy is for, which is off in the last ones
     channel: of the CTA (GIVE, TAKE); givers: warps that give to each of its tokens
     target: of a loop
     """
@@ -102,20 +103,22 @@ class Assembler:
         self.out.append(Instruction(name="SHFL", kind=loop.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0,
                                     size=4.0 * self.warp))  # fmt: skip
 
-    def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
-        """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some."""
+    def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
+        """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some; for `ahead` trips later."""
         self.out.append(Instruction(name=f"LDG.{8 * lane_bytes}", kind=loop.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
-                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
+                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream,
+                                    groups=ahead))  # fmt: skip
 
     def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0) -> None:
         """STG."""
         self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=loop.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=-1.0, size=lane_bytes * self.warp, stream=stream))  # fmt: skip
 
-    def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
-        """LDGSTS: from memory to shared memory, past the registers."""
+    def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
+        """LDGSTS: from memory to shared memory, past the registers, for a trip `ahead` of this one."""
         self.out.append(Instruction(name=f"LDGSTS.{8 * lane_bytes}", kind=loop.COPY, pipe=MEMORY, reads=1, port=-1.0,
-                                    size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
+                                    size=lane_bytes * self.warp if size is None else size, stream=stream,
+                                    groups=ahead))  # fmt: skip
 
     def commit(self) -> None:
         """Ends a group of copies."""

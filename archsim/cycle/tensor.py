@@ -162,14 +162,14 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     trips = _trips(tile)
     ahead = min(max(1, _stages(tile) - 1), trips) if asynchronous else 1
 
-    def fetch() -> None:
+    def fetch(before: int = 0) -> None:
         for i in range(copies):
             stream = 0 if i < of_a else 1
             asked = size * tile.asked[stream]
             if asynchronous:
-                a.copy(LANE, stream, asked)
+                a.copy(LANE, stream, asked, before)
             else:
-                a.load(staged[i], place, LANE, stream, asked)
+                a.load(staged[i], place, LANE, stream, asked, before)
         if asynchronous:
             a.commit()
 
@@ -186,32 +186,23 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
             for register in side:
                 a.load_shared(register, place, LANE, wavefronts(machine, LANE))
 
-    def multiply(after: int) -> None:
-        """The products of a stage; `after` stages are on their way or there when it ends."""
-        for step in range(steps):
-            last = step == steps - 1
-            if last and after:
-                land(after - 1)
-            if not last or after:
-                take((step + 1) % 2)
-            now = fragments[step % 2]
-            for i, row in enumerate(results):
-                for j, result in enumerate(row):
-                    sources = (result, now[0][int(i * mma.m / per_load)], now[1][int(j * mma.n / per_load)])
-                    a.arithmetic("HMMA", result, sources, pipe=TENSOR, reads=0, clocks=clocks)
-
     for _ in range(ahead):
         fetch()
     land(ahead - 1)
     take(0)
-    if trips > ahead:
-        top = a.here
-        fetch()
-        multiply(ahead)
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
-        a.back(top)
-    for left in range(ahead - 1, -1, -1):  # nothing more to fetch
-        multiply(left)
+    top = a.here
+    fetch(ahead)
+    for step in range(steps):
+        if step == steps - 1:
+            land(ahead - 1)
+        take((step + 1) % 2)
+        now = fragments[step % 2]
+        for i, row in enumerate(results):
+            for j, result in enumerate(row):
+                sources = (result, now[0][int(i * mma.m / per_load)], now[1][int(j * mma.n / per_load)])
+                a.arithmetic("HMMA", result, sources, pipe=TENSOR, reads=0, clocks=clocks)
+    a.arithmetic("IADD3", place, (place,), pipe=INT)
+    a.back(top)
     for row in results:
         for result in row:
             a.arithmetic("F2F", result, (result,), pipe=INT)
@@ -219,7 +210,7 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     for i, part in enumerate(pieces(ceil(tile.m * tile.n * RESULT / tile.threads), LANE)):
         a.store((flat[i % len(flat)], place), part, stream=2)
     a.end()
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=max(1, trips - ahead),
+    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=trips,
                      streams=(tile.a, tile.b, Source()), period=ahead + 1 if asynchronous else 1)  # fmt: skip
 
 
