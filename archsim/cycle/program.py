@@ -21,8 +21,8 @@ class Instruction:
     port: clocks of the SM's port to shared memory or to the L1 [clk]
     size: bytes that the warp asks for [B]
     stream: of the program's streams, which says where the data are
-    groups: of copies that may still be under way (AWAIT); tokens that are there from the start (TAKE); how many trips ahead a load
-    or copy is for, which is off in the last ones
+    groups: of copies that may still be under way (AWAIT); tokens that are there from the start (TAKE); trips ahead that a load or
+    copy is for, which is off in the last ones
     channel: of the CTA (GIVE, TAKE); givers: warps that give to each of its tokens
     target: of a loop
     """

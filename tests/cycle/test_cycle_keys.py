@@ -34,6 +34,7 @@ OWN = {  # a kernel that hangs on little else
     "sm.tensor_latency": "gemm 16x16x16 threads=32 registers=255 bytes=2 stages=3 l2=1",
     **dict.fromkeys(("sm.mma_m", "sm.mma_n", "sm.mma_depth"), "gemm 128x128x64 threads=128 bytes=2 stages=3 l2=1"),
     "sm.copy_latency": "gemm 64x64x16 threads=128 registers=255 bytes=2 stages=2 l2=1",
+    "sm.shared_bandwidth": "gemm 64x64x8 threads=256 l2=1",
     "sm.cta_interval": "stream read=0 write=1 threads=32",
 }  # fmt: skip
 TENSOR = ("sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")
