@@ -13,8 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-os.environ["ARCHSIM_MEMO"] = "off"
-
 from archsim.calibration.constants import default
 from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import request_of, value_of
@@ -35,10 +33,12 @@ def rows(count: int) -> list[Case]:
 
 def main() -> None:
     """Print one line for each fidelity."""
+    os.environ["ARCHSIM_MEMO"] = "off"  # before the memo is opened
     sample = rows(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS)
-    print(f"{len(sample)} rows of {len({case.source for case in sample})} sources on {len({case.hardware for case in sample})} GPUs")
+    sources, devices = {case.source for case in sample}, {case.hardware for case in sample}
+    print(f"{len(sample)} rows of {len(sources)} sources on {len(devices)} GPUs")
     for name, fidelity in FIDELITIES.items():
-        errors, spent = [], []
+        errors, spent = list[float](), list[float]()
         for case in sample:
             request = replace(request_of(case, default()), fidelity=fidelity)
             begin = time.process_time()
@@ -47,8 +47,10 @@ def main() -> None:
             spent.append(time.process_time() - begin)
             errors.append((case.measured / value if case.metric == "throughput_per_s" else value / case.measured) - 1.0)
         off = np.abs(errors)
-        print(f"{name:<11} median {100 * np.median(off):5.1f} %  90 % below {100 * np.quantile(off, 0.9):5.1f} %  "
-              f"bias {100 * np.median(errors):+6.1f} %  {1e3 * np.median(spent):8.1f} ms  mean {1e3 * np.mean(spent):8.1f} ms")  # fmt: skip
+        print(
+            f"{name:<11} median {100 * np.median(off):5.1f} %  90 % below {100 * np.quantile(off, 0.9):5.1f} %  "
+            f"bias {100 * np.median(errors):+6.1f} %  {1e3 * np.median(spent):8.1f} ms  mean {1e3 * np.mean(spent):8.1f} ms"
+        )
 
 
 if __name__ == "__main__":
