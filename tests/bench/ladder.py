@@ -1,4 +1,4 @@
-"""Error against time for each fidelity, on one sample of published rows of networks on GPUs: `python tests/bench/ladder.py [ROWS]`.
+"""Error against time for each fidelity, on a sample of published rows of networks on GPUs: `python tests/bench/ladder.py [ROWS]`.
 
 Each row is an estimate of its own, as a user would ask for it; what the cycle model remembers of earlier runs is left out.
 """
