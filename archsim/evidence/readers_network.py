@@ -18,6 +18,7 @@ from archsim.trace.trace import BoundOp
 
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
+LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
 
@@ -50,7 +51,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             split=cells.get("split", "") if script.fitted(cells.get("source_ref", "")) else "test",
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
-            threads=threads(cells) if found.spec.kind == "cpu" else None,
+            threads=_counted_threads(cells) if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host_cpu(script, found.spec), file=file,
         )
     ]  # fmt: skip
@@ -100,12 +101,20 @@ def _clock(cells: Mapping[str, str], script: Protocol) -> float | None:
     return float(written) * 1e6 if written else None
 
 
-def threads(cells: Mapping[str, str]) -> int | None:
-    """Threads as given; "vCPUs/2" of a cloud instance by its number of vCPUs, where the source names it; else None."""
+def _counted_threads(cells: Mapping[str, str]) -> int | None:
     text = cells.get("threads", "").strip()
-    if text.isdecimal() and len(text) > len(str(MOST_THREADS)):
+    if text.isdecimal() and threads(cells) is None and text.strip("0"):
         raise Refused(f"more than {MOST_THREADS} threads")
-    if text.isdecimal() and int(text) > 0:
+    return threads(cells)
+
+
+def threads(cells: Mapping[str, str]) -> int | None:
+    """Threads as given; "vCPUs/2" of a cloud instance by its number of vCPUs, where the source names it; else None.
+
+    More than any computer has are as none.
+    """
+    text = cells.get("threads", "").strip()
+    if text.isdecimal() and len(text) <= LONGEST_COUNT and 0 < int(text) <= MOST_THREADS:
         return int(text)
     match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None
     return max(1, int(match[1]) // 2) if match else None

@@ -127,6 +127,8 @@ def test_threads(write: Write) -> None:
         network(threads=words, **cpu), network(threads="", **cpu), network(threads="4"),
     )  # fmt: skip
     assert [case.threads for case in cases] == [4, 18, None, None, None]
+    cases, left = rows(write, HEAD, network(threads="9" * 400, **cpu), network(threads="65537", **cpu))
+    assert (cases, [skip.reason for skip in left]) == ([], ["more than 65536 threads"] * 2)
 
 
 # kernels
