@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -82,8 +83,10 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
     random, began, done = Random(seed), time.monotonic(), 0
     folder = Path(tempfile.mkdtemp(prefix="archsim-fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
     told = began
+    stopped: list[int] = []  # signals; in place of the default, so that a command does not take one for its own
+    before = signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     try:
-        while done < cases and time.monotonic() - began < seconds:
+        while done < cases and time.monotonic() - began < seconds and not stopped:
             (target,) = random.choices(chosen, [one.weight for one in chosen])
             block = random.randrange(1 << 48)
             for number in range(min(BLOCK, cases - done)):
@@ -104,7 +107,7 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
                             (keep / name).write_bytes(data)
                             (keep / f"{name}.txt").write_text(f"seed {block} {number}\n{said}\n", "utf-8", "backslashreplace")
                     found[key(said)] = found.get(key(said), 0) + 1
-                if time.monotonic() - began >= seconds:
+                if stopped or time.monotonic() - began >= seconds:
                     break
             if time.monotonic() - told > 60:
                 told = time.monotonic()
@@ -113,6 +116,7 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
                     _save(state, counts, ended, spent)
                     counts, ended, spent = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
     finally:
+        signal.signal(signal.SIGTERM, before)
         shutil.rmtree(folder, ignore_errors=True)
         totals = _save(state, counts, ended, spent)
     for name, row in totals.items():
