@@ -40,7 +40,7 @@ RING = 64  # tokens of a channel that may wait
 TOKEN = 2  # of a token: how many have given, and the last time of what they gave
 # Why a warp did not issue, in the words of a profiler.
 (SELECTED, NOT_SELECTED, LONG_SCOREBOARD, SHORT_SCOREBOARD, WAIT, BARRIER_STALL, PIPE_THROTTLE, MIO_THROTTLE, LG_THROTTLE,
- BRANCH) = range(10)  # fmt: skip
+ NO_INSTRUCTION) = range(10)  # fmt: skip
 REASONS = 10
 # Counters besides the reasons.
 CLOCKS, ISSUED, SHARED_BYTES, L1_BYTES, L2_BYTES, DRAM_BYTES, STORED_BYTES, FINISHED, TRACED, PAIRED = range(10)
@@ -59,7 +59,7 @@ Ints = Any  # a list of int, or an array of int64
 def dependency(w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, m: Ints) -> None:
     """Set when the next instruction of warp `w` has its registers, and what it waits for."""
     at, row = w * STATE, state[w * STATE + PC] * COLUMNS
-    time, cause = state[at + EARLIEST], WAIT
+    time, cause = state[at + EARLIEST], state[at + CAUSE]
     base = w * m[REGISTERS]
     for column in range(DST, SRC3 + 1):
         register = program[row + column]
@@ -188,7 +188,7 @@ def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kind
         next_row = state[other * STATE + PC] * COLUMNS
         waits = state[other * STATE + ALIVE] and state[other * STATE + EARLIEST] >= NEVER
         if other != w and waits and program[next_row + KIND] == TAKE:
-            state[other * STATE + EARLIEST] = state[other * STATE + LAST]
+            state[other * STATE + EARLIEST], state[other * STATE + CAUSE] = state[other * STATE + LAST], WAIT
             dependency(other, program, state, ready, kinds, groups, tokens, m)
             s = other % m[SCHEDULERS]
             now[s] = min(now[s], max(t, state[other * STATE + EARLIEST]))
@@ -258,6 +258,7 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     first = m[FIELDS + w % m[WARPS_OF_CTA]]
     state[at + EARLIEST] = max(t + program[row + SLOT], m[CTA_START] + (state[at + PC] - first) * m[FETCH])
     state[at + LAST] = t + program[row + SLOT]
+    state[at + CAUSE] = NO_INSTRUCTION if state[at + EARLIEST] > state[at + LAST] else WAIT
     done, cause = t + program[row + LATENCY], WAIT
     if LOAD <= kind <= COPY and kind != STORE and state[at + LEFT] <= program[row + ARG]:
         cause = WAIT  # it fetches for a trip beyond the last one, and is off
@@ -295,17 +296,17 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
 
 
 def account(w: int, t: int, structure: int, row: int, program: Ints, state: Ints, reasons: Ints) -> None:
-    """Where the time went between the last instruction of warp `w` and this one, at time `t`."""
-    at = w * STATE
+    """Where the time went between the last instruction of warp `w` and this one, at time `t`: `REASONS` for each instruction."""
+    at, here = w * STATE, state[w * STATE + PC] * REASONS
     waited = max(0, state[at + EARLIEST] - state[at + LAST])
-    reasons[state[at + CAUSE]] += waited
+    reasons[here + state[at + CAUSE]] += waited
     since = max(state[at + EARLIEST], state[at + LAST])
     blocked = max(0, min(t, structure) - since)
     if blocked > 0:
         kind = program[row + KIND]
-        reasons[MIO_THROTTLE if kind == SHARED else LG_THROTTLE if LOAD <= kind <= COPY else PIPE_THROTTLE] += blocked
-    reasons[NOT_SELECTED] += max(0, t - since - blocked)
-    reasons[SELECTED] += program[row + SLOT]
+        reasons[here + (MIO_THROTTLE if kind == SHARED else LG_THROTTLE if LOAD <= kind <= COPY else PIPE_THROTTLE)] += blocked
+    reasons[here + NOT_SELECTED] += max(0, t - since - blocked)
+    reasons[here + SELECTED] += program[row + SLOT]
 
 
 def choose(s: int, t: int, greedy: int, program: Ints, state: Ints, pools: Ints, queues: Ints, m: Ints) -> int:

@@ -19,7 +19,7 @@ from archsim.cycle.program import Program
 GROUPS = 8  # groups of copies that a warp may have under way
 BUFFER_BYTES = 128  # of a miss buffer
 REASON_NAMES = ("selected", "not selected", "long scoreboard", "short scoreboard", "wait", "barrier", "math pipe throttle",
-                "MIO throttle", "LG throttle")  # fmt: skip
+                "MIO throttle", "LG throttle", "no instruction")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,8 @@ class SmRun:
 
     clocks: until the last CTA ended and what it stored had left [clk]; issued: warp instructions
     resident: CTAs at once
-    stalls: warp clocks by reason, in the words of a profiler; their sum is the life of all warps [clk]
+    waiting: for each instruction of the program the warp clocks by reason, as `REASON_NAMES` has them: what warps did before it
+    issued, and `selected` while it did; the sum of all is the life of all warps [clk]
     shared, l1, l2, dram, stored: bytes by level [B]
     record: the first instructions, as (clock, scheduler, warp, instruction)
     """
@@ -38,13 +39,18 @@ class SmRun:
     paired: int
     ctas: int
     resident: int
-    stalls: Mapping[str, float]
+    waiting: tuple[tuple[float, ...], ...]
     shared: int
     l1: int
     l2: int
     dram: int
     stored: int
     record: tuple[tuple[float, int, int, int], ...] = ()
+
+    @property
+    def stalls(self) -> Mapping[str, float]:
+        """Warp clocks by reason."""
+        return dict(zip(REASON_NAMES, map(sum, zip(*self.waiting, strict=True)), strict=True))
 
     @property
     def ipc(self) -> float:
@@ -106,8 +112,8 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
         on.rows, m, state, [0] * (padded * on.registers), [0] * (padded * on.registers), [0] * (padded * GROUPS),
         [0] * (-(-padded // warps_of_cta) * loop.CHANNELS * loop.RING * loop.TOKEN),
         [0] * (2 * held), [0] * servers, place, [0] * loop.SHARED_STATE, [0] * (s * (machine.memory_queue + 1)), [0] * s,
-        [0] * machine.buffers, streams, [loop.NEVER] * s, list(range(s)), [0] * loop.REASONS, [0] * loop.COUNTERS,
-        [0] * (4 * max(1, record)),
+        [0] * machine.buffers, streams, [loop.NEVER] * s, list(range(s)), [0] * (loop.REASONS * len(program.instructions)),
+        [0] * loop.COUNTERS, [0] * (4 * max(1, record)),
     ]  # fmt: skip
     found: list[Any] = [np.array(column, dtype=np.int64) for column in columns] if fast else columns
     (compiled() if fast else vars(loop))["simulate"](*found)
@@ -143,7 +149,8 @@ def _counts(held: int, reasons: list[int], counters: list[int], recorded: list[i
     return SmRun(
         clocks=counters[loop.CLOCKS] / loop.TICKS, issued=counters[loop.ISSUED], paired=counters[loop.PAIRED],
         ctas=counters[loop.FINISHED], resident=held,
-        stalls={name: time / loop.TICKS for name, time in zip(REASON_NAMES, reasons, strict=False)},
+        waiting=tuple(tuple(time / loop.TICKS for time in reasons[at:at + loop.REASONS])
+                      for at in range(0, len(reasons), loop.REASONS)),
         shared=counters[loop.SHARED_BYTES], l1=counters[loop.L1_BYTES], l2=counters[loop.L2_BYTES],
         dram=counters[loop.DRAM_BYTES], stored=counters[loop.STORED_BYTES],
         record=tuple((recorded[4 * i] / loop.TICKS, recorded[4 * i + 1], recorded[4 * i + 2], recorded[4 * i + 3])

@@ -58,6 +58,7 @@ MEANINGS = {
     "short scoreboard": "waits for shared memory, or for tensor cores", "wait": "waits for a result of fixed latency",
     "barrier": "waits for the other warps of its CTA", "math pipe throttle": "the pipe was taken",
     "MIO throttle": "the queue to shared memory was full", "LG throttle": "the queue to the L1 was full",
+    "no instruction": "its code was not there yet",
 }  # fmt: skip
 
 

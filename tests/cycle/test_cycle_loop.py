@@ -9,7 +9,7 @@ from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
-from archsim.cycle.run import SmRun, prepared, run
+from archsim.cycle.run import REASON_NAMES, SmRun, prepared, run
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 
@@ -127,6 +127,37 @@ def test_every_clock_of_a_warp_has_a_reason() -> None:
     assert min(found.stalls.values()) >= 0
     assert found.stalls["selected"] > 0
     assert found.stalls["long scoreboard"] > 0.5 * sum(found.stalls.values())
+
+
+def test_a_warp_that_waits_for_its_code_has_no_instruction() -> None:
+    slow, there = (ran(machine(fetch=fetch), adds(machine(), 64, 8)).stalls for fetch in (20.0, 0.0))
+    assert slow["no instruction"] == pytest.approx(64 * 20.0, rel=0.1)
+    assert there["no instruction"] == 0.0
+
+
+def test_a_warp_that_comes_last_to_a_barrier_waits_for_the_barrier() -> None:
+    on = machine()
+    a = Assembler(warp=on.warp)
+    a.barrier()
+    a.end()
+    found = ran(on, a.program(threads=64, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    assert found.stalls["barrier"] == pytest.approx(2 * on.barrier, abs=4)
+    assert found.stalls["no instruction"] == found.stalls["wait"] == 0.0
+
+
+def test_the_wait_is_that_of_the_instruction_that_needs_the_data() -> None:
+    on = machine()
+    a = Assembler(warp=on.warp)
+    loaded, other = a.register(), a.register()
+    a.load(loaded, other, 4)
+    a.arithmetic("MOV", other, (), pipe=INT)
+    a.arithmetic("FFMA", loaded, (loaded,), pipe=FP32)
+    a.end()
+    found = ran(on, a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    of_each = [row[REASON_NAMES.index("long scoreboard")] for row in found.waiting]
+    assert of_each == [0.0, 0.0, found.stalls["long scoreboard"], 0.0]
+    assert of_each[2] > 0.9 * on.dram
+    assert sum(map(sum, found.waiting)) == sum(found.stalls.values())
 
 
 def test_counts_are_those_of_the_program() -> None:
