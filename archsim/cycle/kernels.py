@@ -6,10 +6,13 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from math import ceil
 
+import numpy as np
+
 from archsim.cost.cost import family_efficiency
 from archsim.cost.gpu import GpuTerms
-from archsim.cycle.lowered import KernelVariant, grid_program
-from archsim.cycle.run import Prepared, prepared, run
+from archsim.cycle.lowered import GridProgram, KernelVariant, grid_program
+from archsim.cycle.program import Program
+from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.lower.role import Role
 
 TRIPS = 6, 14  # of a loop: time grows by the same for every further trip
@@ -37,27 +40,46 @@ def kernel_clocks(on: Prepared, grid: Grid, known: Known) -> float:
     Each is a difference between simulations of one wave, of two, and of one with the tail behind it, of which loops run 6 and 14
     times; further trips take what these eight took each.
     """
+    return sum(weight * simulated(on, ctas, trips, known) for weight, ctas, trips in parts(on, grid))
+
+
+def parts(on: Prepared, grid: Grid) -> list[tuple[float, int, int]]:
+    """The simulations whose weighted sum is a launch: weight, CTAs, and how often each loop runs."""
     held = max(1, min(on.held, grid.busiest))
     waves, tail = divmod(grid.busiest, held)
-    first = _clocks(on, held, known)
-    if grid.busiest == held:
-        return first
-    total = first
+    ctas = {held: 1.0}
     if waves > 1:
-        total += (waves - 1) * (_clocks(on, 2 * held, known) - first)
+        ctas[held] -= waves - 1.0
+        ctas[2 * held] = waves - 1.0
     if tail:
-        total += _clocks(on, held + tail, known) - first
-    return total
+        ctas[held] -= 1.0
+        ctas[held + tail] = 1.0
+    return [(part * weight, count, trips) for count, part in ctas.items() if part for weight, trips in _trips(on.program)]
 
 
-def _clocks(on: Prepared, ctas: int, known: Known) -> float:
-    trips, period = on.program.trips, on.program.period
+def _trips(program: Program) -> list[tuple[float, int]]:
+    trips, period = program.trips, program.period
     few = TRIPS[0] if period == 1 else 2 * period  # a ring of stages is filled first, and then does the same each time around
     more = few + -(-(TRIPS[1] - TRIPS[0]) // period) * period
     if trips <= more:
-        return simulated(on, ctas, trips, known)
-    short, long = simulated(on, ctas, few, known), simulated(on, ctas, more, known)
-    return long + (trips - more) * (long - short) / (more - few)
+        return [(1.0, trips)]
+    beyond = (trips - more) / (more - few)
+    return [(1.0 + beyond, more), (-beyond, few)]
+
+
+def kernel_run(on: Prepared, grid: Grid) -> SmRun:
+    """What the busiest SM does in a launch: the counts of its parts, put together as the clocks are."""
+    runs = [(weight, run(on, ctas, trips=trips)) for weight, ctas, trips in parts(on, grid)]
+
+    def total(name: str) -> float:
+        return max(0.0, sum(weight * float(getattr(one, name)) for weight, one in runs))
+
+    waiting = np.maximum(0.0, sum(weight * np.array(one.waiting) for weight, one in runs))
+    return SmRun(
+        clocks=total("clocks"), ctas=grid.busiest, resident=max(1, min(on.held, grid.busiest)), issued=round(total("issued")),
+        paired=round(total("paired")), waiting=tuple(map(tuple, waiting.tolist())), shared=round(total("shared")),
+        l1=round(total("l1")), l2=round(total("l2")), dram=round(total("dram")), stored=round(total("stored")),
+    )  # fmt: skip
 
 
 def simulated(on: Prepared, ctas: int, trips: int, known: Known) -> float:
@@ -66,6 +88,11 @@ def simulated(on: Prepared, ctas: int, trips: int, known: Known) -> float:
     if key not in known:
         known[key] = run(on, ctas, trips=trips).clocks
     return known[key]
+
+
+def grid_of(found: GridProgram, sms: int) -> Grid:
+    """The grid of a launch."""
+    return Grid(ctas=max(1, found.ctas), sms=sms)
 
 
 def simulated_busy(terms: GpuTerms, known: Known, column: int, row: int = 0) -> float | None:
@@ -81,8 +108,7 @@ def simulated_busy(terms: GpuTerms, known: Known, column: int, row: int = 0) -> 
         return None
     v = KernelVariant(terms=terms, column=column, row=row)
     memory = terms.device.memory
-    grid = Grid(ctas=max(1, found.ctas), sms=v.sms)
-    clocks = kernel_clocks(prepared(found.machine, found.program), grid, known)
+    clocks = kernel_clocks(prepared(found.machine, found.program), grid_of(found, v.sms), known)
     derived = v.of("matrix") == 0 or v.role is Role.WINOGRAD  # whose transforms are written out
     efficiency = 1.0 if derived else family_efficiency(terms.kernels, terms.constants)[column]
     least = found.memory / (v.at(memory.bandwidth) * v.at(memory.achievable))

@@ -82,11 +82,18 @@ def prepared(machine: Machine, program: Program) -> Prepared:
 
 def resident(machine: Machine, program: Program) -> int:
     """CTAs of a program that the SM holds at once; 0 if it holds none."""
+    return min(room(machine, program).values())
+
+
+def room(machine: Machine, program: Program) -> dict[str, int]:
+    """CTAs of a program that the SM has place for, by the key of its spec that limits them."""
     warps = -(-program.threads // machine.warp)
-    return int(min(
-        machine.registers // (4 * max(1, program.registers) * warps * machine.warp), machine.ctas, machine.warps // warps,
-        machine.shared_memory // program.shared if program.shared else machine.ctas,
-    ))  # fmt: skip
+    found = {
+        "sm.registers": machine.registers // (4 * max(1, program.registers) * warps * machine.warp), "sm.ctas": machine.ctas,
+        "sm.warps": machine.warps // warps,
+        "sm.shared_memory": machine.shared_memory // program.shared if program.shared else machine.ctas,
+    }  # fmt: skip
+    return {key: int(ctas) for key, ctas in found.items()}
 
 
 def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = None, greedy: bool = True, record: int = 0,

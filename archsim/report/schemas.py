@@ -260,13 +260,14 @@ def names() -> Schema:
 
 def sm() -> Schema:
     """`archsim simulate sm --json`."""
+    from archsim.cycle.stalls import StalledInstruction
     from archsim.simulate.sm import SCHEMA
 
     return table({
         "schema": _named(SCHEMA), "hardware": TEXT, "kernel": TEXT, "clock_hz": NUMBER, "scheduler": TEXT, "time_s": NUMBER,
         "clocks": NUMBER, "ctas": WHOLE, "resident_ctas": WHOLE, "occupancy": NUMBER, "instructions": WHOLE,
-        "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": NUMBER,
-        "bandwidth_bps": NUMBERS, "stalls": NUMBERS,
+        "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": MAYBE,
+        "bandwidth_bps": NUMBERS, "stalls": NUMBERS, "stalled": listed(schema_of(StalledInstruction)),
     })  # fmt: skip
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
+from archsim.cycle.run import SmRun
+from archsim.cycle.stalls import MEANINGS, StalledInstruction, shares
 from archsim.report import figures
 from archsim.report.markup import label, percent, table, text, words
 from archsim.report.palette import SERIES
@@ -20,7 +24,7 @@ FIRST = 1000  # clocks of the picture
 def sm_text(s: SimulatedSm) -> str:
     """Every figure on a line."""
     return "\n".join([heading(s), "", *(f"{name:<13} {value}" for name, value in sm_lines(s)), "",
-                      *(f"{name:<19} {100 * share:5.1f} %  {meaning}" for name, share, meaning in stalls(s))])  # fmt: skip
+                      *stall_lines(s.result), *stalled_lines(s.stalled)])  # fmt: skip
 
 
 def heading(s: SimulatedSm) -> str:
@@ -53,20 +57,17 @@ def _all(s: SimulatedSm) -> float:
     return s.bandwidth_bps.get("memory", 0.0) * s.sms
 
 
-MEANINGS = {
-    "selected": "issued", "not selected": "another warp issued", "long scoreboard": "waits for data of L1, L2 or memory",
-    "short scoreboard": "waits for shared memory, or for tensor cores", "wait": "waits for a result of fixed latency",
-    "barrier": "waits for the other warps of its CTA", "math pipe throttle": "the pipe was taken",
-    "MIO throttle": "the queue to shared memory was full", "LG throttle": "the queue to the L1 was full",
-    "no instruction": "its code was not there yet",
-}  # fmt: skip
+def stall_lines(result: SmRun) -> list[str]:
+    """A line for each reason."""
+    return [f"{name:<19} {100 * share:5.1f} %  {MEANINGS[name]}" for name, share in shares(result).items()]
 
 
-def stalls(s: SimulatedSm) -> list[tuple[str, float, str]]:
-    """Where the warps' clocks went: reason, share, meaning; largest first."""
-    whole = sum(s.result.stalls.values()) or 1.0
-    shares = [(name, clocks / whole, MEANINGS[name]) for name, clocks in s.result.stalls.items() if clocks > 0]
-    return sorted(shares, key=lambda row: -row[1])
+def stalled_lines(found: Sequence[StalledInstruction]) -> list[str]:
+    """A line for each instruction at which warps wait, below a heading; none where no warp waits."""
+    if not found:
+        return []
+    width = max(len(i.reason) for i in found)
+    return ["", "Where warps wait", *(f"{100 * i.share:5.1f} %  {i.reason:<{width}}  {i.words}" for i in found)]
 
 
 def sm_json(s: SimulatedSm) -> str:
@@ -77,7 +78,7 @@ def sm_json(s: SimulatedSm) -> str:
         "time_s": s.time_s, "clocks": r.clocks, "ctas": r.ctas, "resident_ctas": r.resident, "occupancy": s.occupancy,
         "instructions": r.issued, "instructions_per_clock": r.ipc, "issue_use": s.issue_use, "pipe_use": dict(s.pipe_use),
         "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
-        "stalls": {name: share for name, share, _ in stalls(s)},
+        "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],
     }, indent=2, allow_nan=False)  # fmt: skip
 
 
@@ -97,8 +98,12 @@ def sm_page(s: SimulatedSm) -> str:
         f"<h1>One SM of {text(s.hardware)}</h1>", f'<p class="asked">{text(heading(s))}</p>',
         table(("what", "figure"), [(words(name), words(value)) for name, value in sm_lines(s)], style="pairs"),
         "<h2>Where the warps' clocks go</h2>",
-        table(("stall", "share", "meaning"), [(words(name), percent(share), words(meaning))
-                                              for name, share, meaning in stalls(s)]),
+        table(("stall", "share", "meaning"), [(words(name), percent(share), words(MEANINGS[name]))
+                                              for name, share in shares(s.result).items()]),
+        "<h2>Where warps wait</h2>",
+        table(("share", "stall", "instruction", "place"), [
+            (percent(i.share), words(i.reason), words(f"{i.name} after {i.after}" if i.after else i.name), words(i.place))
+            for i in s.stalled]),
         f"<h2>The first {FIRST} clocks</h2>",
         '<p class="quiet">A mark for each instruction, in the colour of its pipe; a row for each warp, by scheduler.</p>',
         figures.embed(_picture(s), "issue"),

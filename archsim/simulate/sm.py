@@ -10,14 +10,16 @@ from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
-from archsim.cycle.program import FP32, PIPES, Instruction, Program, Source
+from archsim.cycle.program import Program, Source
 from archsim.cycle.row_sums import Rows, row_sums
 from archsim.cycle.run import SmRun, prepared, run
+from archsim.cycle.stalls import StalledInstruction, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 
 SCHEMA = "archsim-sm/1"
+STALLED = 5  # instructions that are named
 WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given
     "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "l2": 1.0},
     "attention": {"d": 128, "threads": 128, "registers": 255, "bytes": 2, "overlapped": 0, "l2": 1.0},
@@ -34,7 +36,7 @@ class SimulatedSm:
     """A run of a kernel on one SM.
 
     kernel: as it was asked for; clock_hz: core clock [Hz]; scheduler: gto or lrr
-    occupancy: warps at once over those that the SM can hold
+    occupancy: warps at once over those that the SM can hold; stalled: the instructions at which warps wait most
     issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
     peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
     bandwidth_bps: bytes per second of one SM by level [B/s]
@@ -50,6 +52,7 @@ class SimulatedSm:
     occupancy: float
     issue_use: float
     pipe_use: Mapping[str, float]
+    stalled: tuple[StalledInstruction, ...]
     peak_share: float | None
     bandwidth_bps: Mapping[str, float]
     sms: int
@@ -93,17 +96,15 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     if on.held < 1:
         raise ArgumentError(f"kernel {kernel}: no CTA fits an SM of {spec.identity.id}")
     result = run(on, waves * on.held, greedy=scheduler == "gto", record=record, fast=fast)
-    used = {PIPES[p]: _use(machine, program, result, p) for p in range(len(PIPES)) if machine.lanes[p]}
-    warps = -(-program.threads // machine.warp)
     macs = result.ctas * _multiplied(name, shape, words, depth)
     peak = rate or float(device.rate.fp32)
     seconds = result.clocks / clock
     levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
     return SimulatedSm(
         hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler, machine=machine, program=program,
-        result=result, occupancy=min(result.resident, on.held) * warps / machine.warps,
-        issue_use=result.issued / (result.clocks * machine.schedulers * max(1.0, machine.issue_width)),
-        pipe_use=used, peak_share=macs / (result.clocks * peak) if macs else None,
+        result=result, occupancy=occupancy(on, result),
+        issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
+        peak_share=macs / (result.clocks * peak) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
     )  # fmt: skip
 
@@ -212,18 +213,3 @@ def _norm(
 
 KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream}
 
-
-def _use(machine: Machine, program: Program, result: SmRun, pipe: int) -> float:
-    """The share of a pipe's clocks that its instructions take."""
-    counts = _executed(machine, program, result)
-    clocks = sum(count * (i.clocks or machine.warp / machine.lanes[pipe]) for count, i in counts if i.pipe == pipe)
-    schedulers = 1 if machine.pooled and pipe == FP32 else machine.schedulers
-    return min(1.0, clocks / (result.clocks * schedulers))
-
-
-def _executed(machine: Machine, program: Program, result: SmRun) -> list[tuple[int, Instruction]]:
-    """How often each instruction ran, over all warps."""
-    loops = [(i.target, at) for at, i in enumerate(program.instructions) if i.target >= 0]
-    warps = result.ctas * -(-program.threads // machine.warp)
-    return [(warps * (program.trips if any(first <= at <= last for first, last in loops) else 1), i)
-            for at, i in enumerate(program.instructions)]

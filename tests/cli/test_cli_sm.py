@@ -16,7 +16,7 @@ def sm(cli: Cli, *more: str) -> Outcome:
 
 def test_it_says_what_issues_and_what_stalls(cli: Cli) -> None:
     text = sm(cli).out
-    for word in ("warp instructions per clock", "occupancy", "of the peak", "long scoreboard", "selected"):
+    for word in ("Where warps wait", "STS.128 after LDG.128, instruction", "warp instructions per clock", "occupancy", "of the peak", "long scoreboard", "selected"):
         assert word in text
 
 
@@ -25,6 +25,8 @@ def test_json_has_the_same(cli: Cli) -> None:
     assert found["schema"] == "archsim-sm/1"
     assert 0 < found["peak_share"] < 1
     assert sum(found["stalls"].values()) == pytest.approx(1.0)
+    assert found["stalled"][0]["share"] >= found["stalled"][-1]["share"] > 0
+    assert {"name", "number", "place", "reason", "after", "share"} == {*found["stalled"][0]}
     assert found["instructions_per_clock"] == pytest.approx(found["instructions"] / found["clocks"])
 
 
@@ -32,6 +34,7 @@ def test_a_page_and_a_timeline_are_written(cli: Cli, tmp_path: Path) -> None:
     page, timeline = tmp_path / "sm.html", tmp_path / "sm.json"
     sm(cli, "--html", str(page), "--timeline", str(timeline))
     assert "One SM of" in page.read_text("utf-8")
+    assert "STS.128 after LDG.128" in page.read_text("utf-8")
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert {"FFMA", "LDS.128", "BAR.SYNC"} <= {event["name"] for event in events}
 

@@ -1,0 +1,161 @@
+"""Which instructions of a program the warps of a run wait at, and how much of each pipe they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archsim.cycle import loop
+from archsim.cycle.program import FP32, PIPES, TENSOR, Instruction, Program
+from archsim.cycle.run import REASON_NAMES, Prepared, SmRun
+
+AT_WORK = ("selected", "not selected")  # the reasons of a warp that could issue, or did
+MEANINGS = {
+    "selected": "issued", "not selected": "another warp issued", "long scoreboard": "waits for data of L1, L2 or memory",
+    "short scoreboard": "waits for shared memory, or for tensor cores", "wait": "waits for a result of fixed latency",
+    "barrier": "waits for the other warps of its CTA", "math pipe throttle": "the pipe was taken",
+    "MIO throttle": "the queue to shared memory was full", "LG throttle": "the queue to the L1 was full",
+    "no instruction": "its code was not there yet",
+}  # fmt: skip
+# The kinds of instructions whose results a warp waits for, by reason.
+MAKERS = {"long scoreboard": (loop.LOAD,), "short scoreboard": (loop.SHARED, loop.FIXED), "wait": (loop.FIXED,)}
+BEFORE = {"barrier": loop.BARRIER}  # reasons of the instruction that stands before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledInstruction:
+    """An instruction at which warps wait, for one reason.
+
+    number: in the program, from 1; place: in its loop
+    after: the instruction whose result it waits for, or the barrier before it; empty where there is none
+    share: of the clocks in which warps wait, all reasons and instructions together [1]
+    """
+
+    name: str
+    number: int
+    place: str
+    reason: str
+    after: str
+    share: float
+
+    @property
+    def words(self) -> str:
+        """In words: `FFMA after LDS.128, instruction 37 of 90 of the loop`."""
+        return f"{self.name}{f' after {self.after}' if self.after else ''}, {self.place}"
+
+
+def shares(result: SmRun) -> dict[str, float]:
+    """The share of the clocks of all warps that each reason has, the largest first [1]."""
+    whole = sum(result.stalls.values()) or 1.0
+    return {name: clocks / whole for name, clocks in sorted(result.stalls.items(), key=lambda one: -one[1]) if clocks > 0}
+
+
+def stalled(program: Program, result: SmRun, count: int = 3) -> tuple[StalledInstruction, ...]:
+    """The instructions at which the warps of a run wait most, the longest first."""
+    waits = [(clocks, at, reason) for at, row in enumerate(result.waiting)
+             for reason, clocks in zip(REASON_NAMES, row, strict=True) if reason not in AT_WORK and clocks > 0]  # fmt: skip
+    whole = sum(clocks for clocks, _, _ in waits)
+    longest = sorted(waits, key=lambda one: (-one[0], one[1]))[:count]
+    return tuple([
+        StalledInstruction(name=program.instructions[at].name, number=at + 1, place=place(program, at), reason=reason,
+                           after=awaited(program, at, reason), share=clocks / whole)
+        for clocks, at, reason in longest
+    ])  # fmt: skip
+
+
+def loops(program: Program) -> list[tuple[int, int]]:
+    """The first and the last instruction of each loop, in order."""
+    return [(i.target, at) for at, i in enumerate(program.instructions) if i.kind == loop.LOOP]
+
+
+def place(program: Program, at: int) -> str:
+    """Where in a program an instruction stands, in words."""
+    found, starts = loops(program), sorted(first for _, first in program.roles)
+    part = sum(first <= at for first in starts)
+    begin = starts[part - 1] if part else 0
+    end = starts[part] if part < len(starts) else len(program.instructions)
+    mine = [(first, last) for first, last in found if begin <= first < end]
+    role = f" of {_warps(program, begin)}" if len(starts) > 1 else ""
+    for number, (first, last) in enumerate(mine, start=1):
+        if first <= at <= last:
+            which = f"loop {number}" if len(mine) > 1 else "the loop"
+            return f"instruction {at - first + 1} of {last - first + 1} of {which}{role}"
+    if not mine:
+        return f"instruction {at - begin + 1} of {end - begin}{role}"
+    if at < mine[0][0]:
+        return f"instruction {at - begin + 1}, before the loop{role}"
+    before = sum(last < at for _, last in mine)
+    which = f"loop {before}" if len(mine) > 1 else "the loop"
+    return f"instruction {at - mine[before - 1][1]}, after {which}{role}"
+
+
+def _warps(program: Program, begin: int) -> str:
+    """The warps of a CTA that begin at an instruction, in words."""
+    first = min(warp for warp, at in program.roles if at == begin)
+    beyond = min((warp for warp, _ in program.roles if warp > first), default=None)
+    if beyond is None:
+        return f"the warps from {first} on"
+    return f"warp {first}" if beyond == first + 1 else f"warps {first} to {beyond - 1}"
+
+
+def awaited(program: Program, at: int, reason: str) -> str:
+    """The name of the instruction whose result instruction `at` waits for; empty where it waits for none."""
+    code = program.instructions
+    if reason in BEFORE:
+        return code[at - 1].name if at and code[at - 1].kind == BEFORE[reason] else ""
+    if code[at].kind == loop.TAKE:
+        return next((_given(program, give) for give, i in enumerate(code)
+                     if i.kind == loop.GIVE and i.channel == code[at].channel), "")  # fmt: skip
+    if code[at].kind == loop.AWAIT and reason == "long scoreboard":
+        return next((code[before].name for before in _backwards(program, at) if code[before].kind == loop.COPY), "")
+    wanted = {register for register in (*code[at].src, code[at].dst) if register >= 0}
+    for before in _backwards(program, at):
+        if code[before].dst in wanted and code[before].kind in MAKERS.get(reason, ()):
+            if reason == "short scoreboard" and code[before].kind == loop.FIXED and code[before].pipe != TENSOR:
+                continue
+            return code[before].name
+    return ""
+
+
+def _given(program: Program, at: int) -> str:
+    """The copy or product for which the token of a GIVE stands; its own name where there is none."""
+    code = program.instructions
+    started = (loop.COPY, loop.BULK, loop.DEFERRED)
+    return next((code[before].name for before in range(at, -1, -1) if code[before].kind in started), code[at].name)
+
+
+def _backwards(program: Program, at: int) -> list[int]:
+    """The instructions that may have run before one, the last first: its loop is gone round once."""
+    around = next(((first, last) for first, last in loops(program) if first <= at <= last), None)
+    if around is None:
+        return list(range(at - 1, -1, -1))
+    first, last = around
+    return [*range(at - 1, first - 1, -1), *range(last, at - 1, -1), *range(first - 1, -1, -1)]
+
+
+def executed(on: Prepared, result: SmRun) -> list[tuple[float, Instruction]]:
+    """How often each instruction ran, over all warps: the time in which it was issued, over that of one."""
+    slots = on.rows[loop.SLOT :: loop.COLUMNS]
+    return [(row[loop.SELECTED] * loop.TICKS / slot, i)
+            for row, slot, i in zip(result.waiting, slots, on.program.instructions, strict=True)]  # fmt: skip
+
+
+def pipe_use(on: Prepared, result: SmRun) -> dict[str, float]:
+    """The share of the clocks of each pipe that instructions take, at most 1; pipes that the SM lacks are left out."""
+    machine, counts = on.machine, executed(on, result)
+    used: dict[str, float] = {}
+    for pipe, name in enumerate(PIPES):
+        if machine.lanes[pipe]:
+            clocks = sum(count * (i.clocks or machine.warp / machine.lanes[pipe]) for count, i in counts if i.pipe == pipe)
+            schedulers = 1 if machine.pooled and pipe == FP32 else machine.schedulers
+            used[name] = min(1.0, clocks / (result.clocks * schedulers))
+    return used
+
+
+def issue_use(on: Prepared, result: SmRun) -> float:
+    """The share of the issue slots that issued."""
+    return result.issued / (result.clocks * on.machine.schedulers * max(1.0, on.machine.issue_width))
+
+
+def occupancy(on: Prepared, result: SmRun) -> float:
+    """Warps at once over those that the SM can hold."""
+    return min(result.resident, on.held) * -(-on.program.threads // on.machine.warp) / on.machine.warps
