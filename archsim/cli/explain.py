@@ -26,16 +26,20 @@ def command(
 ) -> None:
     """Explain the time and energy of one layer: algorithms, tiles, and every equation with its numbers.
 
+    With --fidelity cycle: what an SM does in each of its kernels, the instructions at which warps wait, what would relieve it.
+
     \b
     Examples:
       archsim explain --net alexnet --hw gtx_1080
       archsim explain --net alexnet --hw gtx_1080 --layer conv2 --batch 16
       archsim explain --net resnet_50 --hw tesla_v100_sxm2 --layer conv1 --task training_step --phase backward_filter
       archsim explain --net alexnet --hw i7_6700k --layer fc6 --json
+      archsim explain --net alexnet --hw gtx_1080 --layer conv2 --fidelity cycle
     """
     from dataclasses import asdict
 
     from archsim.device.variant import called
+    from archsim.estimation.fidelity import SIMULATED
     from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
     from archsim.report.data import records_csv
@@ -55,6 +59,13 @@ def command(
             click.echo(records_csv([asdict(row) for row in rows], columns), nl=False)
             return
         say(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)), plain=as_json)
+        return
+    if request.fidelity.name == SIMULATED:
+        from archsim.explain.simulated import simulate_layer
+        from archsim.report.explain_sm import simulated_json, simulated_text
+
+        found = simulate_layer(request, layer, phase)
+        say(simulated_json(found) if as_json else simulated_text(found), plain=as_json)
         return
     explanation = explain(request, layer, phase)
     say(explanation_json(explanation) if as_json else explanation_text(explanation, every), plain=as_json)

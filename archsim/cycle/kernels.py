@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.cost.cost import family_efficiency
 from archsim.cost.gpu import GpuTerms
-from archsim.cycle.lowered import GridProgram, KernelVariant, grid_program
+from archsim.cycle.lowered import KernelVariant, grid_program
 from archsim.cycle.program import Program
 from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.lower.role import Role
@@ -90,9 +90,37 @@ def simulated(on: Prepared, ctas: int, trips: int, known: Known) -> float:
     return known[key]
 
 
-def grid_of(found: GridProgram, sms: int) -> Grid:
-    """The grid of a launch."""
-    return Grid(ctas=max(1, found.ctas), sms=sms)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedLaunch:
+    """A launch of a kernel that has a program.
+
+    clock: core clock [Hz]; efficiency: what the library reaches of what the program allows, where that is fitted [1]
+    memory_s: its memory traffic at full bandwidth, below which no launch can be [s]
+    """
+
+    on: Prepared
+    grid: Grid
+    clock: float
+    efficiency: float
+    memory_s: float
+
+    def busy_s(self, known: Known) -> float:
+        """Time without the gap before it [s]: what is stored drains after a kernel."""
+        return max(kernel_clocks(self.on, self.grid, known) / self.clock / self.efficiency, self.memory_s)
+
+
+def launch_of(terms: GpuTerms, column: int, row: int = 0) -> SimulatedLaunch | None:
+    """A launch of a variant; None for a kernel that has no program yet. column: of the V variants; row: of the D devices"""
+    found = grid_program(terms, column, row)
+    if found is None:
+        return None
+    v, memory = KernelVariant(terms=terms, column=column, row=row), terms.device.memory
+    derived = v.of("matrix") == 0 or v.role is Role.WINOGRAD  # whose transforms are written out
+    return SimulatedLaunch(
+        on=prepared(found.machine, found.program), grid=Grid(ctas=max(1, found.ctas), sms=v.sms), clock=v.clock,
+        efficiency=1.0 if derived else float(family_efficiency(terms.kernels, terms.constants)[column]),
+        memory_s=found.memory / (v.at(memory.bandwidth) * v.at(memory.achievable)),
+    )  # fmt: skip
 
 
 def simulated_busy(terms: GpuTerms, known: Known, column: int, row: int = 0) -> float | None:
@@ -100,16 +128,6 @@ def simulated_busy(terms: GpuTerms, known: Known, column: int, row: int = 0) -> 
 
     known: clocks of what was simulated before, to which new ones are added
     column: of the V variants; row: of the D devices
-
-    Memory traffic takes at least its time at full bandwidth: what is stored drains after a kernel.
     """
-    found = grid_program(terms, column, row)
-    if found is None:
-        return None
-    v = KernelVariant(terms=terms, column=column, row=row)
-    memory = terms.device.memory
-    clocks = kernel_clocks(prepared(found.machine, found.program), grid_of(found, v.sms), known)
-    derived = v.of("matrix") == 0 or v.role is Role.WINOGRAD  # whose transforms are written out
-    efficiency = 1.0 if derived else family_efficiency(terms.kernels, terms.constants)[column]
-    least = found.memory / (v.at(memory.bandwidth) * v.at(memory.achievable))
-    return max(clocks / v.clock / float(efficiency), least)
+    launch = launch_of(terms, column, row)
+    return None if launch is None else launch.busy_s(known)

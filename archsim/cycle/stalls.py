@@ -157,5 +157,10 @@ def issue_use(on: Prepared, result: SmRun) -> float:
 
 
 def occupancy(on: Prepared, result: SmRun) -> float:
-    """Warps at once over those that the SM can hold."""
+    """Warps at once, if all places of the kernel's CTAs are taken, over those that the SM can hold."""
     return min(result.resident, on.held) * -(-on.program.threads // on.machine.warp) / on.machine.warps
+
+
+def achieved_occupancy(on: Prepared, result: SmRun) -> float:
+    """Warps at once on average, over those that the SM can hold: fewer where CTAs start slowly or end together."""
+    return min(occupancy(on, result), sum(result.stalls.values()) / (result.clocks * on.machine.warps))

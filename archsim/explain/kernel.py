@@ -133,10 +133,10 @@ def _variant(explained: ExplainedRun, v: int, time: float, chosen: bool) -> Vari
 def one_of(kernels: Kernels, v: int) -> Kernels:
     """The columns of one variant."""
     columns = {name: getattr(kernels, name)[v : v + 1] for name in columns_of(type(kernels))}
-    return replace(kernels, **columns, efficiency=kernels.efficiency[v : v + 1])
+    return replace(kernels, **columns, efficiency=kernels.efficiency[v : v + 1], kernel_of=kernels.kernel_of[v : v + 1])
 
 
-def _of_one(terms: Any, v: int) -> Any:
+def of_one(terms: Any, v: int) -> Any:
     """The record from which the bounds of one variant are computed."""
     clock = np.asarray(terms.clock)
     return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1])
@@ -145,7 +145,7 @@ def _of_one(terms: Any, v: int) -> Any:
 def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant, read from the functions of its bounds, and what stands behind the names in them."""
     cost, kind, request = explained.cost, explained.request.spec.kind, explained.request
-    terms = _of_one(cost.terms, v)
+    terms = of_one(cost.terms, v)
 
     def model(name: str) -> float | None:
         if name in cost.bounds:

@@ -38,8 +38,8 @@ class ValueOrigin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why one op takes its time. `time_s` = `device_s` + `wait_s` is what it adds to the latency of the network."""
+class ExplainedOp:
+    """An op of a request and what it takes. `time_s` = `device_s` + `wait_s` is what it adds to the latency of the network."""
 
     network: str
     hardware: str
@@ -66,6 +66,13 @@ class Explanation:
     device_s: float
     wait_s: float
     latency_s: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation(ExplainedOp):
+    """Why one op takes its time, by the equations of the closed form."""
+
     energy_j: float
     energy_breakdown_j: Mapping[str, float]
     algorithms: tuple[Candidate, ...]
@@ -73,7 +80,6 @@ class Explanation:
     host: tuple[Step, ...]
     spec: tuple[ValueOrigin, ...]
     constants: tuple[ValueOrigin, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,34 +111,40 @@ def explain(request: Request, layer: str, phase: str | None = None) -> Explanati
     fidelity than the analytical one.
     """
     if request.fidelity.name != FITTED:
-        raise ArgumentError(f"fidelity {request.fidelity.name}: only the analytical model has equations to explain")
+        raise ArgumentError(f"fidelity {request.fidelity.name}: only the analytical and the cycle model are explained")
     if request.spec.kind == "cpu" and request.limit is not None:
         raise ArgumentError("a CPU under a power limit is not explained; give the --clock that the estimate says instead")
-    index = _position(request, layer, phase)
-    op, result = request.trace.ops[index], run(request)
+    index = position(request, layer, phase)
+    result = run(request)
     plan = int(result.lowered.plan_of[index])
     explained = ExplainedRun(request=request, result=result)
-    kernels_explained = tuple([explain_kernel(explained, position) for position in _chosen(result, plan)]) if plan >= 0 else ()
+    kernels_explained = tuple([explain_kernel(explained, kernel) for kernel in chosen(result, plan)]) if plan >= 0 else ()
+    host, of_host = host_steps(request, result, index, plan)
+    return Explanation(
+        **asked(request, result, index), energy_j=float(result.energy_j[0, index]),
+        energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
+        algorithms=candidates(request, result, index), kernels=kernels_explained, host=host,
+        spec=_spec(request, kernels_explained), constants=_constants(request, kernels_explained, of_host),
+    )  # fmt: skip
+
+
+def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
+    """The fields of `ExplainedOp` for the op at `index`."""
+    op, plan = request.trace.ops[index], int(result.lowered.plan_of[index])
     kernels, timeline = result.lowered.kernels, result.timeline
     least = find_fidelity("roofline").cost(kernels, request.spec.device, request.precision, request.clock, request.threads or 1,
                                            request.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
-    wait, total = float(timeline.wait_s[0, index]), float(timeline.op_time_s[0, index])
-    host, of_host = host_steps(request, result, index, plan)
-    return Explanation(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
-        batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision,
-        threads=request.thread_count,
-        clock_hz=_clock(request, result, plan), layer=op.name, kind=op.kind.op, phase=op.phase,
-        attributes=written(op.kind), inputs=op.input_shapes, output=op.shape, flop=float(op.flop),
-        least_bytes=float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
-        roofline_s=float(least.time_s[0, plan]) if least else 0.0,
-        roofline_bound=max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
-        time_s=total, device_s=float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0, wait_s=wait,
-        latency_s=float(result.latency_s[0]), energy_j=float(result.energy_j[0, index]),
-        energy_breakdown_j={name: float(part[0, index]) for name, part in result.energy.items()},
-        algorithms=candidates(request, result, index), kernels=kernels_explained, host=host,
-        spec=_spec(request, kernels_explained), constants=_constants(request, kernels_explained, of_host), notes=request.notes,
-    )  # fmt: skip
+    return {
+        "network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
+        "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE), "precision": request.precision,
+        "threads": request.thread_count, "clock_hz": _clock(request, result, plan), "layer": op.name, "kind": op.kind.op,
+        "phase": op.phase, "attributes": written(op.kind), "inputs": op.input_shapes, "output": op.shape, "flop": float(op.flop),
+        "least_bytes": float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
+        "roofline_s": float(least.time_s[0, plan]) if least else 0.0,
+        "roofline_bound": max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
+        "time_s": float(timeline.op_time_s[0, index]), "device_s": float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0,
+        "wait_s": float(timeline.wait_s[0, index]), "latency_s": float(result.latency_s[0]), "notes": request.notes,
+    }  # fmt: skip
 
 
 def _clock(request: Request, result: Run, plan: int) -> float:
@@ -142,7 +154,7 @@ def _clock(request: Request, result: Run, plan: int) -> float:
     return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 
-def _position(request: Request, layer: str, phase: str | None) -> int:
+def position(request: Request, layer: str, phase: str | None) -> int:
     """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
     ops = request.trace.ops
     if phase is not None and phase not in PHASES:
@@ -160,7 +172,7 @@ def _position(request: Request, layer: str, phase: str | None) -> int:
     return found[0]
 
 
-def _chosen(result: Run, plan: int) -> range:
+def chosen(result: Run, plan: int) -> range:
     """Positions of the kernels of the algorithm that was chosen for a plan."""
     option = int(result.cost.option[0, plan])
     first = int(result.lowered.kernels.option_start[option])

@@ -13,10 +13,11 @@ from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelExplanation, Variant
-from archsim.explain.layer import SCHEMA, Explanation, Slow, ValueOrigin
+from archsim.explain.layer import SCHEMA, ExplainedOp, Explanation, Slow, ValueOrigin
 from archsim.explain.reader import CONSTANT, SPEC
 from archsim.report.text import clean, table
 
+NOTHING = "It launches nothing in this stack, so it takes no time."
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
 NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -41,9 +42,9 @@ def slowest_text(rows: Iterable[Slow], network: str, hardware: str) -> str:
 
 def explanation_text(e: Explanation, every: bool = False) -> str:
     """The whole explanation; equations of the longest kernel only, unless those of `every` kernel are asked for."""
-    parts = [_heading(e), _layer(e)]
+    parts = [heading(e), layer_lines(e, bool(e.kernels))]
     if not e.kernels:
-        return "\n\n".join([*parts, "It launches nothing in this stack, so it takes no time."])
+        return "\n\n".join([*parts, NOTHING])
     parts.append(_algorithms(e.algorithms))
     longest = max(e.kernels, key=lambda kernel: kernel.time_s)
     parts.append(_kernels(e))
@@ -55,7 +56,8 @@ def explanation_text(e: Explanation, every: bool = False) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _heading(e: Explanation) -> str:
+def heading(e: ExplainedOp) -> str:
+    """What is explained."""
     tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
@@ -64,7 +66,8 @@ def _heading(e: Explanation) -> str:
     )
 
 
-def _layer(e: Explanation) -> str:
+def layer_lines(e: ExplainedOp, launches: bool) -> str:
+    """The op, its work, and its time beside the least that it can take; an op without launches has no work."""
     shapes = ", ".join("x".join(map(str, shape)) for shape in e.inputs)
     attributes = ", ".join(f"{name} {_plain(value)}" for name, value in e.attributes.items())
     share = f"{100 * e.time_s / e.latency_s:.1f} % of {show(e.latency_s, 's')}"
@@ -76,7 +79,7 @@ def _layer(e: Explanation) -> str:
         ("predicted", f"{show(e.time_s, 's')}, {share}"
                       + (f", {e.time_s / e.roofline_s:.3g} times that" if e.roofline_s else "")),
     ]  # fmt: skip
-    return "\n".join(f"{name:<10} {clean(text)}" for name, text in rows if e.kernels or name in ("layer", "predicted"))
+    return "\n".join(f"{name:<10} {clean(text)}" for name, text in rows if launches or name in ("layer", "predicted"))
 
 
 def _plain(value: Any) -> str:

@@ -186,6 +186,13 @@ def explain() -> Schema:
     return merged(table({"schema": _named(SCHEMA)}), record_of(Explanation))
 
 
+def simulated() -> Schema:
+    """`archsim explain --layer NAME --fidelity cycle --json`."""
+    from archsim.explain.simulated import SCHEMA, SimulatedLayer
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(SimulatedLayer))
+
+
 def slowest() -> Schema:
     """`archsim explain --json`: the ops from which a layer is chosen."""
     from archsim.explain.layer import Slow
@@ -265,7 +272,8 @@ def sm() -> Schema:
 
     return table({
         "schema": _named(SCHEMA), "hardware": TEXT, "kernel": TEXT, "clock_hz": NUMBER, "scheduler": TEXT, "time_s": NUMBER,
-        "clocks": NUMBER, "ctas": WHOLE, "resident_ctas": WHOLE, "occupancy": NUMBER, "instructions": WHOLE,
+        "clocks": NUMBER, "ctas": WHOLE, "resident_ctas": WHOLE, "occupancy": NUMBER, "achieved_occupancy": NUMBER,
+        "instructions": WHOLE,
         "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": MAYBE,
         "bandwidth_bps": NUMBERS, "stalls": NUMBERS, "stalled": listed(schema_of(StalledInstruction)),
     })  # fmt: skip
@@ -288,7 +296,7 @@ def sweep() -> Schema:
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
     for function in (estimate, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
-                     slowest, validate, hw, node, net, stack, calibration, names, sm, sweep)
+                     simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, sweep)
 }  # fmt: skip
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
-from archsim.cycle.run import SmRun
 from archsim.cycle.stalls import MEANINGS, StalledInstruction, shares
 from archsim.report import figures
 from archsim.report.markup import label, percent, table, text, words
@@ -24,7 +23,7 @@ FIRST = 1000  # clocks of the picture
 def sm_text(s: SimulatedSm) -> str:
     """Every figure on a line."""
     return "\n".join([heading(s), "", *(f"{name:<13} {value}" for name, value in sm_lines(s)), "",
-                      *stall_lines(s.result), *stalled_lines(s.stalled)])  # fmt: skip
+                      *stall_lines(shares(s.result)), *stalled_lines(s.stalled)])  # fmt: skip
 
 
 def heading(s: SimulatedSm) -> str:
@@ -36,14 +35,13 @@ def heading(s: SimulatedSm) -> str:
 def sm_lines(s: SimulatedSm) -> list[tuple[str, str]]:
     """The figures besides the stalls."""
     r = s.result
-    pipes = ", ".join(f"{name} {100 * use:.1f} %" for name, use in s.pipe_use.items() if use > 0.0005)
-    levels = ", ".join(f"{level} {show(rate, 'B/s', 3)}" for level, rate in s.bandwidth_bps.items())
+    levels = bandwidths(s.bandwidth_bps)
     lines = [
         ("time", f"{show(s.time_s, 's')}, {r.clocks:,.0f} clocks"),
         ("issue", f"{r.ipc:.2f} warp instructions per clock ({r.issued:,} in all), {100 * s.issue_use:.1f} % of the issue slots"
                   + (f", {100 * r.paired / r.issued:.1f} % beside another" if r.paired else "")),
-        ("pipes", pipes),
-        ("occupancy", f"{100 * s.occupancy:.0f} % of {s.machine.warps} warps"),
+        ("pipes", pipes(s.pipe_use)),
+        ("occupancy", f"{100 * s.occupancy:.0f} % of {s.machine.warps} warps, {100 * s.achieved_occupancy:.0f} % on average"),
     ]  # fmt: skip
     if s.peak_share is not None:
         lines.append(("efficiency", f"{100 * s.peak_share:.1f} % of the peak of the pipe that multiplies"))
@@ -52,14 +50,24 @@ def sm_lines(s: SimulatedSm) -> list[tuple[str, str]]:
     return lines
 
 
+def pipes(use: Mapping[str, float]) -> str:
+    """The pipes that are used."""
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in use.items() if share > 0.0005)
+
+
+def bandwidths(levels: Mapping[str, float]) -> str:
+    """Bytes per second of one SM by level."""
+    return ", ".join(f"{level} {show(rate, 'B/s', 3)}" for level, rate in levels.items())
+
+
 def _all(s: SimulatedSm) -> float:
     """Memory bandwidth if all SMs do the same [B/s]."""
     return s.bandwidth_bps.get("memory", 0.0) * s.sms
 
 
-def stall_lines(result: SmRun) -> list[str]:
-    """A line for each reason."""
-    return [f"{name:<19} {100 * share:5.1f} %  {MEANINGS[name]}" for name, share in shares(result).items()]
+def stall_lines(found: Mapping[str, float]) -> list[str]:
+    """A line for each reason with its share."""
+    return [f"{name:<19} {100 * share:5.1f} %  {MEANINGS[name]}" for name, share in found.items()]
 
 
 def stalled_lines(found: Sequence[StalledInstruction]) -> list[str]:
@@ -75,7 +83,8 @@ def sm_json(s: SimulatedSm) -> str:
     r = s.result
     return json.dumps({
         "schema": SCHEMA, "hardware": s.hardware, "kernel": s.kernel, "clock_hz": s.clock_hz, "scheduler": s.scheduler,
-        "time_s": s.time_s, "clocks": r.clocks, "ctas": r.ctas, "resident_ctas": r.resident, "occupancy": s.occupancy,
+        "time_s": s.time_s, "clocks": r.clocks, "ctas": r.ctas, "resident_ctas": r.resident,
+        "occupancy": s.occupancy, "achieved_occupancy": s.achieved_occupancy,
         "instructions": r.issued, "instructions_per_clock": r.ipc, "issue_use": s.issue_use, "pipe_use": dict(s.pipe_use),
         "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
         "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],

@@ -13,7 +13,7 @@ from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Program, Source
 from archsim.cycle.row_sums import Rows, row_sums
 from archsim.cycle.run import SmRun, prepared, run
-from archsim.cycle.stalls import StalledInstruction, issue_use, occupancy, pipe_use, stalled
+from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
@@ -36,7 +36,8 @@ class SimulatedSm:
     """A run of a kernel on one SM.
 
     kernel: as it was asked for; clock_hz: core clock [Hz]; scheduler: gto or lrr
-    occupancy: warps at once over those that the SM can hold; stalled: the instructions at which warps wait most
+    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average
+    stalled: the instructions at which warps wait most
     issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
     peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
     bandwidth_bps: bytes per second of one SM by level [B/s]
@@ -50,6 +51,7 @@ class SimulatedSm:
     program: Program
     result: SmRun
     occupancy: float
+    achieved_occupancy: float
     issue_use: float
     pipe_use: Mapping[str, float]
     stalled: tuple[StalledInstruction, ...]
@@ -102,7 +104,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
     return SimulatedSm(
         hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler, machine=machine, program=program,
-        result=result, occupancy=occupancy(on, result),
+        result=result, occupancy=occupancy(on, result), achieved_occupancy=achieved_occupancy(on, result),
         issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
         peak_share=macs / (result.clocks * peak) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),

@@ -67,6 +67,7 @@ def test_on_a_cpu_and_with_a_changed_spec(cli: Any) -> None:
         (("--layer", "conv2", "--task", "training_step", "--phase", "backward"), ("it has forward, ", "backward_filter")),
         (("--phase", "forward"), ("--layer",)),
         (("--layer", "conv2", "--fidelity", "roofline"), ("roofline", "analytical")),
+        (("--layer", "conv22", "--fidelity", "cycle"), ("unknown layer 'conv22'", "conv2")),
         (("--layer", ""), ("unknown layer ''",)),
         (("--layer", "\x1b[31m"), ("unknown layer",)),
     ],
@@ -78,3 +79,30 @@ def test_bad_words_are_refused_in_one_message(cli: Any, words: tuple[str, ...], 
     assert "\x1b" not in result.err
     for text in texts:
         assert text in result.err
+
+
+def test_the_cycle_model_says_what_an_sm_does(cli: Any) -> None:
+    result = cli("explain", *CELL, "--layer", "norm1", "--fidelity", "cycle")
+    assert (result.code, result.err) == (0, "")
+    for text in ("norm1 of alexnet on gtx_1080", "cycle model", "CTAs on 20 SMs", "sm.registers and sm.warps let no more in",
+                 "of the issue slots", "occupancy", "long scoreboard", "FFMA after LDG.32, instruction 14 of 16 of the loop",
+                 "What would relieve it", "memory bandwidth (memory.bandwidth)"):  # fmt: skip
+        assert text in result.out, text
+
+
+def test_a_kernel_without_a_program_says_so(cli: Any) -> None:
+    assert "keeps its closed form" in cli("explain", *CELL, "--layer", "pool1", "--fidelity", "cycle").out
+
+
+def test_the_simulated_layer_is_that_of_the_estimate(cli: Any) -> None:
+    found = json.loads(cli("explain", *CELL, "--layer", "conv5", "--fidelity", "cycle", "--json").out)
+    estimate = archsim.estimate(net="alexnet", hw="gtx_1080", fidelity="cycle")
+    assert found["schema"] == "archsim-simulated-layer/1"
+    assert found["time_s"] == pytest.approx(next(op for op in estimate.ops if op.name == "conv5").time_s, rel=1e-12)
+    assert sum(kernel["time_s"] for kernel in found["kernels"]) == pytest.approx(found["device_s"], rel=1e-12)
+    for kernel in found["kernels"]:
+        gap = kernel["time_s"] / kernel["launches"] - kernel["sm"]["busy_s"]
+        assert gap == pytest.approx(2e-6, abs=2e-6)  # what stands between two launches
+        saved = [one["saved"] for one in kernel["sm"]["relief"]]
+        assert saved == sorted(saved, reverse=True)
+    assert {kernel["tile"] is None for kernel in found["kernels"]} == {True, False}

@@ -34,6 +34,8 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
     "cache": [("cache", "--hw", "i7_6700k", "--net", "resnet_20", "--layer", "conv1", "--plain"),
               ("cache", "--hw", "gtx_1080", "--net", "resnet_20", "--layer", "conv1", "--no-curve", "--plain")],
     "explain": [("explain", *ONE, "--layer", "conv2"), ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "fc6")],
+    "simulated": [("explain", "--net", "alexnet", "--hw", "gtx_1080", "--fidelity", "cycle", "--layer", "pool1"),
+                  ("explain", "--net", "resnet_20", "--hw", "gtx_1080", "--fidelity", "cycle", "--layer", "fc")],
     "slowest": [("explain", *ONE)],
     "validate": [("validate", "--hw", "gtx_1080", "--limit", "60"), ("validate", "--metric", "power_w", "--limit", "40")],
     "hw": [("show", "hw", "gtx_1080"), ("show", "hw", "i7_6700k")],

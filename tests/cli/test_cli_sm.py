@@ -16,7 +16,8 @@ def sm(cli: Cli, *more: str) -> Outcome:
 
 def test_it_says_what_issues_and_what_stalls(cli: Cli) -> None:
     text = sm(cli).out
-    for word in ("Where warps wait", "STS.128 after LDG.128, instruction", "warp instructions per clock", "occupancy", "of the peak", "long scoreboard", "selected"):
+    for word in ("Where warps wait", "STS.128 after LDG.128, instruction", "on average",
+                 "warp instructions per clock", "occupancy", "of the peak", "long scoreboard", "selected"):
         assert word in text
 
 

@@ -1,0 +1,136 @@
+"""The explanation of one op by the cycle model: what an SM does in each of its kernels, and what would relieve it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archsim.base.errors import ArgumentError
+from archsim.cost.gpu import GpuTerms
+from archsim.cycle.eased import Relief, reliefs
+from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
+from archsim.cycle.run import SmRun, room
+from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_use, occupancy, pipe_use, shares, stalled
+from archsim.estimation.fidelity import SIMULATED
+from archsim.estimation.memo import memo
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import Request
+from archsim.explain.kernel import of_one
+from archsim.explain.layer import ExplainedOp, asked, chosen, position
+
+SCHEMA = "archsim-simulated-layer/1"
+STALLED = 3  # instructions that are named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmOfKernel:
+    """What the busiest SM does in one launch of a kernel.
+
+    ctas: of the launch; sms: of the device; sm_ctas: CTAs of the busiest SM; resident: of these at once; waves: of the launch
+    limited_by: the keys of the spec that let no further CTA in; none where the SM has no more CTAs to run
+    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average; issue_use: issue slots that issued
+    pipe_use: of each pipe, the share of its clocks that were taken; bandwidth_bps: of one SM by level [B/s]
+    efficiency: what the library reaches of what its program allows, where that is fitted [1]
+    memory_s: the memory traffic of the launch at full bandwidth, below which no launch can be [s]
+    stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
+    relief: what each respect in which the device could be twice as good would save
+    """
+
+    ctas: int
+    sms: int
+    sm_ctas: int
+    resident: int
+    waves: float
+    limited_by: tuple[str, ...]
+    occupancy: float
+    achieved_occupancy: float
+    clocks: float
+    instructions: int
+    instructions_per_clock: float
+    issue_use: float
+    pipe_use: Mapping[str, float]
+    bandwidth_bps: Mapping[str, float]
+    efficiency: float
+    memory_s: float
+    busy_s: float
+    stalls: Mapping[str, float]
+    stalled: tuple[StalledInstruction, ...]
+    relief: tuple[Relief, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedKernel:
+    """A kernel that runs, and its time in all launches. tile: of a product; sm: None for a kernel that keeps its closed form"""
+
+    name: str
+    tile: tuple[int, int, int] | None
+    launches: float
+    time_s: float
+    sm: SmOfKernel | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedLayer(ExplainedOp):
+    """Why one op takes its time, by the instructions of its kernels."""
+
+    algorithm: str
+    kernels: tuple[SimulatedKernel, ...]
+
+
+def simulate_layer(request: Request, layer: str, phase: str | None = None) -> SimulatedLayer:
+    """What an SM does in the kernels of `layer` in `phase` (the forward pass, or the only one that it has).
+
+    Raises UnknownName for a layer that is not there, ArgumentError for a phase that it does not have or a request of another
+    fidelity than the cycle model.
+    """
+    if request.fidelity.name != SIMULATED:
+        raise ArgumentError(f"fidelity {request.fidelity.name}: only the {SIMULATED} model simulates an SM")
+    index = position(request, layer, phase)
+    result = run(request)
+    plan = int(result.lowered.plan_of[index])
+    kernels = tuple([_kernel(result, one) for one in chosen(result, plan)]) if plan >= 0 else ()
+    algorithm = result.lowered.kernels.options[int(result.cost.option[0, plan])].algorithm if plan >= 0 else ""
+    return SimulatedLayer(**asked(request, result, index), algorithm=algorithm, kernels=kernels)
+
+
+def _kernel(result: Run, at: int) -> SimulatedKernel:
+    """The kernel at a place in the columns."""
+    cost, choice, kernels = result.cost.variants, result.cost.choice, result.lowered.kernels
+    assert cost is not None
+    assert choice is not None
+    assert isinstance(cost.terms, GpuTerms)
+    variant = int(choice.variant[0, at])
+    clock = np.broadcast_to(np.atleast_2d(cost.clock), cost.busy_s.shape)
+    terms = of_one(replace(cost.terms, clock=clock), variant)
+    launch = launch_of(terms, 0)
+    kernel = kernels.kernels[at]
+    tile = tuple(int(getattr(terms.kernels, f"tile_{side}")[0]) for side in "mnk")
+    return SimulatedKernel(
+        name=kernel.name, tile=(tile[0], tile[1], tile[2]) if kernel.menu else None, launches=kernel.repeat,
+        time_s=float(result.cost.kernel_time_s[0, at]), sm=None if launch is None else _sm(launch, terms),
+    )  # fmt: skip
+
+
+def _sm(launch: SimulatedLaunch, terms: GpuTerms) -> SmOfKernel:
+    on, grid = launch.on, launch.grid
+    found = kernel_run(on, grid)
+    places = room(on.machine, on.program)
+    return SmOfKernel(
+        ctas=grid.ctas, sms=grid.sms, sm_ctas=grid.busiest, resident=found.resident,
+        waves=grid.ctas / (grid.sms * max(1, on.held)),
+        limited_by=tuple([key for key, ctas in places.items() if ctas == on.held]) if grid.busiest > on.held else (),
+        occupancy=occupancy(on, found), achieved_occupancy=achieved_occupancy(on, found), clocks=found.clocks,
+        instructions=found.issued, instructions_per_clock=found.ipc,
+        issue_use=issue_use(on, found), pipe_use=pipe_use(on, found), bandwidth_bps=_bandwidth(found, launch),
+        efficiency=launch.efficiency, memory_s=launch.memory_s, busy_s=launch.busy_s(memo()), stalls=shares(found),
+        stalled=stalled(on.program, found, STALLED), relief=reliefs(terms, 0, memo()),
+    )  # fmt: skip
+
+
+def _bandwidth(found: SmRun, launch: SimulatedLaunch) -> dict[str, float]:
+    """Bytes per second of the SM by level [B/s]."""
+    levels = {"shared memory": found.shared, "L1": found.l1, "L2": found.l2, "memory": found.dram}
+    seconds = max(found.clocks / launch.clock, launch.memory_s)
+    return {level: size / seconds for level, size in levels.items() if size}
