@@ -28,10 +28,11 @@ def element_wise(
         a.arithmetic("IMAD.WIDE", address, (place,), pipe=INT)
     top = a.here
     values = [a.register() for _ in range(reads * per_thread)]
+    size = float(lane_bytes * min(machine.warp, threads))
     streams = [*sources, Source(past_l1=0.0, past_l2=0.0)]
     for i, value in enumerate(values):
         new = fresh is None or i // per_thread < fresh
-        a.load(value, addresses[i // per_thread], lane_bytes, stream=0 if new else len(streams) - 1)
+        a.load(value, addresses[i // per_thread], lane_bytes, stream=0 if new else len(streams) - 1, size=size)
     result = a.register()
     for i in range(per_thread):
         inputs = [values[tensor * per_thread + i] for tensor in range(reads)] or [place]
@@ -42,7 +43,7 @@ def element_wise(
         for _ in range(special):
             a.arithmetic("MUFU", result, (result,), pipe=SPECIAL)
         for tensor in range(writes):
-            a.store((result, addresses[reads + tensor]), lane_bytes)
+            a.store((result, addresses[reads + tensor]), lane_bytes, size=size)
     if trips > 1:
         a.arithmetic("IADD3", place, (place,), pipe=INT)
         a.back(top)

@@ -239,9 +239,9 @@ def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, group
     slots[slot * 2 + 1] = 0
     counters[FINISHED] += 1
     if sm[STARTED] < m[CTAS]:
-        start = max(t + m[CTA_START], sm[LAUNCH_FREE])
+        start = max(t, sm[LAUNCH_FREE])
         sm[LAUNCH_FREE] = start + m[CTA_GAP]
-        enter(sm[STARTED], slot, start, state, ready, groups, tokens, now, m)
+        enter(sm[STARTED], slot, start + m[CTA_START], state, ready, groups, tokens, now, m)
         sm[STARTED] += 1
 
 

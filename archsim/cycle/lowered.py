@@ -81,7 +81,9 @@ class KernelVariant:
     def machine(self, ctas: float, tensor_rate: float = 0.0) -> Machine:
         """One SM, of as many as would have all CTAs if each had as many as the busiest: others end sooner."""
         busiest = ceil(max(1.0, ctas) / self.sms)
-        return machine_of(self.terms.device, self.clock, tensor_rate=tensor_rate, sharing=max(1.0, ctas) / busiest)
+        covered = self.of("a_bytes") + self.of("b_bytes") + self.of("c_bytes")
+        sharing = max(1.0, ctas) / busiest
+        return machine_of(self.terms.device, self.clock, tensor_rate=tensor_rate, sharing=sharing, covered=covered)
 
 
 def grid_program(terms: GpuTerms, column: int, row: int = 0) -> GridProgram | None:

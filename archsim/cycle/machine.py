@@ -15,6 +15,7 @@ from archsim.device.device import Gpu
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
           "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
           "shared_latency")  # fmt: skip
+PAGE = 2 * 1024**2  # B; what the CUDA driver gives large allocations, where the TLB of a device is not described further
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
 
@@ -38,6 +39,7 @@ class Machine:
 
     lanes: of each pipe of one scheduler; `pooled` where all schedulers share them; `together`: integers take the fp32 lanes
     fetch: between instructions of code that the SM has not run yet
+    stored: what stores bring to the L2 [B/clk]; cta_interval: of this SM, if the CTAs of the device enter one SM after the other
     l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
     tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
     copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
@@ -62,6 +64,7 @@ class Machine:
     memory_interval: float
     memory_queue: int
     l1_bandwidth: float
+    stored: float
     sector: float
     l1: float
     l2: float
@@ -91,12 +94,14 @@ class Machine:
         return self.mma
 
 
-def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: float | None = None) -> Machine:
+def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: float | None = None, covered: float = 0.0,
+               wandering: bool = False) -> Machine:  # fmt: skip
     """One SM of a GPU.
 
     clock: core clock [Hz]; memory does not follow it
     tensor_rate: multiply-accumulates per clock of the SM's tensor cores in this precision [FMA/clk]
     sharing: SMs that ask for memory at the same time; all, where it is not given
+    covered: bytes of all that the kernel reads and writes [B]; wandering: at random, not in order
 
     Raises Unsupported for a device that lacks a key of its SM.
     """
@@ -109,6 +114,7 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
     one = {name: _number(getattr(sm, name)) for name in NEEDED if name != "pairing"}
     schedulers, fp32 = int(_number(sm.schedulers)), _number(device.rate.fp32)
     others = max(1.0, _number(sm.count) if sharing is None else sharing)
+    page = translation(device, covered, others, wandering)
     pooled = sm.pairing == "any"
     lanes = [0.0] * len(PIPES)
     lanes[FP32] = fp32 if pooled else fp32 / schedulers
@@ -123,15 +129,34 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
         shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
         memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
-        sector=_number(device.l1.sector), l1=_number(device.l1.latency), l2=_number(device.l2.latency),
-        dram=_number(device.memory.latency) * clock,
+        sector=_number(device.l1.sector), l1=_number(device.l1.latency), l2=_number(device.l2.latency) + page,
+        dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
         l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
         dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
         buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line), barrier=one["barrier_latency"],
-        fetch=one["fetch_interval"], cta_start=one["cta_start"], cta_interval=one["cta_interval"], warps=int(_number(sm.warps)),
+        fetch=one["fetch_interval"], cta_start=one["cta_start"],
+        cta_interval=max(one["cta_interval"], others / _number(device.launch.rate or sm.count)), warps=int(_number(sm.warps)),
         ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
+
+
+def translation(device: Gpu, covered: float, sharing: float, wandering: bool = False) -> float:
+    """What the translation of addresses adds to a load that misses the L1, on the average [clk].
+
+    share of misses x their cost, over the levels of TLBs that do not reach `covered` bytes
+
+    At random, a load finds its page with the probability reach / covered (Volta and GA10x: gpu-latency rises so beyond 32 MiB).
+    In order, an SM meets a page once, and asks for 1/sharing of its lines.
+    """
+    total = 0.0
+    for level in (device.l1, device.l2):
+        if level.tlb_reach is None or level.tlb_miss is None or covered <= _number(level.tlb_reach):
+            continue
+        page = _number(PAGE if level.tlb_page is None else level.tlb_page)
+        in_order = min(1.0, sharing * _number(device.l1.line) / page)
+        total += (1.0 - _number(level.tlb_reach) / covered if wandering else in_order) * _number(level.tlb_miss)
+    return total
 
 
 def _matrix(device: Gpu) -> Matrix | None:
@@ -170,7 +195,7 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
             slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
         port = i.port
         if port < 0.0:
-            port = i.size / machine.l1_bandwidth
+            port = i.size / (machine.stored if i.kind == loop.STORE else machine.l1_bandwidth)
         if i.kind == loop.SHARED and i.dst >= 0:
             port = max(port, i.size / machine.return_bandwidth)
         latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import ceil
 
 from archsim.base.errors import Unsupported
 from archsim.cycle.element_wise import element_wise
+from archsim.cycle.intensity import chains, powers
+from archsim.cycle.kernels import Grid, kernel_clocks
+from archsim.cycle.launches import repeated
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.mainloop import mainloop
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
@@ -20,12 +24,15 @@ from archsim.cycle.run import prepared, run
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern, Pattern, ProductPattern
 
+STREAM_THREADS = 1024  # of a CTA of BabelStream
 WAVES = 6, 12  # of CTAs: what the later ones take is the steady state
 BANKS, WORD = 32, 4  # of shared memory and the L1: banks, and the bytes of each
 LINE = 128  # B of a tag of the L1
+STEPS = 16  # to which shares of misses are rounded, so that sets that hardly differ are simulated once
 TAGS = 4.0  # lines that the L1 looks up in a clock (NVIDIA developer forum, Pascal L1 cache: 4 tags a clock)
 # arrays read, of which fresh; arrays written; arrays that the benchmark counts
 STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "triad4": (3, 3, 1, 4), "triad3": (2, 2, 1, 3),
+           "write": (0, 0, 1, 1), "copy": (1, 1, 1, 2), "mul": (1, 1, 1, 2), "add": (2, 2, 1, 3), "triad": (2, 2, 1, 3),
            "3pt": (3, 1, 1, 2), "5pt": (5, 1, 1, 2)}  # fmt: skip
 
 
@@ -40,18 +47,47 @@ def pattern_value(device: Gpu, clock: float, pattern: Pattern, precision: str) -
 
 def stream(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Bandwidth of arrays that are walked once [B/s]: one element a thread, as many CTAs at once as the benchmark allows."""
+    return _streamed(device, clock, p, past_l2=1.0)
+
+
+def stream_again(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Bandwidth of arrays that are walked in order again and again [B/s]: from the L2, as far as it keeps them."""
+    return _streamed(device, clock, p, past_l2=kept_twice(device, p.size))
+
+
+def stream_of_blocks(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """BabelStream [B/s]: one element a thread, 1024 of them a CTA, as many CTAs as fit; timed around each launch."""
     if p.kernel not in STREAMS:
-        raise Unsupported(f"kernel {p.kernel} of gpu-stream has no program")
-    reads, fresh, writes, counted = STREAMS[p.kernel]
+        raise Unsupported(f"kernel {p.kernel} of {p.benchmark} has no program")
     machine = machine_of(device, clock)
-    program = _stream(machine, reads, fresh, writes, p.element, p.threads)
-    sm_bytes = counted * p.element * p.threads / _cta_clocks(machine, program, p.blocks)
+    program = array_kernel(machine, p.kernel, p.element, STREAM_THREADS, 1.0)
+    ctas = ceil(float(p.words["n"]) / STREAM_THREADS)
+    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=int(float(device.sm.count))), {})
+    return STREAMS[p.kernel][-1] * float(p.words["n"]) * p.element / (clocks / clock + float(device.launch.latency))
+
+
+def kept_twice(device: Gpu, size: float) -> float:
+    """The share of accesses to a set that miss the L2; each half of a split one keeps its own copies [1]."""
+    whole = float(device.l2.size)
+    split = device.l2.far is not None
+    return round(STEPS * missing(size, whole / 2 if split else whole, whole)) / STEPS
+
+
+def _streamed(device: Gpu, clock: float, p: AccessPattern, past_l2: float) -> float:
+    if p.kernel not in STREAMS:
+        raise Unsupported(f"kernel {p.kernel} of {p.benchmark} has no program")
+    machine = machine_of(device, clock, covered=p.size)
+    program = array_kernel(machine, p.kernel, p.element, p.threads, past_l2)
+    sm_bytes = STREAMS[p.kernel][-1] * p.element * p.threads / _cta_clocks(machine, program, p.blocks)
     return sm_bytes * clock * float(device.sm.count)
 
 
 @lru_cache(maxsize=1024)
-def _stream(machine: Machine, reads: int, fresh: int, writes: int, element: int, threads: int) -> Program:
-    return element_wise(machine, reads=reads, writes=writes, lane_bytes=element, threads=threads, registers=16, fresh=fresh)
+def array_kernel(machine: Machine, kernel: str, element: int, threads: int, past_l2: float) -> Program:
+    """A kernel of `STREAMS`: one element a thread."""
+    reads, fresh, writes, _ = STREAMS[kernel]
+    return element_wise(machine, reads=reads, writes=writes, lane_bytes=element, threads=threads, registers=16, fresh=fresh,
+                        sources=(Source(past_l2=past_l2),))  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -105,7 +141,7 @@ def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, sourc
 
 def chain(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Latency of a chain of loads that visits a set of cells again and again [clk]: that of the level which holds the set."""
-    machine = machine_of(device, clock, sharing=1)
+    machine = machine_of(device, clock, sharing=1, covered=p.size, wandering=True)
     l1, l2 = float(device.l1.size), float(device.l2.size)
     far = None if device.l2.far is None else float(device.l2.far)
     near = l2 if far is None else l2 / 2  # each half of a split L2 keeps its own copies
@@ -114,7 +150,8 @@ def chain(device: Gpu, clock: float, p: AccessPattern) -> float:
     if p.size <= near:
         return _chain_clocks(machine, Source(past_l2=0.0))
     if p.size <= l2:
-        return _chain_clocks(replace(machine, l2=far or machine.l2), Source(past_l2=0.0))
+        beyond = 0.0 if far is None else far - float(device.l2.latency)
+        return _chain_clocks(replace(machine, l2=machine.l2 + beyond), Source(past_l2=0.0))
     return _chain_clocks(machine, Source(past_l2=1.0))
 
 
@@ -170,4 +207,6 @@ def bank_turns(places: list[int], element: int) -> tuple[int, int]:
 
 PATTERNS: Mapping[str, Callable[[Gpu, float, AccessPattern], float]] = {
     "gpu-stream": stream, "gpu-cache": first_level, "gpu-l2-cache": second_level, "gpu-latency": chain, "gpu-strides": strides,
+    "gpu-l2-stream": stream_again, "gpu-roofline": chains, "mixbench_ro": powers, "gpu-small-kernels": repeated,
+    "babelstream": stream_of_blocks,
 }  # fmt: skip

@@ -109,10 +109,10 @@ class Assembler:
                                     port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream,
                                     groups=ahead))  # fmt: skip
 
-    def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0) -> None:
-        """STG."""
+    def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
+        """STG of `lane_bytes` for each thread, of `size` bytes in all where some threads are off."""
         self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=loop.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
-                                    port=-1.0, size=lane_bytes * self.warp, stream=stream))  # fmt: skip
+                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
 
     def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDGSTS: from memory to shared memory, past the registers, for a trip `ahead` of this one."""

@@ -286,6 +286,13 @@ class GpuCache:
     miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
     achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
     far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
+    write_bandwidth: Number | None = spec("B/clk", "what stores bring out of this level per core clock (L1: of one SM)", low=0.1,
+                                          high=1e7, optional=True, cycle=True)  # fmt: skip
+    tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
+                                    optional=True, cycle=True)  # fmt: skip
+    tlb_page: Number | None = spec("B", "page that one entry of the TLB translates", low=1e3, high=1e12, optional=True,
+                                   cycle=True)  # fmt: skip
+    tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +300,8 @@ class Launch:
     """Starting a kernel: the gap that the device needs, and the CPU that dispatches."""
 
     latency: Number = spec("s", "gap between two dependent kernels of one stream", low=1e-9, high=0.01, product=False)
+    rate: Number | None = spec(COUNT, "CTAs that the device starts per core clock, on all SMs together", low=1e-4, high=1e4,
+                               optional=True, cycle=True, product=False)  # fmt: skip
     host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", product=False)
 
 

@@ -11,8 +11,10 @@ from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
 
 METRICS = {"bandwidth_Bps": "bandwidth_bps", "latency_clk": "latency_clk", "clk_per_warp_load": "clk_per_warp_load"}
-CENTRAL = ("median", "trimmed_mean", "best")  # of the statistics that a file has for one run; the others say how it varies
-SIMULATED = ("gpu-stream", "gpu-latency", "gpu-cache", "gpu-l2-cache", "gpu-strides")
+CENTRAL = ("median", "trimmed_mean", "best", "mean", "single")  # of one run; the other statistics say how it varies
+BESIDE = (("gpu-latency", "median"), ("gpu-l2-stream", "best_of_11"))  # stand there by another statistic too
+SIMULATED = ("gpu-stream", "gpu-latency", "gpu-cache", "gpu-l2-cache", "gpu-strides", "gpu-l2-stream", "gpu-roofline",
+             "gpu-small-kernels", "mixbench_ro", "babelstream")
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
@@ -22,7 +24,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         raise Refused(f"benchmark {cells['benchmark']!r} has no access pattern here")
     if cells["metric"] not in METRICS:
         raise Refused(f"metric {cells['metric']!r} is not predicted")
-    if not cells["stat"].startswith(CENTRAL) or (cells["stat"] == "median" and cells["benchmark"] == "gpu-latency"):
+    if not cells["stat"].startswith(CENTRAL) or (cells["benchmark"], cells["stat"]) in BESIDE:
         raise Refused(f"statistic {cells['stat']!r} says how a run varies")
     if float(cells["value"]) == 0.0:
         raise Refused("the value is below what the benchmark prints")
@@ -31,6 +33,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         raise Refused(f"{spec.identity.id} is no GPU")
     clock = float(cells["clock_mhz"]) * 1e6 if cells["clock_mhz"] else None
     words = dict(part.split("=", 1) for part in cells["param"].split(";") if "=" in part)
+    words |= {"fused": "1"} if "no fusion" in cells["note"] else {}
     pattern = AccessPattern(
         benchmark=cells["benchmark"], kernel=cells["kernel"], variant=cells["variant"], element=int(cells["elem_bytes"] or 4),
         threads=int(cells["block_threads"] or 1), blocks=int(cells["blocks_per_sm"] or 0),

@@ -17,9 +17,11 @@ SIGN = {
     "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
     "sm.int_lanes": 0, "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
     "sm.fetch_interval": 1,
-    "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1,
+    "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1, "l1.write_bandwidth": -1, "launch.rate": -1,
 }  # fmt: skip
-ELSEWHERE = {"l2.far": "access patterns", "l1.achievable": "no shipped device", "l1.far": "no shipped device",
+ELSEWHERE = {**{f"{level}.tlb_{key}": "kernels that cover more" for level in ("l1", "l2") for key in ("reach", "page", "miss")},
+             "l2.write_bandwidth": "no shipped device", "l2.far": "access patterns",
+             "l1.achievable": "no shipped device", "l1.far": "no shipped device",
              "l2.miss_buffers": "no shipped device", "sm.pairing": "a word", "sm.mma_issue": "a word",
              "sm.copies": "a word"}  # fmt: skip
 KERNELS = ("gemm 64x64x8 threads=64 l2=0.9", "stream read=2 write=1 bytes=4 special=2 threads=64", "gemm 128x128x8 threads=256",
@@ -35,7 +37,8 @@ OWN = {  # a kernel that hangs on little else
     **dict.fromkeys(("sm.mma_m", "sm.mma_n", "sm.mma_depth"), "gemm 128x128x64 threads=128 bytes=2 stages=3 l2=1"),
     "sm.copy_latency": "gemm 64x64x16 threads=128 registers=255 bytes=2 stages=2 l2=1",
     "sm.shared_bandwidth": "gemm 64x64x8 threads=256 l2=1",
-    "sm.cta_interval": "stream read=0 write=1 threads=32",
+    **dict.fromkeys(("sm.cta_interval", "launch.rate"), "stream read=0 write=1 threads=32"),
+    "l1.write_bandwidth": "stream read=0 write=1 bytes=16 loads=4",
 }  # fmt: skip
 TENSOR = ("sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")
 COPIES_IN_BULK = "h100_sxm5_80gb"
@@ -63,7 +66,7 @@ def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
     hw = COPIES_IN_BULK if key == "sm.copy_latency" else "a100_sxm4_40gb"
     value = float(find(hw).entries[key].number) if key in find(hw).entries else 1.0
     changed = []
-    for factor in (0.25, 64.0 if key == "sm.cta_interval" else 4.0):
+    for factor in (0.25, 512.0 if key == "sm.cta_interval" else 4.0):
         new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0, "sm.warp": 64.0,
                "sm.mma_depth": 16.0 if factor < 1 else 64.0}.get(key, value * factor)
         new = min(new, 1.0) if key == "l2.achievable" else new
