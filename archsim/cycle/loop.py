@@ -212,8 +212,9 @@ def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, t
         now[w % m[SCHEDULERS]] = min(now[w % m[SCHEDULERS]], t)
 
 
-def meet(w: int, t: int, state: Ints, slots: Ints, now: Ints, m: Ints) -> None:
-    """Warp `w` arrives at the barrier of its CTA; the last one frees all."""
+def meet(w: int, t: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints,
+         now: Ints, m: Ints) -> None:  # fmt: skip
+    """Warp `w` arrives at the barrier of its CTA; the last one frees all, and each waits for the registers that it needs next."""
     slot = w // m[WARPS_OF_CTA]
     slots[slot * 2] += 1
     state[w * STATE + EARLIEST], state[w * STATE + CAUSE] = NEVER, BARRIER_STALL
@@ -223,6 +224,7 @@ def meet(w: int, t: int, state: Ints, slots: Ints, now: Ints, m: Ints) -> None:
     for i in range(m[WARPS_OF_CTA]):
         other = slot * m[WARPS_OF_CTA] + i
         state[other * STATE + EARLIEST] = t + m[BARRIER_TIME]
+        dependency(other, program, state, ready, kinds, groups, tokens, m)
         s = other % m[SCHEDULERS]
         now[s] = min(now[s], t + m[BARRIER_TIME])
 
@@ -288,7 +290,7 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         else:  # the next loop of the program runs as often
             state[at + LEFT] = m[TRIPS]
     elif kind == BARRIER:
-        meet(w, t, state, slots, now, m)
+        meet(w, t, program, state, ready, kinds, groups, tokens, slots, now, m)
     elif kind == EXIT:
         leave(w, t, state, slots, sm, ready, groups, tokens, now, counters, m)
     if state[at + ALIVE] and state[at + EARLIEST] < NEVER:

@@ -145,6 +145,18 @@ def test_a_warp_that_comes_last_to_a_barrier_waits_for_the_barrier() -> None:
     assert found.stalls["no instruction"] == found.stalls["wait"] == 0.0
 
 
+def test_after_a_barrier_a_warp_still_waits_for_its_registers() -> None:
+    on = machine()
+    a = Assembler(warp=on.warp)
+    value = a.register()
+    a.load(value, a.register(), 4)
+    a.barrier()
+    a.arithmetic("FFMA", value, (value,), pipe=FP32)
+    a.end()
+    found = ran(on, a.program(threads=128, registers=16, shared=0.0, trips=1, streams=(Source(),)), record=100)
+    assert min(clock for clock, _, _, at in found.record if at == 2) >= on.dram - 1
+
+
 def test_the_wait_is_that_of_the_instruction_that_needs_the_data() -> None:
     on = machine()
     a = Assembler(warp=on.warp)
