@@ -8,7 +8,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
-WARP = 32  # threads; the unit in which every NVIDIA GPU schedules
+WARP = 32  # threads; the unit in which every NVIDIA GPU schedules, and in which constants of kernels count
 REGISTER = 4  # B
 
 
@@ -27,24 +27,24 @@ def warps_of(kernels: GpuKernels) -> Array:
 def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
     """CTAs that fit on one SM at once: the least of the four limits, and at least one.
 
-    max(1, floor(min(R / (r t 4), S / s, W / w, C))), [D, V]        (CUDA occupancy calculator)
+    max(1, floor(min(R / (r t 4), S / s, W / ceil(t / p), C))), [D, V]        (CUDA occupancy calculator)
 
     by_registers: CTAs that the register file holds: R bytes over r registers of 4 B for each of t threads
     by_shared: CTAs that the shared memory holds: S bytes over s of each CTA
-    by_warps: CTAs that the warp slots hold: W over w warps of each CTA
+    by_warps: CTAs that the warp slots hold: W over the warps of each CTA, of p threads (`sm.warp`)
     limits: the least of these and of C, the CTAs that an SM can hold
 
     Holds for one kernel alone on the device. One that does not fit at all counts as one, as if it ran at all.
 
     >>> from types import SimpleNamespace as some
     >>> kernel = some(threads=256.0, registers=120.0, shared=16384.0)
-    >>> sm = some(registers=65536 * 4.0, shared_memory=98304.0, warps=64.0, ctas=32.0)  # GTX 980
+    >>> sm = some(registers=65536 * 4.0, shared_memory=98304.0, warps=64.0, ctas=32.0, warp=32.0)  # GTX 980
     >>> float(resident_ctas(kernel, some(sm=sm)))
     2.0
     """
     by_registers = device.sm.registers / (kernels.registers * kernels.threads * REGISTER)
     by_shared = device.sm.shared_memory / np.maximum(kernels.shared, 1.0)
-    by_warps = device.sm.warps / warps_of(kernels)
+    by_warps = device.sm.warps / np.ceil(kernels.threads / (WARP if device.sm.warp is None else device.sm.warp))
     limits = np.minimum(np.minimum(by_registers, by_shared), np.minimum(by_warps, device.sm.ctas))
     return np.asarray(np.maximum(1.0, np.floor(limits)))
 

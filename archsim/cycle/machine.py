@@ -187,7 +187,7 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
     rows: list[int] = []
     for before, i in zip((None, *instructions), instructions, strict=False):
         lanes = machine.lanes[i.pipe]
-        hold = i.clocks or (32.0 if machine.pooled else machine.warp) / max(lanes, 1e-9)
+        hold = i.clocks or machine.warp / max(lanes, 1e-9)
         if machine.pooled and i.pipe in (FP32, INT):
             hold = i.clocks or 1.0
         slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)

@@ -214,7 +214,7 @@ class Sm:
     alu_latency: Number = cycles("latency of a dependent fp32 operation", cycle=True)
     issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True,
                                           product=False)  # fmt: skip
-    warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True, cycle=True)
+    warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True)
     issue_width: Number | None = spec(COUNT, "instructions of one warp that a scheduler issues per clock, at most", low=0.1,
                                       high=16, optional=True, cycle=True)  # fmt: skip
     pairing: str | None = spec(TEXT, "what a scheduler issues beside an instruction of the same warp: none, memory, any",

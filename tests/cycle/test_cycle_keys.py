@@ -12,7 +12,7 @@ from archsim.simulate.sm import simulate_sm
 
 # what a larger value does to the time: 1 longer, -1 shorter, 0 either
 SIGN = {
-    "sm.schedulers": 0, "sm.shared_bandwidth": -1, "sm.shared_latency": 0, "sm.alu_latency": 1, "sm.warp": 0, "sm.issue_width": 0,
+    "sm.schedulers": 0, "sm.shared_bandwidth": -1, "sm.shared_latency": 0, "sm.alu_latency": 1, "sm.issue_width": 0,
     "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_queue": 0, "sm.return_bandwidth": -1,
     "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
     "sm.int_lanes": 0, "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
@@ -67,7 +67,7 @@ def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
     value = float(find(hw).entries[key].number) if key in find(hw).entries else 1.0
     changed = []
     for factor in (0.25, 512.0 if key == "sm.cta_interval" else 4.0):
-        new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0, "sm.warp": 64.0,
+        new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0,
                "sm.mma_depth": 16.0 if factor < 1 else 64.0}.get(key, value * factor)
         new = min(new, 1.0) if key == "l2.achievable" else new
         new = max(1.0, round(new)) if key in ("sm.memory_queue", "l1.miss_buffers") else new

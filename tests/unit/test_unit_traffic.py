@@ -193,9 +193,15 @@ def test_a_patch_has_one_tile_at_least() -> None:
 
 
 def test_an_sm_holds_as_many_ctas_as_its_shared_memory() -> None:
-    limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0)
+    limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0, warp=None)
     found = [number(occupancy.resident_ctas(gpu_kernels(shared=size), Some(sm=limits))) for size in (0.0, 1.0, 2.0, 3.0)]
     assert found == [8, 8, 4, 2]
+
+
+def test_warps_of_64_threads_fill_as_many_slots_with_twice_the_threads() -> None:
+    narrow, wide = (Some(registers=1e9, shared_memory=1e9, warps=16.0, ctas=32.0, warp=warp) for warp in (32.0, 64.0))
+    kernels = gpu_kernels(threads=256.0)
+    assert [number(occupancy.resident_ctas(kernels, Some(sm=sm))) for sm in (narrow, wide)] == [2, 4]
 
 
 def test_a_warp_is_begun_every_32_threads() -> None:
@@ -209,7 +215,8 @@ def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
 
 
 def chip(**words: Any) -> Any:
-    made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0),
+    made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
+                       warp=32.0),
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
             "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0), "clock": Some(sustained=1e9),
             "memory": Some(bandwidth=300e9, achievable=0.8, latency=500e-9), "launch": Some(latency=3e-6)}  # fmt: skip
