@@ -28,6 +28,14 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
     _tell(still, asked)
 
 
+def _why(key: str, requests: Sequence[Request]) -> str:
+    """Which other fidelity would read a key, behind a semicolon."""
+    from archsim.estimation.no_effect import read_by
+
+    said = {read_by(request, key) for request in requests} if "." in key else set()
+    return f"; {said.pop()}" if len(said) == 1 and "" not in said else ""
+
+
 def tell_idle(space: Space, requests: Sequence[Request]) -> None:
     """The same for the knobs of a space, and for the settings of its bases."""
     from archsim.study.sweep import knobs_without_effect
@@ -40,6 +48,6 @@ def _tell(still: Mapping[str, Sequence[str]], requests: Sequence[Request]) -> No
     for key, where in still.items():
         devices = dict.fromkeys(where)
         if len(where) == len(requests):
-            click.echo(f"archsim: {key} changes no output", err=True)
+            click.echo(f"archsim: {key} changes no output{_why(key, requests)}", err=True)
         elif all(where.count(name) == sum(request.spec.identity.id == name for request in requests) for name in devices):
-            click.echo(f"archsim: {key} changes no output on {', '.join(devices)}", err=True)
+            click.echo(f"archsim: {key} changes no output on {', '.join(devices)}{_why(key, requests)}", err=True)

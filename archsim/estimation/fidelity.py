@@ -17,6 +17,7 @@ from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Device, Gpu
+from archsim.device.rows import at_row, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
 SIMULATED = "cycle"  # the fidelity that runs kernels on an SM
@@ -93,11 +94,13 @@ def _cycle(
     assert cost is not None
     assert choice is not None
     columns, runs = choice.ran
-    factor = np.ones(np.broadcast_shapes(cost.busy_s.shape, (len(runs), cost.busy_s.shape[-1])))
-    for row in range(len(runs)):
-        terms = replace(cost.terms, clock=np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1])
-        for column, live in zip(columns.tolist(), runs[row].tolist(), strict=True):
-            busy = simulated_busy(terms, memo(), column, row) if live else None
+    count = max(rows_of(device), len(runs), len(cost.busy_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
+    factor = np.ones((count, cost.busy_s.shape[-1]))
+    for row in range(count):
+        one = np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1]
+        terms = replace(cost.terms, device=at_row(device, row), clock=one)
+        for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
+            busy = simulated_busy(terms, memo(), column) if live else None
             if busy is not None:
                 factor[row, column] = busy / cost.busy_s[min(row, len(cost.busy_s) - 1), column]
     chosen = np.full(factor.shape, np.inf)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from archsim.base.errors import ArchsimError
+from archsim.device.spec import unit_of
+from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.memory import needed_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, find_device, with_spec
@@ -29,6 +31,17 @@ def without_effect(request: Request) -> dict[str, str]:
             as_it_was = key in before and before[key].value == request.spec.entries[key].value
             found[key] = before[key].written if as_it_was else ""
     return found
+
+
+def read_by(request: Request, key: str) -> str:
+    """Which fidelity reads a key that the fidelity of the request does not, in words; empty where none or this one does.
+
+    >>> from archsim.estimation.request import make_request
+    >>> read_by(make_request("alexnet", "gtx_1080"), "sm.alu_latency")
+    '--fidelity cycle reads it'
+    """
+    other = unit_of(request.spec.kind, key).cycle and request.fidelity.name != SIMULATED
+    return f"--fidelity {SIMULATED} reads it" if other else ""
 
 
 def _outcome(request: Request) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from archsim.calibration.constants import EXTRAPOLATED
 from archsim.device.catalog import is_shipped
 from archsim.estimation.intervals import class_of
 from archsim.estimation.memory import fits, footprint_of
-from archsim.estimation.no_effect import without_effect
+from archsim.estimation.no_effect import read_by, without_effect
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
 
@@ -24,8 +24,9 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
-    found += [f"{key} changes no output of this estimate" + (f": it is {value} already" if value else "")
-              for key, value in without_effect(request).items()]  # fmt: skip
+    for key, value in without_effect(request).items():
+        why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
+        found.append(f"{key} changes no output of this estimate{why}")
     found += _throttled(request, result)
     if class_of(request)[0].endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")

@@ -26,7 +26,7 @@ def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str
     """The whole result: the change, layer by layer, ops whose limit changed, totals."""
     parts = ["\n".join(filter(None, [heading(c), followed_text(c)]))]
     if c.idle:
-        parts.append("Nothing changes: no output of this network on this device depends on it.")
+        parts.append(f"Nothing changes: by the {c.before.fidelity} model no output of this network on this device depends on it.")
     if layers:
         parts.append(_layers(c, all_layers))
     parts += [moves_text(c), _totals(c), dies_text(c), _notes(c)]

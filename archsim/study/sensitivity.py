@@ -28,7 +28,10 @@ SPAN = 0.25  # the wide step, of the tornado
 STEEP, SMALL = 0.7, 0.05  # a step of y: one-sided slopes that differ by this share of the larger one, if that is not small
 NOTHING = 1e-9  # elasticity below which an output counts as independent of a value
 OUTPUTS = ("latency_s", "energy_j", "power_w")
-SELECTS_CONSTANTS = ("chip.node",)  # selects constants of the model, so small changes have no meaning
+WITHOUT_MEANING = {  # keys of which small changes have no meaning, and why
+    "chip.node": "selects constants of the model, so a small change has no meaning",
+    "sm.warp": "is a power of two, so a small change has no meaning",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +86,8 @@ def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP
 
 def _elasticity(request: Request, key: str, unit: Unit, step: float, span: float) -> Elasticity:
     value = float(np.ravel(request.spec.entries[key].number)[0])
-    if key in SELECTS_CONSTANTS:
-        return _undefined(key, unit, value, "selects constants of the model, so a small change has no meaning")
+    if key in WITHOUT_MEANING:
+        return _undefined(key, unit, value, WITHOUT_MEANING[key])
     if value == 0:
         return _undefined(key, unit, value, "is 0, so a relative change has no meaning")
     near, wide = (neighbours(value, size, unit) for size in (step, span))

@@ -23,14 +23,14 @@ def test_a_key_without_an_effect_is_named(cli: Any, words: tuple[str, ...]) -> N
     found = cli(*words)
     assert found.code == 0, found.err
     said = [line for line in found.err.splitlines() if "changes no output" in line]
-    assert said == ["archsim: sm.schedulers changes no output"]
+    assert said == ["archsim: sm.schedulers changes no output; --fidelity cycle reads it"]
 
 
 def test_what_a_search_varies_in_vain_is_named_too(cli: Any) -> None:
     vary = ("--vary", "sm.alu_latency=4clk,6clk", "--vary", "sm.count=8,16")
     found = cli("search", "--net", "alexnet", "--hw", "gtx_1080", "--minimise", "energy", *vary)
     assert found.code == 0, found.err
-    assert "archsim: sm.alu_latency changes no output\n" in found.err
+    assert "archsim: sm.alu_latency changes no output; --fidelity cycle reads it\n" in found.err
 
 
 def test_a_device_is_named_where_a_key_has_an_effect_on_another(cli: Any) -> None:

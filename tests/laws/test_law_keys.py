@@ -137,7 +137,7 @@ def test_a_setting_that_changes_nothing_is_named() -> None:
     found = make_request("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
     assert without_effect(found) == {"sm.schedulers": "", "market.price": ""}
     warnings = archsim.estimate("alexnet", "gtx_1080", scale={"sm.schedulers": 2.0}).warnings
-    assert "sm.schedulers changes no output of this estimate" in warnings
+    assert "sm.schedulers changes no output of this estimate; --fidelity cycle reads it" in warnings
 
 
 def test_a_value_that_is_there_already_is_said_to_be() -> None:
