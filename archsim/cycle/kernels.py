@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -37,39 +37,59 @@ def kernel_clocks(on: Prepared, grid: Grid, known: Known) -> float:
 
     first wave + (waves - 1) further wave + tail [clk]
 
-    Each is a difference between simulations of one wave, of two, and of one with the tail behind it, of which loops run 6 and 14
-    times; further trips take what these eight took each.
+    Further waves and the tail find their code there; they are differences between simulations of one wave, of two, and of one with
+    the tail behind it.
     """
-    return sum(weight * simulated(on, ctas, trips, known) for weight, ctas, trips in parts(on, grid))
+    return sum(weight * simulated(of, ctas, trips, known) for weight, of, ctas, trips in parts(on, grid, known))
 
 
-def parts(on: Prepared, grid: Grid) -> list[tuple[float, int, int]]:
-    """The simulations whose weighted sum is a launch: weight, CTAs, and how often each loop runs."""
+def parts(on: Prepared, grid: Grid, known: Known) -> list[tuple[float, Prepared, int, int]]:
+    """The simulations whose weighted sum is a launch: weight, what runs, CTAs, and how often each loop runs."""
     held = max(1, min(on.held, grid.busiest))
     waves, tail = divmod(grid.busiest, held)
-    ctas = {held: 1.0}
+    found = _looped(on, held, 1.0, known)
+    if grid.busiest == held:
+        return found
+    warm = prepared(replace(on.machine, fetch=0.0), on.program)  # its code is there from the start
+    ctas = {held: 0.0}
     if waves > 1:
         ctas[held] -= waves - 1.0
         ctas[2 * held] = waves - 1.0
     if tail:
         ctas[held] -= 1.0
         ctas[held + tail] = 1.0
-    return [(part * weight, count, trips) for count, part in ctas.items() if part for weight, trips in _trips(on.program)]
+    return found + [part for count, weight in ctas.items() if weight for part in _looped(warm, count, weight, known)]
 
 
-def _trips(program: Program) -> list[tuple[float, int]]:
-    trips, period = program.trips, program.period
-    few = TRIPS[0] if period == 1 else 2 * period  # a ring of stages is filled first, and then does the same each time around
-    more = few + -(-(TRIPS[1] - TRIPS[0]) // period) * period
-    if trips <= more:
-        return [(1.0, trips)]
-    beyond = (trips - more) / (more - few)
-    return [(1.0 + beyond, more), (-beyond, few)]
+def _looped(on: Prepared, ctas: int, weight: float, known: Known) -> list[tuple[float, Prepared, int, int]]:
+    """All trips of a loop; of a long one those until its code is there, and then what a few more take, as often as there are more.
+
+    These few have their code and store nothing: what is stored behind a loop goes out beside the loops of others.
+    """
+    program = on.program
+    few, more = _few(program)
+    if program.trips <= more:
+        return [(weight, on, ctas, program.trips)]
+    pure = prepared(replace(on.machine, fetch=0.0), program.unstored)
+    each = (simulated(pure, ctas, more, known) - simulated(pure, ctas, few, known)) / (more - few)
+    code = max(end - begin for begin, end in program.parts) * on.machine.fetch
+    until = min(program.trips, more + ceil(code / each / program.period) * program.period)
+    beyond = weight * (program.trips - until) / (more - few)
+    return [(weight, on, ctas, until), (beyond, pure, ctas, more), (-beyond, pure, ctas, few)]
 
 
-def kernel_run(on: Prepared, grid: Grid) -> SmRun:
+def _few(program: Program) -> tuple[int, int]:
+    """Trips of a loop between which time has come to grow by the same for each.
+
+    A ring of stages is filled first, and then does the same each time around.
+    """
+    few = TRIPS[0] if program.period == 1 else 2 * program.period
+    return few, few + -(-(TRIPS[1] - TRIPS[0]) // program.period) * program.period
+
+
+def kernel_run(on: Prepared, grid: Grid, known: Known) -> SmRun:
     """What the busiest SM does in a launch: the counts of its parts, put together as the clocks are."""
-    runs = [(weight, run(on, ctas, trips=trips)) for weight, ctas, trips in parts(on, grid)]
+    runs = [(weight, run(of, ctas, trips=trips)) for weight, of, ctas, trips in parts(on, grid, known)]
 
     def total(name: str) -> float:
         return max(0.0, sum(weight * float(getattr(one, name)) for weight, one in runs))

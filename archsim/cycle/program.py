@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from archsim.cycle import loop
 
@@ -51,7 +52,7 @@ class Source:
     past_l2: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Program:
     """What one warp of a kernel does, and what a CTA occupies. `trips` times each loop runs in the whole kernel.
 
@@ -67,6 +68,21 @@ class Program:
     streams: tuple[Source, ...] = (Source(),)
     roles: tuple[tuple[int, int], ...] = ()
     period: int = 1
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """The first instruction of what some of the warps do, and the one behind its last."""
+        begins = sorted({first for _, first in self.roles} or {0})
+        return list(zip(begins, [*begins[1:], len(self.instructions)], strict=True))
+
+    @cached_property
+    def unstored(self) -> Program:
+        """The same, without what it stores behind its loops."""
+        loops = [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == loop.LOOP]
+        within = {at for first, last in loops for at in range(first, last)}
+        nothing = Instruction(name="NOP", pipe=CONTROL)
+        return replace(self, instructions=tuple(nothing if i.kind == loop.STORE and at not in within else i
+                                                for at, i in enumerate(self.instructions)))  # fmt: skip
 
 
 @dataclass(slots=True)

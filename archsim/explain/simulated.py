@@ -115,7 +115,7 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
 
 def _sm(launch: SimulatedLaunch, terms: GpuTerms) -> SmOfKernel:
     on, grid = launch.on, launch.grid
-    found = kernel_run(on, grid)
+    found = kernel_run(on, grid, {})
     places = room(on.machine, on.program)
     return SmOfKernel(
         ctas=grid.ctas, sms=grid.sms, sm_ctas=grid.busiest, resident=found.resident,

@@ -1,10 +1,12 @@
 """Laws of the machine: no roofline, issue slot or queue is passed, and more of anything is never slower."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 
 from archsim.cycle.element_wise import element_wise
+from archsim.cycle.kernels import Grid, kernel_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Program, Source
@@ -96,3 +98,14 @@ def test_fewer_bytes_past_the_l2_are_never_slower() -> None:
     sources = [Source(past_l2=share) for share in (1.0, 0.5, 0.0)]
     times = [clocks(on, on_lanes(on, replace(TILE, a=source, b=source))) for source in sources]
     assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.parametrize(("hw", "ctas"), [("gtx_980", 8), ("tesla_t4", 11), ("h100_sxm5_80gb", 2), ("tesla_k40", 6)])
+def test_a_long_loop_takes_what_all_of_its_trips_take(hw: str, ctas: int) -> None:
+    machine = of(hw)
+    near = Source(past_l2=0.0)
+    tile = TiledProduct(m=64, n=64, k=8, threads=64, registers=120, shared=8192, depth=1600, a=near, b=near)
+    on = prepared(machine, on_lanes(machine, tile))
+    assert kernel_clocks(on, Grid(ctas=ctas, sms=1), {}) == pytest.approx(run(on, ctas).clocks, rel=0.04)

@@ -97,7 +97,7 @@ def test_what_limits_the_ctas_of_an_sm_is_a_key() -> None:
 def test_the_counts_of_a_launch_go_with_its_clocks(ctas: int) -> None:
     """One wave, a wave with a tail, and many waves, of which a few trips of the loop are simulated."""
     on, grid = prepared(machine(), on_lanes(machine(), replace(TILE, depth=256))), Grid(ctas=ctas, sms=20)
-    found = kernel_run(on, grid)
+    found = kernel_run(on, grid, {})
     assert found.clocks == pytest.approx(kernel_clocks(on, grid, {}), rel=1e-12)
     assert found.ctas == grid.busiest
     whole = run(on, on.held)
