@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
+UNCOUNTED = "_nrt"  # numba's option without which it leaves out what counts the references to arrays
 
-def njit(function: Callable[..., Any], *, inline: bool = False) -> Any:
-    """A function compiled on first use; its machine code is kept on disk where numba finds a folder that it may write."""
+
+def digest(*modules: ModuleType) -> str:
+    """A short text that changes with the source of any of some modules."""
+    return hashlib.sha256(b"".join(Path(str(module.__file__)).read_bytes() for module in modules)).hexdigest()[:12]
+
+
+def njit(function: FunctionType, *, version: str, inline: bool = False) -> Callable[..., Any]:
+    """A function of numbers and of arrays that its caller keeps, and which makes none, compiled on first use.
+
+    version: of the function and of all that it calls. Its machine code is kept on disk under that, where numba finds a folder
+    that it may write; by itself numba notices changes of the function's own file only
+
+    Arrays are passed on without counting references: each count is an atomic operation, and functions that pass on twenty arrays
+    do little else.
+    """
     import numba
+    from numba.core.cpu import CPUTargetOptions
 
-    options = {"inline": "always" if inline else "never"}
+    function.__qualname__ = f"{function.__name__}_{version}"
+    options: dict[str, Any] = {"inline": "always" if inline else "never"}
+    if hasattr(CPUTargetOptions, UNCOUNTED):  # without it slower, with the same results
+        options[UNCOUNTED] = False
     try:
-        return numba.njit(function, cache=True, **options)
+        compiled: Callable[..., Any] = numba.njit(function, cache=True, **options)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        return numba.njit(function, **options)
+        compiled = numba.njit(function, **options)
+    return compiled

@@ -9,11 +9,20 @@ from types import FunctionType
 from typing import Any
 
 from archsim.base.errors import MissingExtra
-from archsim.base.machine_code import njit
-from archsim.cycle import loop
+from archsim.base.machine_code import digest, njit
+from archsim.cycle import layout, loop, memory_path
 
-CALLEES_FIRST = ("dependency", "structural", "occupy", "access", "bulk", "give", "enter", "meet", "leave", "issue", "account",
-                 "choose", "simulate")  # fmt: skip
+CALLEES_FIRST = {
+    memory_path: ("access", "bulk"),
+    loop: ("dependency", "structural", "occupy", "wake", "give", "enter", "meet", "leave", "issue", "account", "straight",
+           "choose", "simulate"),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Equal for equal code of the loop and of all that it calls."""
+    return digest(layout, *CALLEES_FIRST)
 
 
 @lru_cache(maxsize=1)
@@ -24,10 +33,12 @@ def compiled() -> dict[str, Callable[..., Any]]:
     """
     if find_spec("numba") is None:
         raise MissingExtra("a compiled simulation of the SM", "fast")
-    names: dict[str, Any] = dict(vars(loop))
-    for name in CALLEES_FIRST:
-        plain = getattr(loop, name)
-        copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
-        copy.__module__ = loop.__name__
-        names[name] = njit(copy, inline=name != "simulate")
-    return {name: names[name] for name in CALLEES_FIRST}
+    found: dict[str, Callable[..., Any]] = {}
+    for module, functions in CALLEES_FIRST.items():
+        names: dict[str, Any] = {**vars(module), **found}
+        for name in functions:
+            plain = getattr(module, name)
+            copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
+            copy.__module__ = module.__name__
+            found[name] = names[name] = njit(copy, inline=name != "simulate", version=version())
+    return found

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from archsim.cost.gpu import GpuTerms
-from archsim.cycle import loop
+from archsim.cycle import layout
 from archsim.cycle.kernels import Known, SimulatedLaunch, launch_of
 from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR
 from archsim.device.device import Gpu
@@ -60,9 +60,9 @@ def _beyond_one_wave(launch: SimulatedLaunch) -> bool:
     return launch.grid.busiest > launch.on.held
 
 
-_loads, _shared = _has(loop.LOAD, loop.COPY, loop.BULK), _has(loop.SHARED)
-_global = _has(loop.LOAD, loop.COPY, loop.BULK, loop.STORE)
-_queued = _has(loop.LOAD, loop.COPY, loop.STORE, loop.SHARED)
+_loads, _shared = _has(layout.LOAD, layout.COPY, layout.BULK), _has(layout.SHARED)
+_global = _has(layout.LOAD, layout.COPY, layout.BULK, layout.STORE)
+_queued = _has(layout.LOAD, layout.COPY, layout.STORE, layout.SHARED)
 _tensor = _on(TENSOR)
 TENSOR_RATES = tuple([f"rate.tensor_{precision}" for precision in ("fp16", "bf16", "tf32", "fp8", "int8")])
 
@@ -88,8 +88,8 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
     ("tensor cores", TENSOR_RATES, _tensor),
     ("latency of tensor cores", ("sm.tensor_latency",), _tensor),
     ("ALU latency", ("sm.alu_latency",), _on(FP32, INT)),
-    ("barrier latency", ("sm.barrier_latency",), _has(loop.BARRIER)),
-    ("latency of bulk copies", ("sm.copy_latency",), _has(loop.BULK)),
+    ("barrier latency", ("sm.barrier_latency",), _has(layout.BARRIER)),
+    ("latency of bulk copies", ("sm.copy_latency",), _has(layout.BULK)),
     ("code fetch", ("sm.fetch_interval",), _always),
     ("start of CTAs", ("sm.cta_start", "sm.cta_interval"), _always),
     ("room for CTAs", ("sm.registers", "sm.shared_memory", "sm.warps", "sm.ctas"), _beyond_one_wave),

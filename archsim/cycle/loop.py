@@ -20,40 +20,16 @@ done; a warp that takes a token waits for that time. So a ring of stages is two 
 
 from __future__ import annotations
 
-from typing import Any
-
-TICKS = 1024  # of a clock
-NEVER = 1 << 60
-
-# Kinds of instructions.
-FIXED, SHARED, LOAD, STORE, COPY, COMMIT, AWAIT, BARRIER, LOOP, EXIT, BULK, DEFERRED, GIVE, TAKE = range(14)
-# Columns of a program: one row for each instruction.
-KIND, PIPE, HOLD, SLOT, LATENCY, DST, SRC1, SRC2, SRC3, PORT, BYTES, STREAM, ARG, PAIR = range(14)
-COLUMNS = 14
-# Fields of the machine.
-(SCHEDULERS, WARPS, WARPS_OF_CTA, CTAS, REGISTERS, TRIPS, GREEDY, WIDTH, CTA_START, CTA_GAP, BARRIER_TIME, QUEUE, ISSUE_PART,
- ISSUE_SM, L1_TIME, L2_TIME, DRAM_TIME, L2_TICKS, DRAM_TICKS, BUFFERS, BUFFER_BYTES, PIPES, SERVERS, SHARED_TIME, TRACE,
- GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH) = range(30)  # fmt: skip
-FIELDS = 30
-CHANNELS = 4  # of a CTA
-RING = 64  # tokens of a channel that may wait
-TOKEN = 2  # of a token: how many have given, and the last time of what they gave
-# Why a warp did not issue, in the words of a profiler.
-(SELECTED, NOT_SELECTED, LONG_SCOREBOARD, SHORT_SCOREBOARD, WAIT, BARRIER_STALL, PIPE_THROTTLE, MIO_THROTTLE, LG_THROTTLE,
- NO_INSTRUCTION) = range(10)  # fmt: skip
-REASONS = 10
-# Counters besides the reasons.
-CLOCKS, ISSUED, SHARED_BYTES, L1_BYTES, L2_BYTES, DRAM_BYTES, STORED_BYTES, FINISHED, TRACED, PAIRED = range(10)
-COUNTERS = 10
-# State of a warp.
-PC, EARLIEST, LEFT, CTA, LAST, CAUSE, OPEN, GROUP, ALIVE, TAKEN = range(10)
-GIVEN = TAKEN + CHANNELS  # how many tokens the warp has taken of each channel, and given to it
-STATE = GIVEN + CHANNELS
-# State of the SM.
-SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE = range(7)
-SHARED_STATE = 7
-
-Ints = Any  # a list of int, or an array of int64
+from archsim.cycle.layout import (  # isort: skip  # fmt: skip
+    ALIVE, ALONE, ARG, AWAIT, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
+    COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS, FINISHED,
+    GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT, LG_THROTTLE,
+    LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS, PAIR, PAIRED,
+    PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED, SHORT_SCOREBOARD, SLOT,
+    SRC1, SRC2, SRC3, STARTED, STATE, STORE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT, WARPS,
+    WARPS_OF_CTA, WIDTH, Ints,
+)
+from archsim.cycle.memory_path import access, bulk
 
 
 def dependency(w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, m: Ints) -> None:
@@ -107,75 +83,14 @@ def occupy(s: int, t: int, row: int, program: Ints, free: Ints, pools: Ints, m: 
     pools[pool + 2] = soonest
 
 
-def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints,
-           counters: Ints, m: Ints) -> int:  # fmt: skip
-    """Send a memory instruction on its way at time `t`; returns when its data are there (a store: when it has left)."""
-    kind, size = program[row + KIND], program[row + BYTES]
-    start = max(t, max(parts[s], sm[SM_PORT]))
-    parts[s] = start + m[ISSUE_PART]
-    sm[SM_PORT] = start + max(program[row + PORT], m[ISSUE_SM])
-    place = s * (m[QUEUE] + 1)
-    queues[place + queues[place + m[QUEUE]]] = start
-    queues[place + m[QUEUE]] = (queues[place + m[QUEUE]] + 1) % m[QUEUE]
-    if kind == SHARED:
-        counters[SHARED_BYTES] += size
-        done: int = start + m[SHARED_TIME] + program[row + PORT] - TICKS
-        return done
-    counters[L1_BYTES] += size
-    at = program[row + STREAM] * 4
-    streams[at + 2] += streams[at]
-    if kind != STORE and streams[at + 2] < TICKS:
-        done = start + m[L1_TIME] + program[row + PORT] - TICKS
-        return done
-    streams[at + 2] -= TICKS if kind != STORE else streams[at]
-    for _ in range(max(1, size // m[BUFFER_BYTES])):  # a miss takes a buffer until its data are there
-        start = max(start, buffers[sm[NEXT_BUFFER]])
-        last = sm[NEXT_BUFFER]
-        sm[NEXT_BUFFER] = (sm[NEXT_BUFFER] + 1) % m[BUFFERS]
-    counters[L2_BYTES] += size
-    arrival = max(start, sm[L2_FREE])
-    sm[L2_FREE] = arrival + size * m[L2_TICKS]
-    done = arrival + m[L2_TIME]
-    streams[at + 3] += streams[at + 1]
-    passed = streams[at + 3] >= TICKS
-    if passed:
-        streams[at + 3] -= TICKS
-        counters[DRAM_BYTES] += size
-        arrival = max(arrival, sm[DRAM_FREE])
-        sm[DRAM_FREE] = arrival + size * m[DRAM_TICKS]
-        done = arrival + m[DRAM_TIME]
-    if kind == STORE:
-        counters[STORED_BYTES] += size
-        done = arrival + size * (m[DRAM_TICKS] if passed else m[L2_TICKS])
-    for back in range(max(1, size // m[BUFFER_BYTES])):
-        buffers[(last - back) % m[BUFFERS]] = done
-    return done
+def wake(s: int, t: int, turns: Ints) -> None:
+    """A warp of scheduler `s`, which was not known to go on, may issue from time `t` on."""
+    at = s * TURN
+    turns[at + OTHERS] = min(turns[at + OTHERS], t)
+    turns[at + NOW] = max(turns[at + BUSY], min(turns[at + NOW], t))
 
 
-def bulk(t: int, row: int, program: Ints, sm: Ints, streams: Ints, counters: Ints, m: Ints) -> int:
-    """Send a copy of many lines on its way at time `t`; returns when all of it is in shared memory.
-
-    The copy engine asks for one line, or one row of the copy, at a time (`PORT` for all of them).
-    """
-    size, at = program[row + BYTES], program[row + STREAM] * 4
-    start = max(t, sm[BULK_FREE])
-    sm[BULK_FREE] = start + max(program[row + PORT], m[BULK_GAP])
-    counters[L2_BYTES] += size
-    begin = max(start, sm[L2_FREE])
-    sm[L2_FREE] = begin + size * m[L2_TICKS]
-    done: int = max(start + program[row + PORT], sm[L2_FREE]) + m[L2_TIME] + m[BULK_TIME]
-    lines = max(1, size // m[LINE_BYTES])
-    streams[at + 3] += streams[at + 1] * lines
-    missed = min(lines, streams[at + 3] // TICKS)
-    if missed > 0:  # all of the copy waits for the lines that come from memory
-        streams[at + 3] -= missed * TICKS
-        counters[DRAM_BYTES] += missed * size // lines
-        sm[DRAM_FREE] = max(begin, sm[DRAM_FREE]) + missed * size // lines * m[DRAM_TICKS]
-        done = max(done, max(start + program[row + PORT], sm[DRAM_FREE]) + m[DRAM_TIME] + m[BULK_TIME])
-    return done
-
-
-def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, now: Ints,
+def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, turns: Ints,
          m: Ints) -> None:  # fmt: skip
     """Warp `w` gives a token, at the time at which all that it has started is done; who waits for it may go on then."""
     at, channel, slot = w * STATE, program[row + ARG], w // m[WARPS_OF_CTA]
@@ -190,30 +105,30 @@ def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kind
         if other != w and waits and program[next_row + KIND] == TAKE:
             state[other * STATE + EARLIEST], state[other * STATE + CAUSE] = state[other * STATE + LAST], WAIT
             dependency(other, program, state, ready, kinds, groups, tokens, m)
-            s = other % m[SCHEDULERS]
-            now[s] = min(now[s], max(t, state[other * STATE + EARLIEST]))
+            wake(other % m[SCHEDULERS], max(t, state[other * STATE + EARLIEST]), turns)
 
 
-def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, tokens: Ints, now: Ints, m: Ints) -> None:
+def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, tokens: Ints, turns: Ints, m: Ints) -> None:
     """Start a CTA in a slot at time `t`."""
-    for place in range(slot * CHANNELS * RING * TOKEN, (slot + 1) * CHANNELS * RING * TOKEN):
+    for place in range(slot * CHANNELS * RING * TOKEN, (slot * CHANNELS + m[RINGS]) * RING * TOKEN):
         tokens[place] = 0
     for i in range(m[WARPS_OF_CTA]):
         w = slot * m[WARPS_OF_CTA] + i
         at = w * STATE
         state[at + PC], state[at + EARLIEST], state[at + LEFT], state[at + CTA] = m[FIELDS + i], t, m[TRIPS], cta
         state[at + LAST], state[at + CAUSE], state[at + OPEN], state[at + GROUP], state[at + ALIVE] = t, WAIT, 0, 0, 1
+        state[at + ORIGIN] = m[FIELDS + i]
         for c in range(2 * CHANNELS):
             state[at + TAKEN + c] = 0
         for r in range(m[REGISTERS]):
             ready[w * m[REGISTERS] + r] = 0
         for g in range(m[GROUPS]):
             groups[w * m[GROUPS] + g] = 0
-        now[w % m[SCHEDULERS]] = min(now[w % m[SCHEDULERS]], t)
+        wake(w % m[SCHEDULERS], t, turns)
 
 
 def meet(w: int, t: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints,
-         now: Ints, m: Ints) -> None:  # fmt: skip
+         turns: Ints, m: Ints) -> None:  # fmt: skip
     """Warp `w` arrives at the barrier of its CTA; the last one frees all, and each waits for the registers that it needs next."""
     slot = w // m[WARPS_OF_CTA]
     slots[slot * 2] += 1
@@ -225,11 +140,10 @@ def meet(w: int, t: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, g
         other = slot * m[WARPS_OF_CTA] + i
         state[other * STATE + EARLIEST] = t + m[BARRIER_TIME]
         dependency(other, program, state, ready, kinds, groups, tokens, m)
-        s = other % m[SCHEDULERS]
-        now[s] = min(now[s], t + m[BARRIER_TIME])
+        wake(other % m[SCHEDULERS], t + m[BARRIER_TIME], turns)
 
 
-def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, groups: Ints, tokens: Ints, now: Ints,
+def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, groups: Ints, tokens: Ints, turns: Ints,
           counters: Ints, m: Ints) -> None:  # fmt: skip
     """Warp `w` ends; after the last one of its CTA the next CTA enters."""
     slot = w // m[WARPS_OF_CTA]
@@ -243,12 +157,12 @@ def leave(w: int, t: int, state: Ints, slots: Ints, sm: Ints, ready: Ints, group
     if sm[STARTED] < m[CTAS]:
         start = max(t, sm[LAUNCH_FREE])
         sm[LAUNCH_FREE] = start + m[CTA_GAP]
-        enter(sm[STARTED], slot, start + m[CTA_START], state, ready, groups, tokens, now, m)
+        enter(sm[STARTED], slot, start + m[CTA_START], state, ready, groups, tokens, turns, m)
         sm[STARTED] += 1
 
 
 def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints,
-          free: Ints, pools: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints,
+          free: Ints, pools: Ints, sm: Ints, queues: Ints, buffers: Ints, streams: Ints, turns: Ints,
           counters: Ints, m: Ints) -> None:  # fmt: skip
     """Warp `w` issues its next instruction at time `t`."""
     at = w * STATE
@@ -257,15 +171,15 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     occupy(s, t, row, program, free, pools, m)
     counters[ISSUED] += 1
     state[at + PC] += 1
-    first = m[FIELDS + w % m[WARPS_OF_CTA]]
-    state[at + EARLIEST] = max(t + program[row + SLOT], m[CTA_START] + (state[at + PC] - first) * m[FETCH])
+    fetched = m[CTA_START] + (state[at + PC] - state[at + ORIGIN]) * m[FETCH]
+    state[at + EARLIEST] = max(t + program[row + SLOT], fetched)
     state[at + LAST] = t + program[row + SLOT]
     state[at + CAUSE] = NO_INSTRUCTION if state[at + EARLIEST] > state[at + LAST] else WAIT
     done, cause = t + program[row + LATENCY], WAIT
     if LOAD <= kind <= COPY and kind != STORE and state[at + LEFT] <= program[row + ARG]:
         cause = WAIT  # it fetches for a trip beyond the last one, and is off
     elif SHARED <= kind <= COPY:
-        done = access(s, t, row, program, sm, queues, parts, buffers, streams, counters, m)
+        done = access(s, t, row, program, sm, queues, buffers, streams, turns, counters, m)
         cause = SHORT_SCOREBOARD if kind == SHARED else LONG_SCOREBOARD
     elif program[row + ARG] == -1:  # of a pipe of variable latency
         cause = SHORT_SCOREBOARD
@@ -276,7 +190,7 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     if kind in (COPY, BULK, DEFERRED):
         state[at + OPEN] = max(state[at + OPEN], done)
     elif kind == GIVE:
-        give(w, t, row, program, state, ready, kinds, groups, tokens, now, m)
+        give(w, t, row, program, state, ready, kinds, groups, tokens, turns, m)
     elif kind == TAKE:
         state[at + TAKEN + program[row + ARG]] += 1
     elif kind == COMMIT:
@@ -290,9 +204,9 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         else:  # the next loop of the program runs as often
             state[at + LEFT] = m[TRIPS]
     elif kind == BARRIER:
-        meet(w, t, program, state, ready, kinds, groups, tokens, slots, now, m)
+        meet(w, t, program, state, ready, kinds, groups, tokens, slots, turns, m)
     elif kind == EXIT:
-        leave(w, t, state, slots, sm, ready, groups, tokens, now, counters, m)
+        leave(w, t, state, slots, sm, ready, groups, tokens, turns, counters, m)
     if state[at + ALIVE] and state[at + EARLIEST] < NEVER:
         dependency(w, program, state, ready, kinds, groups, tokens, m)
 
@@ -311,55 +225,108 @@ def account(w: int, t: int, structure: int, row: int, program: Ints, state: Ints
     reasons[here + SELECTED] += program[row + SLOT]
 
 
-def choose(s: int, t: int, greedy: int, program: Ints, state: Ints, pools: Ints, queues: Ints, m: Ints) -> int:
+def straight(s: int, w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, free: Ints,
+             pools: Ints, turns: Ints, reasons: Ints, counters: Ints, m: Ints) -> None:  # fmt: skip
+    """Warp `w`, which issued last, goes on as long as it can in every issue slot and shares nothing with other schedulers.
+
+    So nothing that they do meanwhile changes it, and it need not wait until they are as far.
+    """
+    at, base, begin = w * STATE, w * m[REGISTERS], state[w * STATE + PC]
+    t, pc = turns[s * TURN + NOW], begin
+    if state[at + EARLIEST] > t or state[at + LAST] != t:
+        return
+    row = pc * COLUMNS
+    while program[row + ALONE]:
+        pool = pools[program[row + PIPE] * m[SCHEDULERS] + s]
+        if pools[pool + 2] > t or (t < m[FETCHED] and t < m[CTA_START] + (pc - state[at + ORIGIN]) * m[FETCH]):
+            break
+        first, second, third, result = program[row + SRC1], program[row + SRC2], program[row + SRC3], program[row + DST]
+        if (first >= 0 and ready[base + first] > t) or (second >= 0 and ready[base + second] > t):
+            break
+        if (third >= 0 and ready[base + third] > t) or (result >= 0 and ready[base + result] > t):
+            break
+        free[pools[pool]] = pools[pool + 2] = t + program[row + HOLD]
+        if result >= 0:
+            ready[base + result] = t + program[row + LATENCY]
+            kinds[base + result] = SHORT_SCOREBOARD if program[row + ARG] == -1 else WAIT
+        reasons[pc * REASONS + SELECTED] += program[row + SLOT]
+        t += program[row + SLOT]
+        pc += 1
+        row += COLUMNS
+    if pc > begin:
+        counters[ISSUED] += pc - begin
+        turns[s * TURN + NOW] = turns[s * TURN + BUSY] = state[at + LAST] = t
+        fetched = m[CTA_START] + (pc - state[at + ORIGIN]) * m[FETCH]
+        state[at + PC], state[at + EARLIEST] = pc, max(t, fetched)
+        state[at + CAUSE] = NO_INSTRUCTION if fetched > t else WAIT
+        dependency(w, program, state, ready, kinds, groups, tokens, m)
+
+
+def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints, turns: Ints, m: Ints) -> int:
     """The warp of scheduler `s` that issues at time `t`; else minus one, minus the next time at which one may.
 
-    greedy: the warp that issued last, which goes on while it can; else the oldest CTA goes first. -1: each in its turn after it.
+    Greedy: the warp that issued last goes on while it can; else the oldest CTA goes first. Otherwise each in its turn after it.
     """
-    best, oldest, soon = -1, NEVER, NEVER
-    w = greedy
+    w = turns[s * TURN + LATEST]
+    early = NEVER
+    if m[GREEDY]:
+        early = state[w * STATE + EARLIEST]
+        if early <= t:
+            early = structural(s, state[w * STATE + PC] * COLUMNS, program, pools, queues, m)
+        if early <= t:
+            return int(w)
+        if turns[s * TURN + OTHERS] > t:
+            return int(-1 - min(early, turns[s * TURN + OTHERS]))
+    best, oldest, soon, number = -1, NEVER, NEVER, 0
     for i in range(m[WARPS] // m[SCHEDULERS]):
         if i > 0:
             w += m[SCHEDULERS]
             if w >= m[WARPS]:
                 w = s
+        elif m[GREEDY]:
+            continue
         at = w * STATE
-        early = state[at + EARLIEST]
-        if early <= t:
-            early = structural(s, state[at + PC] * COLUMNS, program, pools, queues, m)
-        if early <= t:
-            if i == 0 and m[GREEDY]:
-                return w
+        time = state[at + EARLIEST]
+        if time <= t:
+            time = structural(s, state[at + PC] * COLUMNS, program, pools, queues, m)
+        if time <= t:
+            number += 1
             age = state[at + CTA] if m[GREEDY] else i
             if age < oldest:
                 best, oldest = w, age
         else:
-            soon = min(soon, early)
-    return best if best >= 0 else -1 - soon
+            soon = min(soon, time)
+    if best < 0:
+        turns[s * TURN + OTHERS] = soon
+        return int(-1 - min(early, soon))
+    turns[s * TURN + OTHERS] = t if number > 1 else min(early, soon)
+    return best
 
 
 def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints, free: Ints,
-             pools: Ints, sm: Ints, queues: Ints, parts: Ints, buffers: Ints, streams: Ints, now: Ints, last: Ints, reasons: Ints,
-             counters: Ints, record: Ints) -> None:  # fmt: skip
+             pools: Ints, sm: Ints, queues: Ints, buffers: Ints, streams: Ints, turns: Ints, reasons: Ints, counters: Ints,
+             record: Ints) -> None:  # fmt: skip
     """Run all CTAs. `record` takes (time, scheduler, warp, instruction) of the first instructions."""
     for slot in range(len(slots) // 2):
         if sm[STARTED] < m[CTAS]:
-            enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, tokens, now, m)
+            enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, tokens, turns, m)
             sm[LAUNCH_FREE] += m[CTA_GAP]
             sm[STARTED] += 1
     while True:
         s = 0
         for other in range(1, m[SCHEDULERS]):
-            if now[other] < now[s]:
+            if turns[other * TURN + NOW] < turns[s * TURN + NOW]:
                 s = other
-        t = now[s]
+        here = s * TURN
+        t = turns[here + NOW]
         if t >= NEVER:  # what was stored last has still to leave
             counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_FREE], sm[DRAM_FREE]))
             return
-        w = choose(s, t, last[s], program, state, pools, queues, m)
+        w = choose(s, t, program, state, pools, queues, turns, m)
         if w < 0:
-            now[s] = -1 - w
+            turns[here + NOW] = -1 - w
             continue
+        turns[here + LATEST] = w
         slot_time = 0
         for width in range(m[WIDTH]):
             row = state[w * STATE + PC] * COLUMNS
@@ -375,10 +342,10 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
                 record[place], record[place + 1], record[place + 2] = t, s, w
                 record[place + 3] = state[w * STATE + PC]
                 counters[TRACED] += 1
-            now[s] = t + slot_time
-            issue(w, t, s, program, state, ready, kinds, groups, tokens, slots, free, pools, sm, queues, parts, buffers, streams,
-                  now, counters, m)  # fmt: skip
-            last[s] = w
-            now[s] = max(now[s], t + slot_time)
+            turns[here + NOW] = turns[here + BUSY] = t + slot_time
+            issue(w, t, s, program, state, ready, kinds, groups, tokens, slots, free, pools, sm, queues, buffers, streams, turns,
+                  counters, m)  # fmt: skip
             if not state[w * STATE + ALIVE] or state[w * STATE + EARLIEST] >= NEVER:
                 break
+        if m[GREEDY] and counters[TRACED] >= m[TRACE]:  # a record is in the order of time
+            straight(s, w, program, state, ready, kinds, groups, tokens, free, pools, turns, reasons, counters, m)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.cycle import loop
+from archsim.cycle import layout
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
 
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
           "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
           "shared_latency")  # fmt: skip
+BUFFER_BYTES = 128  # of a miss buffer
 PAGE = 2 * 1024**2  # B; what the CUDA driver gives large allocations, where the TLB of a device is not described further
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
@@ -179,13 +180,13 @@ def _number(value: object) -> float:
 
 def ticks(clocks: float) -> int:
     """Clocks as whole ticks of the loop."""
-    return round(clocks * loop.TICKS)
+    return round(clocks * layout.TICKS)
 
 
 def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int]:
     """The rows of a program as the loop reads them, on this machine."""
     rows: list[int] = []
-    for before, i in zip((None, *instructions), instructions, strict=False):
+    for before, i, after in zip((None, *instructions), instructions, (*instructions[1:], None), strict=False):
         lanes = machine.lanes[i.pipe]
         hold = i.clocks or machine.warp / max(lanes, 1e-9)
         if machine.pooled and i.pipe in (FP32, INT):
@@ -195,22 +196,25 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
             slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
         port = i.port
         if port < 0.0:
-            port = i.size / (machine.stored if i.kind == loop.STORE else machine.l1_bandwidth)
-        if i.kind == loop.SHARED and i.dst >= 0:
+            port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+        if i.kind == layout.SHARED and i.dst >= 0:
             port = max(port, i.size / machine.return_bandwidth)
         latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
         if i.pipe == TENSOR:
             latency = hold + machine.tensor
-        row = [0] * loop.COLUMNS
-        row[loop.KIND], row[loop.PIPE], row[loop.HOLD], row[loop.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
-        row[loop.LATENCY], row[loop.DST] = ticks(latency), i.dst
-        row[loop.SRC1], row[loop.SRC2], row[loop.SRC3] = (*i.src, -1, -1, -1)[:3]
-        row[loop.PORT], row[loop.BYTES], row[loop.STREAM] = ticks(port), round(i.size), i.stream
-        counted = i.kind in (loop.AWAIT, loop.LOAD, loop.COPY)
-        row[loop.ARG] = i.target if i.kind == loop.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
-        if i.kind in (loop.GIVE, loop.TAKE):
-            row[loop.ARG], row[loop.BYTES], row[loop.STREAM] = i.channel, i.groups, i.givers
-        row[loop.PAIR] = int(_pairs(machine, before, i))
+        row = [0] * layout.COLUMNS
+        row[layout.KIND], row[layout.PIPE], row[layout.HOLD], row[layout.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
+        row[layout.LATENCY], row[layout.DST] = ticks(latency), i.dst
+        row[layout.SRC1], row[layout.SRC2], row[layout.SRC3] = (*i.src, -1, -1, -1)[:3]
+        row[layout.PORT], row[layout.BYTES], row[layout.STREAM] = ticks(port), round(i.size), i.stream
+        counted = i.kind in (layout.AWAIT, layout.LOAD, layout.COPY)
+        row[layout.ARG] = i.target if i.kind == layout.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
+        if i.kind in (layout.GIVE, layout.TAKE):
+            row[layout.ARG], row[layout.BYTES], row[layout.STREAM] = i.channel, i.groups, i.givers
+        row[layout.PAIR] = int(_pairs(machine, before, i))
+        row[layout.LINES] = max(1, round(i.size) // BUFFER_BYTES)
+        row[layout.ALONE] = int(i.kind == layout.FIXED and not _together(machine, i.pipe)
+                              and after is not None and not _pairs(machine, i, after))  # fmt: skip
         rows += row
     return rows
 
@@ -219,7 +223,7 @@ def _pairs(machine: Machine, before: Instruction | None, i: Instruction) -> bool
     """Whether a scheduler may issue `i` in the clock of the instruction before it, if that is ready."""
     if before is None or machine.pairing != "memory":
         return False
-    return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != loop.EXIT
+    return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != layout.EXIT
 
 
 def pools(machine: Machine) -> tuple[list[int], int]:
@@ -232,8 +236,7 @@ def pools(machine: Machine) -> tuple[list[int], int]:
     count = len(PIPES) * machine.schedulers
     servers = 0
     for pipe in range(len(PIPES)):
-        one = pipe == TENSOR and machine.mma is not None and machine.mma.issue == "thread"
-        together = one or (machine.pooled and pipe in (FP32, INT))
+        together = _together(machine, pipe)
         for s in range(machine.schedulers):
             if pipe == INT and machine.together:
                 places.append(places[FP32 * machine.schedulers + s])  # the same lanes
@@ -241,8 +244,15 @@ def pools(machine: Machine) -> tuple[list[int], int]:
             if together and s > 0:
                 places.append(places[-1])
                 continue
-            number = max(1, round(machine.lanes[pipe] / machine.warp)) if together and not one else 1
+            number = max(1, round(machine.lanes[pipe] / machine.warp)) if together and pipe != TENSOR else 1
             places.append(count + len(kept))
             kept += [servers, number, 0]
             servers += number
     return [*places, *kept], servers
+
+
+def _together(machine: Machine, pipe: int) -> bool:
+    """Whether all schedulers share a pipe."""
+    if pipe == TENSOR:
+        return machine.mma is not None and machine.mma.issue == "thread"
+    return machine.pooled and pipe in (FP32, INT)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from archsim.cycle import loop
+from archsim.cycle import layout
 
 # Pipes of an SM.
 FP32, INT, SPECIAL, TENSOR, MEMORY, CONTROL = range(6)
@@ -29,7 +29,7 @@ class Instruction:
     """
 
     name: str
-    kind: int = loop.FIXED
+    kind: int = layout.FIXED
     pipe: int = INT
     dst: int = -1
     src: tuple[int, ...] = ()
@@ -78,10 +78,10 @@ class Program:
     @cached_property
     def unstored(self) -> Program:
         """The same, without what it stores behind its loops."""
-        loops = [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == loop.LOOP]
+        loops = [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == layout.LOOP]
         within = {at for first, last in loops for at in range(first, last)}
         nothing = Instruction(name="NOP", pipe=CONTROL)
-        return replace(self, instructions=tuple(nothing if i.kind == loop.STORE and at not in within else i
+        return replace(self, instructions=tuple(nothing if i.kind == layout.STORE and at not in within else i
                                                 for at, i in enumerate(self.instructions)))  # fmt: skip
 
 
@@ -106,72 +106,72 @@ class Assembler:
 
     def load_shared(self, dst: int, src: int, lane_bytes: int, wavefronts: float) -> None:
         """LDS: `lane_bytes` for each thread, in `wavefronts` turns of the banks."""
-        self.out.append(Instruction(name=f"LDS.{8 * lane_bytes}", kind=loop.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1,
+        self.out.append(Instruction(name=f"LDS.{8 * lane_bytes}", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1,
                                     port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
 
     def store_shared(self, src: Sequence[int], lane_bytes: int, wavefronts: float) -> None:
         """STS."""
-        self.out.append(Instruction(name=f"STS.{8 * lane_bytes}", kind=loop.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+        self.out.append(Instruction(name=f"STS.{8 * lane_bytes}", kind=layout.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
 
     def shuffle(self, dst: int, src: int) -> None:
         """SHFL: each thread gets the register of another one of its warp, through the crossbar of shared memory."""
-        self.out.append(Instruction(name="SHFL", kind=loop.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0,
+        self.out.append(Instruction(name="SHFL", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0,
                                     size=4.0 * self.warp))  # fmt: skip
 
     def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some; for `ahead` trips later."""
-        self.out.append(Instruction(name=f"LDG.{8 * lane_bytes}", kind=loop.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
+        self.out.append(Instruction(name=f"LDG.{8 * lane_bytes}", kind=layout.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
                                     port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream,
                                     groups=ahead))  # fmt: skip
 
     def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
         """STG of `lane_bytes` for each thread, of `size` bytes in all where some threads are off."""
-        self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=loop.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+        self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=layout.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
 
     def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDGSTS: from memory to shared memory, past the registers, for a trip `ahead` of this one."""
-        self.out.append(Instruction(name=f"LDGSTS.{8 * lane_bytes}", kind=loop.COPY, pipe=MEMORY, reads=1, port=-1.0,
+        self.out.append(Instruction(name=f"LDGSTS.{8 * lane_bytes}", kind=layout.COPY, pipe=MEMORY, reads=1, port=-1.0,
                                     size=lane_bytes * self.warp if size is None else size, stream=stream,
                                     groups=ahead))  # fmt: skip
 
     def commit(self) -> None:
         """Ends a group of copies."""
-        self.out.append(Instruction(name="LDGDEPBAR", kind=loop.COMMIT, pipe=CONTROL))
+        self.out.append(Instruction(name="LDGDEPBAR", kind=layout.COMMIT, pipe=CONTROL))
 
     def await_copies(self, groups: int) -> None:
         """Waits until all but the last `groups` groups of copies are there."""
-        self.out.append(Instruction(name="DEPBAR", kind=loop.AWAIT, pipe=CONTROL, groups=groups))
+        self.out.append(Instruction(name="DEPBAR", kind=layout.AWAIT, pipe=CONTROL, groups=groups))
 
     def bulk(self, size: float, rows: float, stream: int = 0) -> None:
         """UTMALDG: one thread starts a copy of `size` bytes in `rows` rows to shared memory."""
-        self.out.append(Instruction(name="UTMALDG", kind=loop.BULK, pipe=MEMORY, port=rows, size=size, stream=stream))
+        self.out.append(Instruction(name="UTMALDG", kind=layout.BULK, pipe=MEMORY, port=rows, size=size, stream=stream))
 
     def deferred(self, name: str, clocks: float) -> None:
         """A product on tensor cores that runs on by itself; a token that is given afterwards waits for it."""
-        self.out.append(Instruction(name=name, kind=loop.DEFERRED, pipe=TENSOR, clocks=clocks))
+        self.out.append(Instruction(name=name, kind=layout.DEFERRED, pipe=TENSOR, clocks=clocks))
 
     def give(self, channel: int) -> None:
         """Gives a token once the copies and products that were started before are done."""
-        self.out.append(Instruction(name="SYNCS.ARRIVE", kind=loop.GIVE, pipe=CONTROL, channel=channel))
+        self.out.append(Instruction(name="SYNCS.ARRIVE", kind=layout.GIVE, pipe=CONTROL, channel=channel))
 
     def take(self, channel: int, givers: int = 1, ready: int = 0) -> None:
         """Waits for the next token of a channel, to which `givers` warps give; the first `ready` are there from the start."""
-        self.out.append(Instruction(name="SYNCS.TRYWAIT", kind=loop.TAKE, pipe=CONTROL, channel=channel, givers=givers,
+        self.out.append(Instruction(name="SYNCS.TRYWAIT", kind=layout.TAKE, pipe=CONTROL, channel=channel, givers=givers,
                                     groups=ready))  # fmt: skip
 
     def barrier(self) -> None:
         """BAR.SYNC of the CTA."""
-        self.out.append(Instruction(name="BAR.SYNC", kind=loop.BARRIER, pipe=CONTROL))
+        self.out.append(Instruction(name="BAR.SYNC", kind=layout.BARRIER, pipe=CONTROL))
 
     def back(self, target: int) -> None:
         """The branch at the end of the loop that begins at `target`."""
-        self.out.append(Instruction(name="BRA", kind=loop.LOOP, pipe=CONTROL, target=target))
+        self.out.append(Instruction(name="BRA", kind=layout.LOOP, pipe=CONTROL, target=target))
 
     def end(self) -> None:
         """EXIT."""
-        self.out.append(Instruction(name="EXIT", kind=loop.EXIT, pipe=CONTROL))
+        self.out.append(Instruction(name="EXIT", kind=layout.EXIT, pipe=CONTROL))
 
     @property
     def here(self) -> int:

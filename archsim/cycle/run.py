@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from archsim.cycle import loop
+from archsim.cycle import layout, loop
 from archsim.cycle.compile import compiled
 from archsim.cycle.machine import Machine, assembled, pools, ticks
 from archsim.cycle.program import Program
 
 GROUPS = 8  # groups of copies that a warp may have under way
-BUFFER_BYTES = 128  # of a miss buffer
 REASON_NAMES = ("selected", "not selected", "long scoreboard", "short scoreboard", "wait", "barrier", "math pipe throttle",
                 "MIO throttle", "LG throttle", "no instruction")  # fmt: skip
 
@@ -113,14 +112,15 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
     place, servers = pools(machine)
     m = _fields(machine, on, ctas, padded, warps_of_cta, program.trips if trips is None else trips, greedy, record)
     streams = [part for source in program.streams for part in (ticks(source.past_l1), ticks(source.past_l2), 0, 0)]
-    state = ([0] * loop.EARLIEST + [loop.NEVER] + [0] * (loop.STATE - loop.EARLIEST - 1)) * padded
+    state = ([0] * layout.EARLIEST + [layout.NEVER] + [0] * (layout.STATE - layout.EARLIEST - 1)) * padded
     s = machine.schedulers
+    turns = [value for latest in range(s) for value in (layout.NEVER, 0, layout.NEVER, latest, 0)]  # in the order of their names
     columns: list[Any] = [
         on.rows, m, state, [0] * (padded * on.registers), [0] * (padded * on.registers), [0] * (padded * GROUPS),
-        [0] * (-(-padded // warps_of_cta) * loop.CHANNELS * loop.RING * loop.TOKEN),
-        [0] * (2 * held), [0] * servers, place, [0] * loop.SHARED_STATE, [0] * (s * (machine.memory_queue + 1)), [0] * s,
-        [0] * machine.buffers, streams, [loop.NEVER] * s, list(range(s)), [0] * (loop.REASONS * len(program.instructions)),
-        [0] * loop.COUNTERS, [0] * (4 * max(1, record)),
+        [0] * ((-(-padded // warps_of_cta) * layout.CHANNELS * layout.RING * layout.TOKEN) if m[layout.RINGS] else 1),
+        [0] * (2 * held), [0] * servers, place, [0] * layout.SHARED_STATE, [0] * (s * (machine.memory_queue + 1)),
+        [0] * machine.buffers, streams, turns, [0] * (layout.REASONS * len(program.instructions)),
+        [0] * layout.COUNTERS, [0] * (4 * max(1, record)),
     ]  # fmt: skip
     found: list[Any] = [np.array(column, dtype=np.int64) for column in columns] if fast else columns
     (compiled() if fast else vars(loop))["simulate"](*found)
@@ -129,19 +129,22 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
 
 def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta: int, trips: int, greedy: bool,
             record: int) -> list[int]:  # fmt: skip
-    m = [0] * loop.FIELDS
+    m = [0] * layout.FIELDS
     for name, value in (
-        (loop.SCHEDULERS, machine.schedulers), (loop.WARPS, warps), (loop.WARPS_OF_CTA, warps_of_cta), (loop.CTAS, ctas),
-        (loop.REGISTERS, on.registers), (loop.TRIPS, trips), (loop.GREEDY, int(greedy)),
-        (loop.WIDTH, 2 if machine.pairing == "memory" else 1), (loop.CTA_START, ticks(machine.cta_start)),
-        (loop.CTA_GAP, ticks(machine.cta_interval)), (loop.BARRIER_TIME, ticks(machine.barrier)),
-        (loop.QUEUE, machine.memory_queue), (loop.ISSUE_PART, ticks(machine.memory_interval)),
-        (loop.ISSUE_SM, ticks(machine.memory_interval / 2)), (loop.L1_TIME, ticks(machine.l1)), (loop.L2_TIME, ticks(machine.l2)),
-        (loop.DRAM_TIME, ticks(machine.dram)), (loop.L2_TICKS, max(1, ticks(1 / machine.l2_rate))),
-        (loop.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (loop.BUFFERS, machine.buffers),
-        (loop.BUFFER_BYTES, BUFFER_BYTES), (loop.SHARED_TIME, ticks(machine.shared)), (loop.TRACE, record), (loop.GROUPS, GROUPS),
-        (loop.BULK_TIME, ticks(machine.copy)), (loop.BULK_GAP, loop.TICKS), (loop.LINE_BYTES, round(machine.line)),
-        (loop.FETCH, ticks(machine.fetch)),
+        (layout.SCHEDULERS, machine.schedulers), (layout.WARPS, warps), (layout.WARPS_OF_CTA, warps_of_cta), (layout.CTAS, ctas),
+        (layout.REGISTERS, on.registers), (layout.TRIPS, trips), (layout.GREEDY, int(greedy)),
+        (layout.WIDTH, 2 if machine.pairing == "memory" else 1), (layout.CTA_START, ticks(machine.cta_start)),
+        (layout.CTA_GAP, ticks(machine.cta_interval)), (layout.BARRIER_TIME, ticks(machine.barrier)),
+        (layout.QUEUE, machine.memory_queue), (layout.ISSUE_PART, ticks(machine.memory_interval)),
+        (layout.ISSUE_SM, ticks(machine.memory_interval / 2)), (layout.L1_TIME, ticks(machine.l1)),
+        (layout.L2_TIME, ticks(machine.l2)),
+        (layout.DRAM_TIME, ticks(machine.dram)), (layout.L2_TICKS, max(1, ticks(1 / machine.l2_rate))),
+        (layout.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (layout.BUFFERS, machine.buffers),
+        (layout.SHARED_TIME, ticks(machine.shared)), (layout.TRACE, record), (layout.GROUPS, GROUPS),
+        (layout.BULK_TIME, ticks(machine.copy)), (layout.BULK_GAP, layout.TICKS), (layout.LINE_BYTES, round(machine.line)),
+        (layout.FETCH, ticks(machine.fetch)),
+        (layout.FETCHED, ticks(machine.cta_start) + len(on.program.instructions) * ticks(machine.fetch)),
+        (layout.RINGS, 1 + max((i.channel for i in on.program.instructions if i.kind in (layout.GIVE, layout.TAKE)), default=-1)),
     ):  # fmt: skip
         m[name] = value
     return [*m, *starts(on.program, warps_of_cta)]
@@ -154,12 +157,12 @@ def starts(program: Program, warps: int) -> list[int]:
 
 def _counts(held: int, reasons: list[int], counters: list[int], recorded: list[int]) -> SmRun:
     return SmRun(
-        clocks=counters[loop.CLOCKS] / loop.TICKS, issued=counters[loop.ISSUED], paired=counters[loop.PAIRED],
-        ctas=counters[loop.FINISHED], resident=held,
-        waiting=tuple(tuple(time / loop.TICKS for time in reasons[at:at + loop.REASONS])
-                      for at in range(0, len(reasons), loop.REASONS)),
-        shared=counters[loop.SHARED_BYTES], l1=counters[loop.L1_BYTES], l2=counters[loop.L2_BYTES],
-        dram=counters[loop.DRAM_BYTES], stored=counters[loop.STORED_BYTES],
-        record=tuple((recorded[4 * i] / loop.TICKS, recorded[4 * i + 1], recorded[4 * i + 2], recorded[4 * i + 3])
-                     for i in range(counters[loop.TRACED])),
+        clocks=counters[layout.CLOCKS] / layout.TICKS, issued=counters[layout.ISSUED], paired=counters[layout.PAIRED],
+        ctas=counters[layout.FINISHED], resident=held,
+        waiting=tuple(tuple(time / layout.TICKS for time in reasons[at:at + layout.REASONS])
+                      for at in range(0, len(reasons), layout.REASONS)),
+        shared=counters[layout.SHARED_BYTES], l1=counters[layout.L1_BYTES], l2=counters[layout.L2_BYTES],
+        dram=counters[layout.DRAM_BYTES], stored=counters[layout.STORED_BYTES],
+        record=tuple((recorded[4 * i] / layout.TICKS, recorded[4 * i + 1], recorded[4 * i + 2], recorded[4 * i + 3])
+                     for i in range(counters[layout.TRACED])),
     )  # fmt: skip

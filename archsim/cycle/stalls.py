@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archsim.cycle import loop
+from archsim.cycle import layout
 from archsim.cycle.program import FP32, PIPES, TENSOR, Instruction, Program
 from archsim.cycle.run import REASON_NAMES, Prepared, SmRun
 
@@ -17,8 +17,8 @@ MEANINGS = {
     "no instruction": "its code was not there yet",
 }  # fmt: skip
 # The kinds of instructions whose results a warp waits for, by reason.
-MAKERS = {"long scoreboard": (loop.LOAD,), "short scoreboard": (loop.SHARED, loop.FIXED), "wait": (loop.FIXED,)}
-BEFORE = {"barrier": loop.BARRIER}  # reasons of the instruction that stands before
+MAKERS = {"long scoreboard": (layout.LOAD,), "short scoreboard": (layout.SHARED, layout.FIXED), "wait": (layout.FIXED,)}
+BEFORE = {"barrier": layout.BARRIER}  # reasons of the instruction that stands before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def stalled(program: Program, result: SmRun, count: int = 3) -> tuple[StalledIns
 
 def loops(program: Program) -> list[tuple[int, int]]:
     """The first and the last instruction of each loop, in order."""
-    return [(i.target, at) for at, i in enumerate(program.instructions) if i.kind == loop.LOOP]
+    return [(i.target, at) for at, i in enumerate(program.instructions) if i.kind == layout.LOOP]
 
 
 def place(program: Program, at: int) -> str:
@@ -102,15 +102,15 @@ def awaited(program: Program, at: int, reason: str) -> str:
     code = program.instructions
     if reason in BEFORE:
         return code[at - 1].name if at and code[at - 1].kind == BEFORE[reason] else ""
-    if code[at].kind == loop.TAKE:
+    if code[at].kind == layout.TAKE:
         return next((_given(program, give) for give, i in enumerate(code)
-                     if i.kind == loop.GIVE and i.channel == code[at].channel), "")  # fmt: skip
-    if code[at].kind == loop.AWAIT and reason == "long scoreboard":
-        return next((code[before].name for before in _backwards(program, at) if code[before].kind == loop.COPY), "")
+                     if i.kind == layout.GIVE and i.channel == code[at].channel), "")  # fmt: skip
+    if code[at].kind == layout.AWAIT and reason == "long scoreboard":
+        return next((code[before].name for before in _backwards(program, at) if code[before].kind == layout.COPY), "")
     wanted = {register for register in (*code[at].src, code[at].dst) if register >= 0}
     for before in _backwards(program, at):
         if code[before].dst in wanted and code[before].kind in MAKERS.get(reason, ()):
-            if reason == "short scoreboard" and code[before].kind == loop.FIXED and code[before].pipe != TENSOR:
+            if reason == "short scoreboard" and code[before].kind == layout.FIXED and code[before].pipe != TENSOR:
                 continue
             return code[before].name
     return ""
@@ -119,7 +119,7 @@ def awaited(program: Program, at: int, reason: str) -> str:
 def _given(program: Program, at: int) -> str:
     """The copy or product for which the token of a GIVE stands; its own name where there is none."""
     code = program.instructions
-    started = (loop.COPY, loop.BULK, loop.DEFERRED)
+    started = (layout.COPY, layout.BULK, layout.DEFERRED)
     return next((code[before].name for before in range(at, -1, -1) if code[before].kind in started), code[at].name)
 
 
@@ -134,8 +134,8 @@ def _backwards(program: Program, at: int) -> list[int]:
 
 def executed(on: Prepared, result: SmRun) -> list[tuple[float, Instruction]]:
     """How often each instruction ran, over all warps: the time in which it was issued, over that of one."""
-    slots = on.rows[loop.SLOT :: loop.COLUMNS]
-    return [(row[loop.SELECTED] * loop.TICKS / slot, i)
+    slots = on.rows[layout.SLOT :: layout.COLUMNS]
+    return [(row[layout.SELECTED] * layout.TICKS / slot, i)
             for row, slot, i in zip(result.waiting, slots, on.program.instructions, strict=True)]  # fmt: skip
 
 

@@ -7,7 +7,6 @@ never stale; a file that cannot be read or written is not used.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator, MutableMapping
@@ -15,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from archsim.base.version import __version__
-from archsim.cycle import loop
+from archsim.cycle.compile import version
 
 
 class Memo(MutableMapping[bytes, float]):
@@ -62,7 +61,7 @@ def memo() -> Memo:
 
 def _file() -> sqlite3.Connection | None:
     """The file of this version of the loop; None where there is no place for one."""
-    name = f"cycle-{__version__}-{hashlib.sha256(Path(loop.__file__).read_bytes()).hexdigest()[:12]}.sqlite"
+    name = f"cycle-{__version__}-{version()}.sqlite"
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "archsim"
         folder.mkdir(parents=True, exist_ok=True)

@@ -190,6 +190,17 @@ def test_compiled_and_plain_count_the_same() -> None:
             assert plain == fast
 
 
+def test_a_scheduler_that_runs_ahead_counts_what_it_counts_in_step() -> None:
+    """Where all instructions are recorded, they are issued in the order of time."""
+    tile = TiledProduct(m=32, n=32, k=8, threads=64, registers=120, shared=4096, depth=512)
+    for hw in ("gtx_1080", "tesla_k40", "a100_sxm4_40gb"):
+        on = machine(hw, fetch=4.0)
+        for program in (on_lanes(on, tile), element_wise(on, reads=2, arithmetic=8), adds(on, 24, 3, threads=256)):
+            ahead, in_step = (ran(on, program, 3, trips=3, record=record) for record in (0, 1_000_000))
+            assert replace(in_step, record=()) == ahead
+            assert len(in_step.record) == ahead.issued
+
+
 @pytest.mark.parametrize("greedy", [True, False])
 def test_the_same_run_twice_is_the_same(greedy: bool) -> None:
     on = machine()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.cycle import loop
+from archsim.cycle import layout
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.kernels import Grid, kernel_clocks, kernel_run
 from archsim.cycle.machine import Machine, machine_of
@@ -108,5 +108,5 @@ def test_the_counts_of_a_launch_go_with_its_clocks(ctas: int) -> None:
 
 def test_no_wait_is_no_instruction() -> None:
     on = prepared(machine(), element_wise(machine()))
-    nothing = replace(run(on, 1), waiting=tuple([(1.0, *[0.0] * (loop.REASONS - 1))] * len(on.program.instructions)))
+    nothing = replace(run(on, 1), waiting=tuple([(1.0, *[0.0] * (layout.REASONS - 1))] * len(on.program.instructions)))
     assert stalled(on.program, nothing) == ()
