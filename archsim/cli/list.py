@@ -14,12 +14,12 @@ Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, colu
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops"]))
+@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops", "keys"]))
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")
 def command(what: str, as_json: bool, as_csv: bool) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts that
-    stacks are composed of, fidelities, or op kinds.
+    stacks are composed of, fidelities, op kinds, or keys: of specs, with what each of them moves.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ def command(what: str, as_json: bool, as_csv: bool) -> None:
     """
     lists: dict[str, Callable[[], Listing]] = {
         "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "parts": _parts,
-        "fidelities": _fidelities, "ops": _ops,
+        "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
     one_form(as_json, as_csv)
     head, rows, left = lists[what]()
@@ -121,3 +121,10 @@ def _ops() -> Listing:
 
     rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
     return ("op", "attributes", "meaning"), rows, 3
+
+
+def _keys() -> Listing:
+    from archsim.device.spec import keys, read_by
+
+    rows = [(key, kind, read_by(kind, unit) or "nothing", unit.doc) for kind in ("gpu", "cpu") for key, unit, _ in keys(kind)]
+    return ("key", "device", "moves", "meaning"), rows, 4

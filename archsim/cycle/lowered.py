@@ -230,9 +230,13 @@ def _window(v: KernelVariant, results: float, window: Window) -> GridProgram:
     read = v.of("a_bytes") + v.of("b_bytes")
     fetched = v.at(traffic.bytes_read(v.terms.kernels, v.terms.in_slots, v.terms.device.l2.size))
     loaded = results * window.values * window.lane * window.step
-    inputs = Source(past_l1=rounded(read / max(1.0, loaded)), past_l2=rounded(fetched / max(1.0, read)))
     ctas = ceil(results / window.threads)
     machine = v.machine(ctas)
+    held = min(resident(machine, _window_program(machine, window)), ceil(ctas / v.sms))
+    own = held * window.threads * window.lane * window.step**2  # of the CTAs that an SM holds: it has to fit the L1 with them
+    first = read / max(1.0, loaded)
+    past_l1 = first + (1.0 - first) * missing(own, v.at(v.terms.device.l1.size)) if first < 1.0 else 1.0
+    inputs = Source(past_l1=rounded(past_l1), past_l2=rounded(fetched / max(1.0, read, past_l1 * loaded)))
     return GridProgram(machine=machine, program=_window_program(machine, replace(window, inputs=inputs)), ctas=ctas,
                        memory=v.at(v.terms.dram_bytes))  # fmt: skip
 

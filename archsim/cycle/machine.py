@@ -15,7 +15,6 @@ from archsim.device.device import Gpu
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
           "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
           "shared_latency")  # fmt: skip
-BUFFER_BYTES = 128  # of a miss buffer
 PAGE = 2 * 1024**2  # B; what the CUDA driver gives large allocations, where the TLB of a device is not described further
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
@@ -74,6 +73,7 @@ class Machine:
     dram_rate: float
     buffers: int
     line: float
+    l2_line: float
     barrier: float
     fetch: float
     cta_start: float
@@ -130,16 +130,28 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
         shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
         memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
-        sector=_number(device.l1.sector), l1=_number(device.l1.latency), l2=_number(device.l2.latency) + page,
+        sector=_number(device.l1.sector), l1=_number(device.l1.latency),
+        l2=_number(device.l2.latency) + farther(device, covered) + page,
         dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
         l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
         dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
-        buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line), barrier=one["barrier_latency"],
+        buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line),
+        l2_line=_number(device.l2.line), barrier=one["barrier_latency"],
         fetch=one["fetch_interval"], cta_start=one["cta_start"],
         cta_interval=max(one["cta_interval"], others / _number(device.launch.rate or sm.count)), warps=int(_number(sm.warps)),
         ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
+
+
+def farther(device: Gpu, covered: float) -> float:
+    """What a hit in a split L2 takes longer when half of it does not hold all that is used again, but all of it does [clk].
+
+    Each half keeps copies of what its own SMs ask for; what does not fit is in the other half.
+    """
+    size = _number(device.l2.size)
+    split = device.l2.far is not None and size / 2 < covered <= size
+    return max(0.0, _number(device.l2.far) - _number(device.l2.latency)) if split else 0.0
 
 
 def translation(device: Gpu, covered: float, sharing: float, wandering: bool = False) -> float:
@@ -212,7 +224,7 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
         if i.kind in (layout.GIVE, layout.TAKE):
             row[layout.ARG], row[layout.BYTES], row[layout.STREAM] = i.channel, i.groups, i.givers
         row[layout.PAIR] = int(_pairs(machine, before, i))
-        row[layout.LINES] = max(1, round(i.size) // BUFFER_BYTES)
+        row[layout.LINES] = max(1, round(i.size) // round(machine.line))  # a miss buffer holds one
         row[layout.ALONE] = int(i.kind == layout.FIXED and not _together(machine, i.pipe)
                               and after is not None and not _pairs(machine, i, after))  # fmt: skip
         rows += row

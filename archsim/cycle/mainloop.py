@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from archsim.base.errors import Unsupported
 from archsim.cycle.kernels import Grid, kernel_clocks
-from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.machine import Machine, farther, machine_of
 from archsim.cycle.product import TiledProduct
 from archsim.cycle.program import Source
 from archsim.cycle.run import prepared
@@ -37,7 +37,5 @@ def mainloop(device: Gpu, clock: float, p: ProductPattern, precision: str) -> fl
 
 def placed(device: Gpu, machine: Machine, size: float) -> tuple[Machine, Source]:
     """Where a set of `size` bytes is that is read again and again: each half of a split L2 keeps its own copies."""
-    l2 = float(device.l2.size)
-    if device.l2.far is not None and l2 / 2 < size <= l2:
-        return replace(machine, l2=float(device.l2.far)), Source(past_l2=0.0)
-    return machine, Source(past_l2=0.0 if size <= l2 else 1.0)
+    beyond = 0.0 if size <= float(device.l2.size) else 1.0
+    return replace(machine, l2=machine.l2 + farther(device, size)), Source(past_l2=beyond)

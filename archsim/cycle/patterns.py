@@ -7,7 +7,6 @@ holds all of it, and with replacement of the line used least recently leaves not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
@@ -143,16 +142,9 @@ def chain(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Latency of a chain of loads that visits a set of cells again and again [clk]: that of the level which holds the set."""
     machine = machine_of(device, clock, sharing=1, covered=p.size, wandering=True)
     l1, l2 = float(device.l1.size), float(device.l2.size)
-    far = None if device.l2.far is None else float(device.l2.far)
-    near = l2 if far is None else l2 / 2  # each half of a split L2 keeps its own copies
     if p.size <= l1:
         return _chain_clocks(machine, Source(past_l1=0.0))
-    if p.size <= near:
-        return _chain_clocks(machine, Source(past_l2=0.0))
-    if p.size <= l2:
-        beyond = 0.0 if far is None else far - float(device.l2.latency)
-        return _chain_clocks(replace(machine, l2=machine.l2 + beyond), Source(past_l2=0.0))
-    return _chain_clocks(machine, Source(past_l2=1.0))
+    return _chain_clocks(machine, Source(past_l2=0.0 if p.size <= l2 else 1.0))
 
 
 @lru_cache(maxsize=1024)

@@ -141,7 +141,7 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
         (layout.DRAM_TIME, ticks(machine.dram)), (layout.L2_TICKS, max(1, ticks(1 / machine.l2_rate))),
         (layout.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (layout.BUFFERS, machine.buffers),
         (layout.SHARED_TIME, ticks(machine.shared)), (layout.TRACE, record), (layout.GROUPS, GROUPS),
-        (layout.BULK_TIME, ticks(machine.copy)), (layout.BULK_GAP, layout.TICKS), (layout.LINE_BYTES, round(machine.line)),
+        (layout.BULK_TIME, ticks(machine.copy)), (layout.BULK_GAP, layout.TICKS), (layout.LINE_BYTES, round(machine.l2_line)),
         (layout.FETCH, ticks(machine.fetch)),
         (layout.FETCHED, ticks(machine.cta_start) + len(on.program.instructions) * ticks(machine.fetch)),
         (layout.RINGS, 1 + max((i.channel for i in on.program.instructions if i.kind in (layout.GIVE, layout.TAKE)), default=-1)),

@@ -12,8 +12,9 @@ from archsim.device.part import (
     Core,
     CpuCache,
     CpuClock,
-    GpuCache,
     GpuClock,
+    GpuL1,
+    GpuL2,
     Launch,
     Link,
     Market,
@@ -48,9 +49,12 @@ PIPES = {  # precision -> rates of the units that multiply such operands; `half`
 }
 
 
-def part(*, shown_only: tuple[str, ...] = ()) -> Any:
-    """Declare a part of a device; no model reads its keys `shown_only`, though models read them of another part of the class."""
-    return field(metadata={"shown_only": shown_only})
+def part(*, shown_only: tuple[str, ...] = (), cache_only: tuple[str, ...] = (), **default: Any) -> Any:
+    """Declare a part of a device of which some keys have fewer readers than in another part of the same class.
+
+    shown_only: no model reads them; cache_only: only `archsim cache` does
+    """
+    return field(metadata={"shown_only": shown_only, "cache_only": cache_only}, **default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +85,8 @@ class Gpu:
     sm: Sm
     rate: Rate
     clock: GpuClock
-    l1: GpuCache = part(shown_only=("bandwidth",))
-    l2: GpuCache
+    l1: GpuL1
+    l2: GpuL2
     memory: Memory
     launch: Launch
     power: Power
@@ -141,9 +145,9 @@ class Cpu:
     identity: Identity
     core: Core
     clock: CpuClock
-    l1: CpuCache = part(shown_only=("bandwidth",))
-    l2: CpuCache
-    l3: CpuCache | None = None
+    l1: CpuCache = part(shown_only=("bandwidth",), cache_only=("shared_by",))
+    l2: CpuCache = part(cache_only=("line", "shared_by"))
+    l3: CpuCache | None = part(cache_only=("line",), default=None)
     memory: Memory
     power: Power
     chip: Chip
@@ -214,8 +218,10 @@ def _parts(device: type) -> dict[str, type]:
 
 PARTS = {kind: _parts(device) for kind, device in CLASSES.items()}
 OPTIONAL_PARTS = {f.name for device in CLASSES.values() for f in fields(device) if f.default is not MISSING}
-SHOWN_ONLY = {kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get("shown_only", ())}
-              for kind, device in CLASSES.items()}  # fmt: skip
+SHOWN_ONLY, CACHE_ONLY = (
+    {kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get(mark, ())} for kind, device in CLASSES.items()}
+    for mark in ("shown_only", "cache_only")
+)
 
 
 def parts_of(device: Device) -> list[tuple[str, object]]:

@@ -33,7 +33,7 @@ class Unit:
     unit: the base unit, "1" for a pure number, "text" for a word; doc: what the value stands for
     low, high, above, whole: the range [base unit]; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
-    cycle: only the cycle fidelity reads it
+    cycle: of the fidelities only the cycle model reads it; cache: no fidelity but `cycle` reads it, and `archsim cache` does
     product: another value makes another product, whose price nobody knows; False where it says how a product behaves or is used
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
@@ -48,6 +48,7 @@ class Unit:
     informational: bool = False
     product: bool = True
     cycle: bool = False
+    cache: bool = False
     inherited: bool = True
 
     def problem(self, value: float) -> str | None:
@@ -275,24 +276,40 @@ class GpuClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCache:
-    """One cache level of a GPU; an L1 is per SM, the L2 is the chip's."""
+    """What both cache levels of a GPU have."""
 
     size: Number = spec("B", "capacity", low=1e3, high=1e12)
     line: Number = spec("B", "cache line", low=4, high=65536)
-    sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536)
-    bandwidth: Number = spec("B/clk", "read bandwidth per core clock (L1: of one SM, L2: of the chip)", low=1, high=1e7)
+    sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536, cache=True)
     latency: Number = cycles("load-to-use latency of a hit", cycle=True)
-    ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True)
-    miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
-    achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
-    far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
-    write_bandwidth: Number | None = spec("B/clk", "what stores bring out of this level per core clock (L1: of one SM)", low=0.1,
-                                          high=1e7, optional=True, cycle=True)  # fmt: skip
+    ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
     tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
                                     optional=True, cycle=True)  # fmt: skip
     tlb_page: Number | None = spec("B", "page that one entry of the TLB translates", low=1e3, high=1e12, optional=True,
                                    cycle=True)  # fmt: skip
     tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuL1(GpuCache):
+    """The L1 of one SM."""
+
+    size: Number = spec("B", "capacity", low=1e3, high=1e12, cycle=True, cache=True)
+    line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
+    bandwidth: Number = spec("B/clk", "read bandwidth of one SM per core clock", low=1, high=1e7, cycle=True)
+    miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
+    write_bandwidth: Number | None = spec("B/clk", "what stores bring out of the L1 of one SM per core clock", low=0.1, high=1e7,
+                                          optional=True, cycle=True)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuL2(GpuCache):
+    """The L2 of the chip."""
+
+    line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
+    bandwidth: Number = spec("B/clk", "read bandwidth of the chip per core clock", low=1, high=1e7)
+    achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
+    far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,14 @@ def test_list_names_everything(cli: Any, what: str, expected: list[str]) -> None
     assert set(expected) <= first
 
 
+def test_the_keys_say_what_they_move(cli: Any) -> None:
+    rows = {(row["device"], row["key"]): row["moves"] for row in json.loads(cli("list", "keys", "--json").out)}
+    assert rows["gpu", "sm.alu_latency"] == "cycle"
+    assert rows["gpu", "l1.size"] == "cycle, archsim cache"
+    assert rows["gpu", "market.price"] == rows["cpu", "l2.latency"] == "nothing"
+    assert rows["cpu", "memory.bandwidth"] == "analytical, event"
+
+
 def test_show_prints_every_number_with_its_source(cli: Any) -> None:
     result = cli("show", "hw", "tegra_x1")
     spec = devices.find("tegra_x1")

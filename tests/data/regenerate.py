@@ -34,6 +34,7 @@ def row(key: str, unit: Unit, required: bool) -> str:
     remarks += ["*not inherited*"] if not unit.inherited else []
     remarks += ["*shown only*"] if unit.informational else []
     remarks += ["*cycle*"] if unit.cycle else []
+    remarks += ["*cache*"] if unit.cache else []
     name = {COUNT: "number", TEXT: "text"}.get(unit.unit, unit.unit)
     bounds = f", {unit.range}" if unit.range else ""
     return f"| `{key}` | {name}{bounds} | {'; '.join([unit.doc, *remarks])} |"
