@@ -17,6 +17,7 @@ CALLEES_FIRST = {
     loop: ("dependency", "structural", "occupy", "wake", "give", "enter", "meet", "leave", "issue", "account", "straight",
            "choose", "simulate"),
 }  # fmt: skip
+CALLED = ("bulk", "give", "enter", "meet", "leave", "simulate")  # seldom, so that one copy of each is enough; others are written out
 
 
 @lru_cache(maxsize=1)
@@ -40,5 +41,5 @@ def compiled() -> dict[str, Callable[..., Any]]:
             plain = getattr(module, name)
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
-            found[name] = names[name] = njit(copy, inline=name != "simulate", version=version())
+            found[name] = names[name] = njit(copy, inline=name not in CALLED, version=version())
     return found
