@@ -17,7 +17,7 @@ CALLEES_FIRST = {
     loop: ("dependency", "structural", "occupy", "wake", "give", "enter", "meet", "leave", "issue", "account", "straight",
            "choose", "simulate"),
 }  # fmt: skip
-CALLED = ("bulk", "give", "enter", "meet", "leave", "simulate")  # seldom, so that one copy of each is enough; others are written out
+CALLED = ("bulk", "give", "enter", "meet", "leave", "simulate")  # seldom, so that one copy of each is enough
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -198,43 +199,54 @@ def ticks(clocks: float) -> int:
 def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int]:
     """The rows of a program as the loop reads them, on this machine."""
     rows: list[int] = []
-    for before, i, after in zip((None, *instructions), instructions, (*instructions[1:], None), strict=False):
-        lanes = machine.lanes[i.pipe]
-        hold = i.clocks or machine.warp / max(lanes, 1e-9)
-        if machine.pooled and i.pipe in (FP32, INT):
-            hold = i.clocks or 1.0
-        slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)
-        if machine.issue_width > 1.0:  # two instructions share what the banks deliver in a clock
-            slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
-        port = i.port
-        if port < 0.0:
-            port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
-        if i.kind == layout.SHARED and i.dst >= 0:
-            port = max(port, i.size / machine.return_bandwidth)
-        latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
-        if i.pipe == TENSOR:
-            latency = hold + machine.tensor
-        row = [0] * layout.COLUMNS
-        row[layout.KIND], row[layout.PIPE], row[layout.HOLD], row[layout.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
-        row[layout.LATENCY], row[layout.DST] = ticks(latency), i.dst
+    known: dict[tuple[float, ...], list[int]] = {}  # most instructions are like others, but for their registers
+    paired = [machine.pairing == "memory" and _pairs(before, i) for before, i in pairwise(instructions)]
+    for i, with_last, with_next in zip(instructions, [False, *paired], [*paired, True], strict=True):
+        like = (i.kind, i.pipe, i.reads, i.clocks, i.port, i.size, i.stream, i.groups, i.target, i.channel, i.givers, i.dst >= 0)
+        if like not in known:
+            known[like] = _row(machine, i)
+        row = known[like].copy()
+        row[layout.DST] = i.dst
         row[layout.SRC1], row[layout.SRC2], row[layout.SRC3] = (*i.src, -1, -1, -1)[:3]
-        row[layout.PORT], row[layout.BYTES], row[layout.STREAM] = ticks(port), round(i.size), i.stream
-        counted = i.kind in (layout.AWAIT, layout.LOAD, layout.COPY)
-        row[layout.ARG] = i.target if i.kind == layout.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
-        if i.kind in (layout.GIVE, layout.TAKE):
-            row[layout.ARG], row[layout.BYTES], row[layout.STREAM] = i.channel, i.groups, i.givers
-        row[layout.PAIR] = int(_pairs(machine, before, i))
-        row[layout.LINES] = max(1, round(i.size) // round(machine.line))  # a miss buffer holds one
-        row[layout.ALONE] = int(i.kind == layout.FIXED and not _together(machine, i.pipe)
-                              and after is not None and not _pairs(machine, i, after))  # fmt: skip
+        row[layout.PAIR] = int(with_last)
+        if with_next:
+            row[layout.ALONE] = 0
         rows += row
     return rows
 
 
-def _pairs(machine: Machine, before: Instruction | None, i: Instruction) -> bool:
-    """Whether a scheduler may issue `i` in the clock of the instruction before it, if that is ready."""
-    if before is None or machine.pairing != "memory":
-        return False
+def _row(machine: Machine, i: Instruction) -> list[int]:
+    """The row of an instruction but for its registers and for what stands beside it."""
+    lanes = machine.lanes[i.pipe]
+    hold = i.clocks or machine.warp / max(lanes, 1e-9)
+    if machine.pooled and i.pipe in (FP32, INT):
+        hold = i.clocks or 1.0
+    slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)
+    if machine.issue_width > 1.0:  # two instructions share what the banks deliver in a clock
+        slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
+    port = i.port
+    if port < 0.0:
+        port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    if i.kind == layout.SHARED and i.dst >= 0:
+        port = max(port, i.size / machine.return_bandwidth)
+    latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
+    if i.pipe == TENSOR:
+        latency = hold + machine.tensor
+    row = [0] * layout.COLUMNS
+    row[layout.KIND], row[layout.PIPE], row[layout.HOLD], row[layout.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
+    row[layout.LATENCY], row[layout.PORT] = ticks(latency), ticks(port)
+    row[layout.BYTES], row[layout.STREAM] = round(i.size), i.stream
+    counted = i.kind in (layout.AWAIT, layout.LOAD, layout.COPY)
+    row[layout.ARG] = i.target if i.kind == layout.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
+    if i.kind in (layout.GIVE, layout.TAKE):
+        row[layout.ARG], row[layout.BYTES], row[layout.STREAM] = i.channel, i.groups, i.givers
+    row[layout.LINES] = max(1, round(i.size) // round(machine.line))  # a miss buffer holds one
+    row[layout.ALONE] = int(i.kind == layout.FIXED and not _together(machine, i.pipe))
+    return row
+
+
+def _pairs(before: Instruction, i: Instruction) -> bool:
+    """Whether a scheduler that issues one of memory beside another may issue `i` with the instruction before it."""
     return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != layout.EXIT
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from archsim.cycle import layout
 
@@ -69,6 +69,11 @@ class Program:
     roles: tuple[tuple[int, int], ...] = ()
     period: int = 1
 
+    def __hash__(self) -> int:
+        """Of the sizes and the ends: programs that differ are rarely alike in these, and some have thousands of instructions."""
+        ends = (len(self.instructions), *self.instructions[:1], *self.instructions[-2:])
+        return hash((ends, self.threads, self.registers, self.shared, self.trips, self.streams, self.roles))
+
     @property
     def parts(self) -> list[tuple[int, int]]:
         """The first instruction of what some of the warps do, and the one behind its last."""
@@ -83,6 +88,12 @@ class Program:
         nothing = Instruction(name="NOP", pipe=CONTROL)
         return replace(self, instructions=tuple(nothing if i.kind == layout.STORE and at not in within else i
                                                 for at, i in enumerate(self.instructions)))  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 16)
+def _arithmetic(name: str, dst: int, src: tuple[int, ...], pipe: int, reads: float, clocks: float) -> Instruction:
+    """Loops have thousands of them, of which most are in other loops too."""
+    return Instruction(name=name, pipe=pipe, dst=dst, src=src, clocks=clocks, reads=reads)
 
 
 @dataclass(slots=True)
@@ -101,8 +112,7 @@ class Assembler:
     def arithmetic(self, name: str, dst: int, src: Sequence[int], pipe: int = INT, reads: float | None = None,
                    clocks: float = 0.0) -> None:  # fmt: skip
         """An instruction of a pipe; it reads all its sources from the banks unless `reads` says less."""
-        self.out.append(Instruction(name=name, pipe=pipe, dst=dst, src=tuple(src)[:3], clocks=clocks,
-                                    reads=len(src) if reads is None else reads))  # fmt: skip
+        self.out.append(_arithmetic(name, dst, tuple(src)[:3], pipe, len(src) if reads is None else reads, clocks))
 
     def load_shared(self, dst: int, src: int, lane_bytes: int, wavefronts: float) -> None:
         """LDS: `lane_bytes` for each thread, in `wavefronts` turns of the banks."""

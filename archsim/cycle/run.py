@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.cycle import layout, loop
 from archsim.cycle.compile import compiled
@@ -63,7 +64,7 @@ class Prepared:
 
     machine: Machine
     program: Program
-    rows: tuple[int, ...]
+    rows: NDArray[np.int64]
     registers: int
     held: int
     key: bytes
@@ -72,10 +73,10 @@ class Prepared:
 @lru_cache(maxsize=4096)
 def prepared(machine: Machine, program: Program) -> Prepared:
     """A program as the loop takes it on this machine."""
-    rows = tuple(assembled(machine, program.instructions))
+    rows = np.array(assembled(machine, program.instructions), dtype=np.int64)
     registers = 1 + max((r for i in program.instructions for r in (i.dst, *i.src)), default=0)
     words = (machine, program.threads, program.registers, program.shared, program.streams, program.roles)
-    key = hashlib.sha256(np.array(rows, dtype=np.int64).tobytes() + repr(words).encode()).digest()
+    key = hashlib.sha256(rows.tobytes() + repr(words).encode()).digest()
     return Prepared(machine, program, rows, registers, resident(machine, program), key)
 
 
@@ -116,13 +117,14 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
     s = machine.schedulers
     turns = [value for latest in range(s) for value in (layout.NEVER, 0, layout.NEVER, latest, 0)]  # in the order of their names
     columns: list[Any] = [
-        on.rows, m, state, [0] * (padded * on.registers), [0] * (padded * on.registers), [0] * (padded * GROUPS),
+        on.rows if fast else on.rows.tolist(), m, state, [0] * (padded * on.registers), [0] * (padded * on.registers),
+        [0] * (padded * GROUPS),
         [0] * ((-(-padded // warps_of_cta) * layout.CHANNELS * layout.RING * layout.TOKEN) if m[layout.RINGS] else 1),
         [0] * (2 * held), [0] * servers, place, [0] * layout.SHARED_STATE, [0] * (s * (machine.memory_queue + 1)),
         [0] * machine.buffers, streams, turns, [0] * (layout.REASONS * len(program.instructions)),
         [0] * layout.COUNTERS, [0] * (4 * max(1, record)),
     ]  # fmt: skip
-    found: list[Any] = [np.array(column, dtype=np.int64) for column in columns] if fast else columns
+    found: list[Any] = [np.asarray(column, dtype=np.int64) for column in columns] if fast else columns
     (compiled() if fast else vars(loop))["simulate"](*found)
     return _counts(held, *(list(map(int, column)) for column in found[-3:]))
 
