@@ -46,6 +46,7 @@ def command(
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 50%
     """
+    from archsim.cli.progress import Progress
     from archsim.device.variant import called
     from archsim.estimation.request import make_request
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
@@ -57,7 +58,8 @@ def command(
         raise click.UsageError("--keys names no value of the spec")
     request = make_request(net, hw, **choices(**given))
     tell_without_effect([request])
-    found = sensitivity(request, wanted, step, span)
+    with Progress() as tell:
+        found = sensitivity(request, wanted, step, span, tell)
     if html is not None:
         write(html, sensitivity_page(request, found, span))
     if as_json:

@@ -125,7 +125,8 @@ def sensitivity() -> Schema:
 
     value = table({
         "key": TEXT, "unit": TEXT, "value": NUMBER, "elasticity": or_null(NUMBERS), "one_sided": or_null(by_name(listed(MAYBE))),
-        "span_low": MAYBE, "span_high": MAYBE, "log_ratio": or_null(by_name(listed(MAYBE))), "informational": YES, "note": TEXT,
+        "span_low": MAYBE, "span_high": MAYBE, "log_ratio": or_null(by_name(listed(MAYBE))), "informational": YES, "moves": TEXT,
+        "note": TEXT,
     })  # fmt: skip
     return table({"schema": _named(SCHEMA), **ASKED, "step": NUMBER, "span": NUMBER, "limited_by": TEXT, "relief_s": NUMBERS,
                   "host_floor_s": NUMBER, "values": listed(value)})  # fmt: skip

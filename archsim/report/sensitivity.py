@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
+from archsim.device.part import Unit
+from archsim.device.spec import read_by
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import estimate_of
+from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
@@ -55,7 +58,7 @@ def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str,
         f"{heading(request)}\n{limit_text(request)}",
         f"Elasticities: per cent of output for each per cent of the value; steps of {percent} (whole numbers: of 1) both ways.",
         _lines(head, rows),
-        _legend(found),
+        _legend(request, found),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -93,14 +96,25 @@ def _ends(pair: tuple[float | None, float | None]) -> str:
     return " ".join("    no" if v is None else f"{100 * math.expm1(v):+5.1f}%" for v in pair)
 
 
-def _legend(found: Sequence[Elasticity]) -> str:
-    still = [e.key for e in found if not e.matters and not e.why and not e.unit.informational]
-    shown = [e.key for e in found if e.unit.informational]
+def _legend(request: Request, found: Sequence[Elasticity]) -> str:
+    titles = ("without effect here", f"read by --fidelity {SIMULATED} alone", "read by archsim cache alone", "read by no model")
+    groups: dict[str, list[str]] = {title: [] for title in titles}
+    for e in found:
+        if e.unit.informational or not (e.matters or e.why):
+            groups[titles[_reader(e.unit, request)]].append(e.key)
     lines = ["bars: '-' with less of the value, '+' with more; left of | the output falls, right of it it rises"]
-    lines += [f"without effect here: {', '.join(still)}"] if still else []
-    lines += [f"read by no model: {', '.join(shown)}"] if shown else []
+    lines += [f"{title}: {', '.join(names)}" for title, names in groups.items() if names]
     lines += [f"{e.key}: {e.why}" for e in found if e.why]
     return "\n".join(lines)
+
+
+def _reader(unit: Unit, request: Request) -> int:
+    """Who reads a key without an effect: 0 the fidelity of the request, 1 the cycle model, 2 `archsim cache`, 3 nobody."""
+    if unit.informational:
+        return 3
+    if unit.cycle:
+        return 0 if request.fidelity.name == SIMULATED else 1
+    return 2 if unit.cache else 0
 
 
 def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
@@ -113,7 +127,7 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
              "span_low": e.low, "span_high": e.high, "log_ratio": {k: list(v) for k, v in e.swing.items()} or None,
-             "informational": e.unit.informational, "note": e.why or e.jump}
+             "informational": e.unit.informational, "moves": read_by(request.spec.kind, e.unit), "note": e.why or e.jump}
             for e in found
         ],
     }  # fmt: skip
@@ -154,7 +168,7 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
         for e in by_swing(found)
     ]  # fmt: skip
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)
-    legend = "".join(f"<p>{text(line)}</p>" for line in _legend(found).splitlines()[1:])
+    legend = "".join(f"<p>{text(line)}</p>" for line in _legend(request, found).splitlines()[1:])
     sections.append(f'<h2>Elasticities</h2>\n<div class="scroll">\n{body}\n</div>\n{legend}')
     return document(f"Sensitivity of {request.network} on {called(request.spec)}", sections, figures.library())
 

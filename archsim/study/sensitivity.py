@@ -10,7 +10,7 @@ a wide step is computed as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,16 +72,24 @@ class Elasticity:
         return "at a step: " + ("less has an effect, more little" if abs(less) > abs(more) else "more has an effect, less little")
 
 
-def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN) -> list[Elasticity]:
+def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN,
+                tell: Callable[[str], None] = lambda text: None) -> list[Elasticity]:  # fmt: skip
     """The elasticities with respect to all numeric values of the spec, or to those `wanted`, in the order of the spec.
 
-    step, span: small and wide step, as shares of the value. Raises UnknownName for a key that the device does not have.
+    step, span: small and wide step, as shares of the value; tell: takes the progress
+
+    Raises UnknownName for a key that the device does not have.
     """
     known = {key: unit for key, unit, _ in keys(request.spec.kind) if unit.unit != TEXT and key in request.spec.entries}
     for key in wanted:
         if key not in known:
             raise UnknownName(f"number of {request.spec.identity.id}", key, list(known), hint="`archsim show hw NAME` prints all")
-    return [_elasticity(request, key, unit, step, span) for key, unit in known.items() if not wanted or key in wanted]
+    asked = {key: unit for key, unit in known.items() if not wanted or key in wanted}
+    found = []
+    for done, (key, unit) in enumerate(asked.items()):
+        tell(f"{done} of {len(asked)} values")
+        found.append(_elasticity(request, key, unit, step, span))
+    return found
 
 
 def _elasticity(request: Request, key: str, unit: Unit, step: float, span: float) -> Elasticity:
