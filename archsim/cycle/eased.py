@@ -15,7 +15,7 @@ from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR
 from archsim.device.device import Gpu
 
 BETTER = 2.0  # how much better. A choice: an SM holds whole CTAs, and 20 % more room has often none more
-LESS = ("latency", "interval", "start")  # the last words of keys of which less is better
+LESS = ("latency", "interval", "start", "miss")  # the last words of keys of which less is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,8 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
     ("L2 latency", ("l2.latency",), _loads),
     ("L1 bandwidth", ("l1.bandwidth",), _global),
     ("L1 latency", ("l1.latency",), _from_l1),
+    ("bandwidth of stores", ("l1.write_bandwidth",), _has(layout.STORE)),
+    ("misses of the TLBs", ("l1.tlb_miss", "l2.tlb_miss"), _global),
     ("miss buffers of the L1", ("l1.miss_buffers",), _loads),
     ("memory instructions in flight", ("sm.memory_interval", "sm.memory_queue"), _queued),
     ("width of loads into registers", ("sm.return_bandwidth",), _shared),
@@ -91,7 +93,7 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
     ("barrier latency", ("sm.barrier_latency",), _has(layout.BARRIER)),
     ("latency of bulk copies", ("sm.copy_latency",), _has(layout.BULK)),
     ("code fetch", ("sm.fetch_interval",), _always),
-    ("start of CTAs", ("sm.cta_start", "sm.cta_interval"), _always),
+    ("start of CTAs", ("sm.cta_start", "sm.cta_interval", "launch.rate"), _always),
     ("room for CTAs", ("sm.registers", "sm.shared_memory", "sm.warps", "sm.ctas"), _beyond_one_wave),
 )  # fmt: skip
 

@@ -73,3 +73,13 @@ def test_reliefs_of_one_variant_are_those_of_its_column() -> None:
     explained = simulate_layer(request, "norm1").kernels[0]
     assert explained.sm is not None
     assert found == explained.sm.relief
+
+
+def test_every_number_of_the_machine_may_be_better_or_says_why_not() -> None:
+    """Sizes of caches, lines, pages and instructions, and words, are other kernels or other programs."""
+    tried = {key for _, names, _ in EASINGS for key in names}
+    cycle = {name for name, unit, _ in keys("gpu") if unit.cycle}
+    assert cycle - tried == {
+        "sm.register_reuse", "sm.pairing", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.mma_issue", "sm.copies", "l1.size",
+        "l1.line", "l2.line", "l2.far", "l2.achievable", "l1.tlb_reach", "l1.tlb_page", "l2.tlb_reach", "l2.tlb_page",
+    }  # fmt: skip
