@@ -93,7 +93,7 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
     ("barrier latency", ("sm.barrier_latency",), _has(layout.BARRIER)),
     ("latency of bulk copies", ("sm.copy_latency",), _has(layout.BULK)),
     ("code fetch", ("sm.fetch_interval",), _always),
-    ("start of CTAs", ("sm.cta_start", "sm.cta_interval", "launch.rate"), _always),
+    ("start of CTAs", ("sm.cta_start", "sm.cta_interval", "sm.warp_interval", "launch.rate"), _always),
     ("room for CTAs", ("sm.registers", "sm.shared_memory", "sm.warps", "sm.ctas"), _beyond_one_wave),
 )  # fmt: skip
 

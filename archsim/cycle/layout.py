@@ -15,8 +15,8 @@ COLUMNS = 16
 # Fields of the machine.
 (SCHEDULERS, WARPS, WARPS_OF_CTA, CTAS, REGISTERS, TRIPS, GREEDY, WIDTH, CTA_START, CTA_GAP, BARRIER_TIME, QUEUE, ISSUE_PART,
  ISSUE_SM, L1_TIME, L2_TIME, DRAM_TIME, L2_TICKS, DRAM_TICKS, BUFFERS, PIPES, SERVERS, SHARED_TIME, TRACE,
- GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH, FETCHED, RINGS) = range(31)  # fmt: skip
-FIELDS = 31
+ GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH, FETCHED, RINGS, WARP_GAP) = range(32)  # fmt: skip
+FIELDS = 32
 CHANNELS = 4  # of a CTA
 RING = 64  # tokens of a channel that may wait
 TOKEN = 2  # of a token: how many have given, and the last time of what they gave

@@ -26,7 +26,7 @@ from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT, LG_THROTTLE,
     LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS, PAIR, PAIRED,
     PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED, SHORT_SCOREBOARD, SLOT,
-    SRC1, SRC2, SRC3, STARTED, STATE, STORE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT, WARPS,
+    SRC1, SRC2, SRC3, STARTED, STATE, STORE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT, WARP_GAP, WARPS,
     WARPS_OF_CTA, WIDTH, Ints,
 )
 from archsim.cycle.memory_path import access, bulk
@@ -109,14 +109,14 @@ def give(w: int, t: int, row: int, program: Ints, state: Ints, ready: Ints, kind
 
 
 def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, tokens: Ints, turns: Ints, m: Ints) -> None:
-    """Start a CTA in a slot at time `t`."""
+    """Start a CTA in a slot at time `t`, one warp after the other."""
     for place in range(slot * CHANNELS * RING * TOKEN, (slot * CHANNELS + m[RINGS]) * RING * TOKEN):
         tokens[place] = 0
     for i in range(m[WARPS_OF_CTA]):
         w = slot * m[WARPS_OF_CTA] + i
-        at = w * STATE
-        state[at + PC], state[at + EARLIEST], state[at + LEFT], state[at + CTA] = m[FIELDS + i], t, m[TRIPS], cta
-        state[at + LAST], state[at + CAUSE], state[at + OPEN], state[at + GROUP], state[at + ALIVE] = t, WAIT, 0, 0, 1
+        at, begin = w * STATE, t + i * m[WARP_GAP]
+        state[at + PC], state[at + EARLIEST], state[at + LEFT], state[at + CTA] = m[FIELDS + i], begin, m[TRIPS], cta
+        state[at + LAST], state[at + CAUSE], state[at + OPEN], state[at + GROUP], state[at + ALIVE] = begin, WAIT, 0, 0, 1
         state[at + ORIGIN] = m[FIELDS + i]
         for c in range(2 * CHANNELS):
             state[at + TAKEN + c] = 0
@@ -124,7 +124,7 @@ def enter(cta: int, slot: int, t: int, state: Ints, ready: Ints, groups: Ints, t
             ready[w * m[REGISTERS] + r] = 0
         for g in range(m[GROUPS]):
             groups[w * m[GROUPS] + g] = 0
-        wake(w % m[SCHEDULERS], t, turns)
+        wake(w % m[SCHEDULERS], begin, turns)
 
 
 def meet(w: int, t: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, slots: Ints,

@@ -79,6 +79,7 @@ class Machine:
     fetch: float
     cta_start: float
     cta_interval: float
+    warp_interval: float
     warps: int
     ctas: int
     registers: float
@@ -140,6 +141,7 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         l2_line=_number(device.l2.line), barrier=one["barrier_latency"],
         fetch=one["fetch_interval"], cta_start=one["cta_start"],
         cta_interval=max(one["cta_interval"], others / _number(device.launch.rate or sm.count)), warps=int(_number(sm.warps)),
+        warp_interval=_number(sm.warp_interval or 0.0),
         ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip

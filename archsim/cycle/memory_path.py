@@ -15,7 +15,7 @@ def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, buff
     kind, size = program[row + KIND], program[row + BYTES]
     start = max(t, max(turns[s * TURN + PART], sm[SM_PORT]))
     turns[s * TURN + PART] = start + m[ISSUE_PART]
-    sm[SM_PORT] = start + max(program[row + PORT], m[ISSUE_SM])
+    sm[SM_PORT] = max(t, sm[SM_PORT]) + max(program[row + PORT], m[ISSUE_SM])  # of others, while this one waits for its part
     place = s * (m[QUEUE] + 1)
     oldest = queues[place + m[QUEUE]]
     queues[place + oldest] = start

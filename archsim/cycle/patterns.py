@@ -20,15 +20,13 @@ from archsim.cycle.mainloop import mainloop
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
+from archsim.cycle.strides import strides
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern, Pattern, ProductPattern
 
 STREAM_THREADS = 1024  # of a CTA of BabelStream
 WAVES = 6, 12  # of CTAs: what the later ones take is the steady state
-BANKS, WORD = 32, 4  # of shared memory and the L1: banks, and the bytes of each
-LINE = 128  # B of a tag of the L1
 STEPS = 16  # to which shares of misses are rounded, so that sets that hardly differ are simulated once
-TAGS = 4.0  # lines that the L1 looks up in a clock (NVIDIA developer forum, Pascal L1 cache: 4 tags a clock)
 # arrays read, of which fresh; arrays written; arrays that the benchmark counts
 STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "triad4": (3, 3, 1, 4), "triad3": (2, 2, 1, 3),
            "write": (0, 0, 1, 1), "copy": (1, 1, 1, 2), "mul": (1, 1, 1, 2), "add": (2, 2, 1, 3), "triad": (2, 2, 1, 3),
@@ -159,42 +157,6 @@ def _chain_clocks(machine: Machine, source: Source) -> float:
     on = prepared(machine, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
     few, more = (run(on, 1, trips=trips).clocks for trips in (2, 10))
     return (more - few) / (8 * 32)
-
-
-def strides(device: Gpu, clock: float, p: AccessPattern) -> float:
-    """Clocks of one load of a warp whose threads are a stride apart, in the L1 [clk]: turns of its banks, lines to look up."""
-    machine = machine_of(device, clock)
-    turns, lines = bank_turns(addresses(p), p.element)
-    narrow = 0.5 * machine.warp / float(device.rate.fp64 or 1.0) if p.element == 8 else 0.0
-    return max(machine.memory_interval / 2, turns, lines / TAGS, narrow, machine.warp * p.element / machine.l1_bandwidth)
-
-
-def addresses(p: AccessPattern) -> list[int]:
-    """Addresses of the first warp [B]."""
-    if p.kernel == "stride":
-        return [round(t % 64 * p.stride) * p.element for t in range(32)]
-    width, pitch = int(p.words.get("width", "1")), int(p.words.get("pitch", "1"))
-    return [(t % width + (t // width % 32 + 1) * pitch) * p.element for t in range(32)]
-
-
-def bank_turns(places: list[int], element: int) -> tuple[int, int]:
-    """Turns of the banks for the loads of a warp, and the lines that it touches.
-
-    Wider elements go in parts of 128 B; in each part every bank gives one word a turn, to all threads that ask for that word.
-
-    >>> bank_turns([4 * t for t in range(32)], 4), bank_turns([128 * t for t in range(32)], 4)
-    ((1, 1), (32, 32))
-    """
-    parts = max(1, element // WORD)
-    each = len(places) // parts
-    turns = 0
-    for part in range(parts):
-        words: dict[int, set[int]] = {}
-        for place in places[part * each : (part + 1) * each]:
-            for word in range(place // WORD, (place + element) // WORD):
-                words.setdefault(word % BANKS, set()).add(word)
-        turns += max(map(len, words.values()))
-    return turns, len({place // LINE for place in places})
 
 
 PATTERNS: Mapping[str, Callable[[Gpu, float, AccessPattern], float]] = {

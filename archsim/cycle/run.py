@@ -144,7 +144,7 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
         (layout.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (layout.BUFFERS, machine.buffers),
         (layout.SHARED_TIME, ticks(machine.shared)), (layout.TRACE, record), (layout.GROUPS, GROUPS),
         (layout.BULK_TIME, ticks(machine.copy)), (layout.BULK_GAP, layout.TICKS), (layout.LINE_BYTES, round(machine.l2_line)),
-        (layout.FETCH, ticks(machine.fetch)),
+        (layout.FETCH, ticks(machine.fetch)), (layout.WARP_GAP, ticks(machine.warp_interval)),
         (layout.FETCHED, ticks(machine.cta_start) + len(on.program.instructions) * ticks(machine.fetch)),
         (layout.RINGS, 1 + max((i.channel for i in on.program.instructions if i.kind in (layout.GIVE, layout.TAKE)), default=-1)),
     ):  # fmt: skip

@@ -246,6 +246,7 @@ class Sm:
     barrier_latency: Number | None = cycles("from the last arrival at a barrier to what follows", optional=True, cycle=True)
     cta_start: Number | None = cycles("from a free slot to the first instruction of the next CTA", optional=True, cycle=True)
     cta_interval: Number | None = cycles("between two CTAs that enter an SM", optional=True, cycle=True)
+    warp_interval: Number | None = cycles("between two warps of a CTA that enters an SM", optional=True, cycle=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ SIGN = {
     "sm.schedulers": 0, "sm.shared_bandwidth": -1, "sm.shared_latency": 0, "sm.alu_latency": 1, "sm.issue_width": 0,
     "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_queue": 0, "sm.return_bandwidth": -1,
     "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
+    "sm.warp_interval": 1,
     "sm.int_lanes": 0, "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
     "sm.fetch_interval": 1,
     "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1, "l1.write_bandwidth": -1, "launch.rate": -1,
@@ -46,7 +47,7 @@ OWN = {  # a kernel that hangs on little else
     "sm.shared_bandwidth": "gemm 64x64x8 threads=256 l2=1",
     "l1.bandwidth": "stream read=4 write=0 bytes=16 loads=4 l1=1",
     "l2.line": "gemm 128x128x64 threads=384 registers=168 bytes=2 stages=4 l2=0.9",
-    **dict.fromkeys(("sm.cta_interval", "launch.rate"), "stream read=0 write=1 threads=32"),
+    **dict.fromkeys(("sm.cta_interval", "sm.warp_interval", "launch.rate"), "stream read=0 write=1 threads=64"),
     "l1.write_bandwidth": "stream read=0 write=1 bytes=16 loads=4",
 }  # fmt: skip
 TENSOR = ("l2.line", "sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")

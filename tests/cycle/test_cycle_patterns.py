@@ -66,6 +66,37 @@ def test_a_kernel_takes_the_gap_of_the_device_besides_its_work() -> None:
     assert long - short == pytest.approx(2e-6)
 
 
+def strided(hw: str, stride: float, element: int = 4) -> float:
+    p = AccessPattern(benchmark="gpu-strides", kernel="stride", variant="", element=element, threads=1024, blocks=1, size=0.0,
+                      stride=stride)  # fmt: skip
+    device = gpu(hw)
+    return pattern_value(device, float(device.clock.boost), p, "fp32")
+
+
+def test_a_stride_takes_turns_of_data_banks_or_of_tags() -> None:
+    """gpu-strides of an A40, clocks of a load of 4 B: counters say that tags take them, unless the stride is even by 8."""
+    measured = {1: 2.0, 4: 4.0, 7: 2.67, 9: 3.03, 16: 16.0, 17: 5.1, 31: 8.5, 32: 32.0, 47: 10.1, 57: 9.2, 64: 32.0}
+    for stride, clocks in measured.items():
+        assert strided("a40", stride) == pytest.approx(clocks, rel=0.07), stride
+    assert strided("a40", 1, element=8) == pytest.approx(8.0)  # of two fp64 multiply-adds a clock
+    assert strided("a100_sxm4_80gb", 1, element=8) == pytest.approx(2.0)
+
+
+def test_warps_of_a_cta_begin_one_after_the_other() -> None:
+    """gpu-stream `init`, one block on each SM of a V100: 362 clocks of a warp, 383 of five."""
+    v100 = gpu("tesla_v100_pcie_16gb")
+    one, five = (value(v100, "gpu-stream", "init", threads=threads, blocks=1) / threads for threads in (32, 160))
+    assert one / five == pytest.approx(383 / 362, rel=0.01)
+
+
+def test_a_scheduler_that_waits_for_its_own_turn_does_not_hold_the_port_of_the_others() -> None:
+    """gpu-cache, a buffer in the L1 of an A40: 64 B a clock for 512 threads, whenever their warps began."""
+    for gap in ("0.1 clk", "5 clk", "8 clk"):
+        device = gpu("a40", sm__warp_interval=gap)
+        found = value(device, "gpu-cache", "sum2", element=4, threads=512, size=65536.0)
+        assert found / (84 * float(device.clock.boost)) == pytest.approx(64.0, rel=0.02)
+
+
 def test_powers_read_once_until_arithmetic_takes_longer() -> None:
     device = gpu("titan_x_maxwell")
     few, many = (value(device, "mixbench_ro", "fp32", element=4, size=2.0**27, its=its, fused="1") for its in ("0", "96"))

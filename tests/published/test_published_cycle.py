@@ -50,12 +50,12 @@ def test_sgemm_stays_by_the_bounds_of_fermi_and_gk104() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("benchmark", "most", "step"), [
     ("gpu-stream", 0.10, 2), ("gpu-cache", 0.10, 2), ("gpu-l2-cache", 0.10, 1), ("gpu-latency", 0.05, 3),
-    ("gpu-strides", 0.15, 3),
-    ("gpu-l2-stream", 0.11, 19), ("gpu-small-kernels", 0.08, 13), ("gpu-roofline", 0.03, 7), ("mixbench_ro", 0.10, 5),
+    ("gpu-strides", 0.03, 3),
+    ("gpu-l2-stream", 0.10, 19), ("gpu-small-kernels", 0.08, 13), ("gpu-roofline", 0.03, 7), ("mixbench_ro", 0.10, 5),
     ("babelstream", 0.05, 3),
 ])  # fmt: skip
 def test_microbenchmarks(benchmark: str, most: float, step: int) -> None:
-    """Goals: 10 % of bandwidths and latencies, 15 % of strides. Stores into memory at half occupancy keep gpu-l2-stream above."""
+    """Goals: 10 % of bandwidths and latencies, 15 % of strides. Nothing is fitted to them."""
     cases = [case for case in read_files([FILE])[0] if case.fields["benchmark"] == benchmark][::step]
     errors = [abs(simulated_pattern(case, "cycle") / case.measured - 1.0) for case in cases]
     assert len(errors) > 10
