@@ -86,7 +86,7 @@ def test_the_cycle_model_says_what_an_sm_does(cli: Any) -> None:
     assert (result.code, result.err) == (0, "")
     for text in ("norm1 of alexnet on gtx_1080", "cycle model", "CTAs on 20 SMs", "sm.registers and sm.warps let no more in",
                  "of the issue slots", "occupancy", "long scoreboard", "FFMA after LDG.32, instruction 14 of 16 of the loop",
-                 "What would relieve it", "memory bandwidth (memory.bandwidth)"):  # fmt: skip
+                 "What would relieve it", "room for CTAs (sm.registers, "):  # fmt: skip
         assert text in result.out, text
 
 
