@@ -23,18 +23,18 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     top = TOP + ROW * (rows - 1)
     height = HEIGHT + ROW * (rows - 1)
     floor = height - BOTTOM
-    across = _Scale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
-    up = _Scale([v for s in series for v in s.y], y, floor, top)
-    parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', _text(LEFT, 24, title, size=16, weight=600), *legend]
+    across = Scale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
+    up = Scale([v for s in series for v in s.y], y, floor, top)
+    parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', words(LEFT, 24, title, size=16, weight=600), *legend]
     for value in across.marks:
-        parts.append(_line(across(value), top, across(value), floor))
-        parts.append(_text(across(value), floor + 18, written(value, x.unit), ink=QUIET, anchor="middle"))
+        parts.append(rule(across(value), top, across(value), floor))
+        parts.append(words(across(value), floor + 18, written(value, x.unit), ink=QUIET, anchor="middle"))
     for value in up.marks:
-        parts.append(_line(LEFT, up(value), WIDTH - RIGHT, up(value)))
-        parts.append(_text(LEFT - 8, up(value) + 4, written(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, height - 12, x.title, anchor="middle", size=13))
+        parts.append(rule(LEFT, up(value), WIDTH - RIGHT, up(value)))
+        parts.append(words(LEFT - 8, up(value) + 4, written(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
+    parts.append(words((LEFT + WIDTH - RIGHT) / 2, height - 12, x.title, anchor="middle", size=13))
     middle = (top + floor) / 2
-    parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{_text(16, middle, y.title, anchor="middle", size=13)}</g>')
+    parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{words(16, middle, y.title, anchor="middle", size=13)}</g>')
     for i, s in enumerate(series):
         parts += _series(s, i, across, up)
     return (
@@ -43,7 +43,7 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     )
 
 
-class _Scale:
+class Scale:
     """A scale from values to pixels, with its tick marks."""
 
     def __init__(self, values: Sequence[float], axis: PlotAxis, start: float, end: float) -> None:
@@ -63,6 +63,7 @@ class _Scale:
         self._low, self._high, self._start, self._end = low, high, start, end
 
     def __call__(self, value: float) -> float:
+        """Where a value is [px]."""
         if self._log:
             share = math.log(value / self._low) / math.log(self._high / self._low)
         else:
@@ -70,7 +71,7 @@ class _Scale:
         return self._start + share * (self._end - self._start)
 
 
-def _series(s: Series, place: int, across: _Scale, up: _Scale) -> list[str]:
+def _series(s: Series, place: int, across: Scale, up: Scale) -> list[str]:
     colour, dash = _style(place)
     points = [(across(a), up(b)) for a, b in zip(s.x, s.y, strict=True)]
     hollow = list(s.hollow) or [False] * len(points)
@@ -98,17 +99,19 @@ def _legend(series: Sequence[Series]) -> tuple[list[str], int]:
         colour, dash = _style(i)
         y = 42 + ROW * row
         parts.append(f'<line x1="{x:.1f}" y1="{y}" x2="{x + 22:.1f}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>')
-        parts.append(_text(x + 28, y + 4, s.name))
+        parts.append(words(x + 28, y + 4, s.name))
         x += width
     return parts, row + 1
 
 
-def _text(
-    x: float, y: float, words: str, *, ink: str = INK, size: int = 12, anchor: str = "start", weight: int = 400
+def words(
+    x: float, y: float, said: str, *, ink: str = INK, size: int = 12, anchor: str = "start", weight: int = 400
 ) -> str:  # fmt: skip
+    """A line of text."""
     style = f'font-size="{size}" fill="{ink}" text-anchor="{anchor}" font-weight="{weight}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{label(words, 120)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{label(said, 120)}</text>'
 
 
-def _line(x0: float, y0: float, x1: float, y1: float) -> str:
+def rule(x0: float, y0: float, x1: float, y1: float) -> str:
+    """A line of the grid."""
     return f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{RULE}"/>'

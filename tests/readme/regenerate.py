@@ -1,6 +1,6 @@
 """Put what the program prints now into the README and the manual: `python tests/readme/regenerate.py`.
 
-Three things are generated: the output behind each shown command, the table of accuracy, and the README's picture.
+Generated are the output behind each shown command, the tables of accuracy and of fidelities, and the pictures of the README.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import shlex
 import tempfile
 from pathlib import Path
 
+from archsim.base.units import show
 from archsim.cli.main import group
 from archsim.detect.catalog import find
 from archsim.estimation.estimate import estimate
+from archsim.report.ladder_svg import LadderStep, ladder_svg
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +25,38 @@ MANUAL = ROOT / "archsim" / "manual"
 PAGES = (ROOT / "README.md", *sorted(MANUAL.glob("*.md")))
 NET, HW = "alexnet", "tegra_x1"
 PICTURE = ROOT / "reports" / "studies" / f"{NET}_{HW}.svg"
+LADDER = ROOT / "reports" / "ladder" / "ladder.json"  # written by tests/bench/ladder.py
+LADDER_PICTURE = LADDER.with_suffix(".svg")
 SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)```", re.S)  # a command, then what it prints
 ACCURACY = re.compile(r"(<!-- accuracy: begin -->\n).*?(<!-- accuracy: end -->)", re.S)
+STEPS = re.compile(r"(<!-- ladder: begin -->\n).*?(<!-- ladder: end -->)", re.S)
 
 
 def up_to_date(page: str) -> str:
-    """A page with the output that its commands have now, and the table of accuracy."""
+    """A page with the output that its commands have now, and the tables of accuracy and of fidelities."""
     shown = SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", page)
-    return ACCURACY.sub(lambda block: block[1] + accuracy() + block[2], shown)
+    with_accuracy = ACCURACY.sub(lambda block: block[1] + accuracy() + block[2], shown)
+    return STEPS.sub(lambda block: block[1] + ladder() + block[2], with_accuracy)
+
+
+def ladder() -> str:
+    """Error and time of each fidelity, from the frozen record."""
+    frozen = json.loads(LADDER.read_text("utf-8"))
+    head = ("| fidelity | median error | 90 % below | bias | CPU time of an estimate | the longest |\n"
+            "| --- | --: | --: | --: | --: | --: |\n")  # fmt: skip
+    return head + "".join(_ladder_row(s) for s in frozen["fidelities"])
+
+
+def _ladder_row(s: dict) -> str:
+    times = [show(s[name], "s", 3) for name in ("seconds", "longest")]
+    return f"| {s['fidelity']} | {_percent(s['median'])} | {_percent(s['p90'])} | {100 * s['bias']:+.0f} % | {' | '.join(times)} |\n"
+
+
+def ladder_picture() -> str:
+    """The same as a picture."""
+    frozen = json.loads(LADDER.read_text("utf-8"))
+    steps = [LadderStep(name=s["fidelity"], median=s["median"], p90=s["p90"], seconds=s["seconds"]) for s in frozen["fidelities"]]
+    return ladder_svg(steps, f"{frozen['rows']} published times of networks on {frozen['devices']} GPUs")
 
 
 def printed(line: str) -> str:
@@ -83,3 +109,4 @@ if __name__ == "__main__":
         place.write_text(up_to_date(place.read_text("utf-8")), "utf-8")
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(picture(), "utf-8")
+    LADDER_PICTURE.write_text(ladder_picture(), "utf-8")

@@ -53,6 +53,15 @@ def test_the_picture_is_what_the_program_draws():
     assert REGENERATE.PICTURE.read_text("utf-8") == REGENERATE.picture(), "run python tests/readme/regenerate.py"
 
 
+def test_a_stale_table_of_fidelities_is_noticed():
+    stale = "<!-- ladder: begin -->\n| 0 % |\n<!-- ladder: end -->"
+    assert "| roofline |" in REGENERATE.up_to_date(stale)
+
+
+def test_the_picture_of_the_fidelities_is_that_of_the_record():
+    assert REGENERATE.LADDER_PICTURE.read_text("utf-8") == REGENERATE.ladder_picture(), "run python tests/readme/regenerate.py"
+
+
 def test_the_first_two_sh_blocks_are_one_line_each():
     blocks = re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S)
     assert len(blocks) >= 2
