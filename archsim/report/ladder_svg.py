@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from archsim.base.units import show
-from archsim.report.lines_svg import BOTTOM, FONT, HEIGHT, INK, LEFT, QUIET, RIGHT, WIDTH, Scale, rule, words
+from archsim.report.lines_svg import BOTTOM, FONT, HEIGHT, INK, LEFT, QUIET, RIGHT, WIDTH, PlotScale, rule, words
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
 from archsim.report.study_figures import PlotAxis
@@ -33,8 +33,8 @@ def ladder_svg(steps: Sequence[LadderStep], corpus: str) -> str:
     """The picture: a mark at the median error of each fidelity, and a line up to the error below which 90 % are."""
     floor = HEIGHT - BOTTOM
     reach = [bound for s in steps for bound in (s.seconds / 3, s.seconds * 3)]  # a name stands beside its mark
-    across = Scale(reach, PlotAxis(title="", unit="s", log=True), LEFT, WIDTH - RIGHT)
-    up = Scale([v for s in steps for v in (100 * s.median / 1.5, 100 * s.p90)], PlotAxis(title="", log=True), floor, TOP)
+    across = PlotScale(reach, PlotAxis(title="", unit="s", log=True), LEFT, WIDTH - RIGHT)
+    up = PlotScale([v for s in steps for v in (100 * s.median / 1.5, 100 * s.p90)], PlotAxis(title="", log=True), floor, TOP)
     parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
              words(LEFT, 24, "Error against time of an estimate, by fidelity", size=16, weight=600),
              words(LEFT, 44, f"{corpus}; disc: median error, line: up to where 90 % of the errors are", ink=QUIET)]  # fmt: skip

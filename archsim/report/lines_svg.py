@@ -23,8 +23,8 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     top = TOP + ROW * (rows - 1)
     height = HEIGHT + ROW * (rows - 1)
     floor = height - BOTTOM
-    across = Scale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
-    up = Scale([v for s in series for v in s.y], y, floor, top)
+    across = PlotScale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
+    up = PlotScale([v for s in series for v in s.y], y, floor, top)
     parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', words(LEFT, 24, title, size=16, weight=600), *legend]
     for value in across.marks:
         parts.append(rule(across(value), top, across(value), floor))
@@ -43,7 +43,7 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     )
 
 
-class Scale:
+class PlotScale:
     """A scale from values to pixels, with its tick marks."""
 
     def __init__(self, values: Sequence[float], axis: PlotAxis, start: float, end: float) -> None:
@@ -71,7 +71,7 @@ class Scale:
         return self._start + share * (self._end - self._start)
 
 
-def _series(s: Series, place: int, across: Scale, up: Scale) -> list[str]:
+def _series(s: Series, place: int, across: PlotScale, up: PlotScale) -> list[str]:
     colour, dash = _style(place)
     points = [(across(a), up(b)) for a, b in zip(s.x, s.y, strict=True)]
     hollow = list(s.hollow) or [False] * len(points)
