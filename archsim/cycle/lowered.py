@@ -191,8 +191,9 @@ def _rows(v: KernelVariant) -> GridProgram:
     machine = v.machine(ctas)
     own = rows_of_cta(rows) * rows.row * rows.value * arrays
     held = min(resident(machine, _row_sums(machine, rows)), ceil(ctas / v.sms))
+    ways = None if device.l2.ways is None else v.at(device.l2.ways)
     again = Source(past_l1=rounded(missing(held * own, v.at(device.l1.size))),
-                   past_l2=rounded(missing(min(ctas, held * v.sms) * own, cache)))  # fmt: skip
+                   past_l2=rounded(missing(min(ctas, held * v.sms) * own, cache, ways=ways)))  # fmt: skip
     program = _row_sums(machine, replace(rows, again=again))
     repeated = (round(passes) - 1) * again.past_l1 * again.past_l2
     memory = size * (first.past_l2 + repeated) + v.of("c_bytes")

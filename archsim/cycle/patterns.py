@@ -108,7 +108,8 @@ def first_level(device: Gpu, clock: float, p: AccessPattern) -> float:
 def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Bandwidth of CTAs that read chunks of a band in turn [B/s]: past the L1, and past an L2 that does not hold the band."""
     machine = machine_of(device, clock)
-    source = Source(past_l1=1.0, past_l2=missing(p.size, float(device.l2.size)))
+    ways = None if device.l2.ways is None else float(device.l2.ways)
+    source = Source(past_l1=1.0, past_l2=missing(p.size, float(device.l2.size), ways=ways))
     loads = 2 if p.kernel == "sum2" else 1
     slots = max(1, int(float(device.sm.warps) * machine.warp // p.threads))
     per_trip = _loop_clocks(machine, loads, p.element, p.threads, source, slots)

@@ -282,6 +282,7 @@ class GpuCache:
     size: Number = spec("B", "capacity", low=1e3, high=1e12)
     line: Number = spec("B", "cache line", low=4, high=65536)
     sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536, cache=True)
+    bandwidth: Number = spec("B/clk", "read bandwidth per core clock", low=1, high=1e7)
     latency: Number = cycles("load-to-use latency of a hit", cycle=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
     tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
@@ -308,6 +309,7 @@ class GpuL2(GpuCache):
     """The L2 of the chip."""
 
     line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
+    ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cycle=True, cache=True)
     bandwidth: Number = spec("B/clk", "read bandwidth of the chip per core clock", low=1, high=1e7)
     achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
     far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)

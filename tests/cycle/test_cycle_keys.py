@@ -27,6 +27,7 @@ PAGES = {level: {f"{level}.tlb_page": "4 kB", f"{level}.tlb_miss": "4000 clk"} f
 NETWORKS = {
     "l1.size": ("alexnet", "gtx_1080", 1, "fp32", {}, ("4 kB", "48 kB"), -1),
     "l1.line": ("alexnet", "gtx_1080", 1, "fp32", {}, ("32 B", "128 B"), -1),
+    "l2.ways": ("gpt2_small", "a100_sxm4_40gb", 1, "fp16", {}, ("1", "16"), -1),
     "l2.far": ("alexnet", "a100_sxm4_40gb", 64, "fp16", {}, ("250 clk", "1600 clk"), 1),
     **{f"{level}.tlb_{key}": ("alexnet", "a100_sxm4_40gb", 1, "fp32", {**PAGES[level], f"{level}.tlb_reach": "64 kB"}, values,
                               sign) for level in ("l1", "l2") for key, values, sign in (
@@ -124,4 +125,4 @@ def test_only_names_dates_prices_and_origins_move_nothing() -> None:
         "link.type", "market.price", "market.launch",
     }  # fmt: skip
     cache = {key for key, unit, _ in keys("gpu") if read_by("gpu", unit) == "archsim cache"}
-    assert cache == {"l1.sector", "l1.ways", "l2.sector", "l2.ways"}
+    assert cache == {"l1.sector", "l1.ways", "l2.sector"}
