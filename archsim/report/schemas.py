@@ -276,7 +276,8 @@ def sm() -> Schema:
         "clocks": NUMBER, "ctas": WHOLE, "resident_ctas": WHOLE, "occupancy": NUMBER, "achieved_occupancy": NUMBER,
         "instructions": WHOLE,
         "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": MAYBE,
-        "bandwidth_bps": NUMBERS, "stalls": NUMBERS, "stalled": listed(schema_of(StalledInstruction)),
+        "bandwidth_bps": NUMBERS, "energy_j": NUMBERS, "power_w": NUMBER, "stalls": NUMBERS,
+        "stalled": listed(schema_of(StalledInstruction)),
     })  # fmt: skip
 
 

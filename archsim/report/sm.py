@@ -47,6 +47,9 @@ def sm_lines(s: SimulatedSm) -> list[tuple[str, str]]:
         lines.append(("efficiency", f"{100 * s.peak_share:.1f} % of the peak of the pipe that multiplies"))
     if levels:
         lines.append(("bandwidth", f"{levels} of one SM; memory of all SMs {show(_all(s), 'B/s', 3)}"))
+    parts = ", ".join(f"{name} {show(part, 'J', 3)}" for name, part in s.energy_j.items() if part)
+    joules = show(sum(s.energy_j.values()), "J", 3)
+    lines.append(("energy", f"{joules} of one SM ({parts}); {show(s.power_w, 'W', 3)} if all SMs do the same"))
     return lines
 
 
@@ -87,6 +90,7 @@ def sm_json(s: SimulatedSm) -> str:
         "occupancy": s.occupancy, "achieved_occupancy": s.achieved_occupancy,
         "instructions": r.issued, "instructions_per_clock": r.ipc, "issue_use": s.issue_use, "pipe_use": dict(s.pipe_use),
         "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
+        "energy_j": dict(s.energy_j), "power_w": s.power_w,
         "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],
     }, indent=2, allow_nan=False)  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.calibration.constants import default
 from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
@@ -17,6 +18,7 @@ from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_u
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
+from archsim.simulate.sm_energy import sm_energy
 
 SCHEMA = "archsim-sm/1"
 STALLED = 5  # instructions that are named
@@ -41,6 +43,7 @@ class SimulatedSm:
     issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
     peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
     bandwidth_bps: bytes per second of one SM by level [B/s]
+    energy_j: of one SM by component, with its share of what all SMs draw together [J]
     """
 
     hardware: str
@@ -57,6 +60,7 @@ class SimulatedSm:
     stalled: tuple[StalledInstruction, ...]
     peak_share: float | None
     bandwidth_bps: Mapping[str, float]
+    energy_j: Mapping[str, float]
     sms: int
 
     @property
@@ -68,6 +72,11 @@ class SimulatedSm:
     def time_s(self) -> float:
         """Time of the simulated CTAs [s]."""
         return self.result.clocks / self.clock_hz
+
+    @property
+    def power_w(self) -> float:
+        """Power of the device if all SMs do the same, and no limit lowers the clock [W]."""
+        return sum(self.energy_j.values()) * self.sms / self.time_s
 
 
 ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load")  # words of at least 1
@@ -108,6 +117,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
         issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
         peak_share=macs / (result.clocks * peak) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
+        energy_j=sm_energy(device, on, result, clock, precision, default()),
     )  # fmt: skip
 
 
