@@ -23,11 +23,11 @@ from __future__ import annotations
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     ALIVE, ALONE, ARG, AWAIT, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
     COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS, FINISHED,
-    GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT, LG_THROTTLE,
-    LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS, PAIR, PAIRED,
-    PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED, SHORT_SCOREBOARD, SLOT,
-    SRC1, SRC2, SRC3, STARTED, STATE, STORE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT, WARP_GAP, WARPS,
-    WARPS_OF_CTA, WIDTH, Ints,
+    FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT,
+    LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS,
+    PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
+    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT,
+    WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
 )
 from archsim.cycle.memory_path import access, bulk
 
@@ -72,6 +72,9 @@ def occupy(s: int, t: int, row: int, program: Ints, free: Ints, pools: Ints, m: 
     """An instruction takes the server of its pipe that is free first."""
     pool = pools[program[row + PIPE] * m[SCHEDULERS] + s]
     first, count = pools[pool], pools[pool + 1]
+    if count == 1:
+        free[first] = pools[pool + 2] = t + program[row + HOLD]
+        return
     server = first
     for other in range(first + 1, first + count):
         if free[other] < free[server]:
@@ -170,24 +173,28 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
     kind, base = program[row + KIND], w * m[REGISTERS]
     occupy(s, t, row, program, free, pools, m)
     counters[ISSUED] += 1
-    state[at + PC] += 1
-    fetched = m[CTA_START] + (state[at + PC] - state[at + ORIGIN]) * m[FETCH]
-    state[at + EARLIEST] = max(t + program[row + SLOT], fetched)
-    state[at + LAST] = t + program[row + SLOT]
-    state[at + CAUSE] = NO_INSTRUCTION if state[at + EARLIEST] > state[at + LAST] else WAIT
+    pc, over = state[at + PC] + 1, t + program[row + SLOT]
+    fetched = m[CTA_START] + (pc - state[at + ORIGIN]) * m[FETCH] if over < m[FETCHED] else 0
+    state[at + PC], state[at + LAST] = pc, over
+    if fetched > over:
+        state[at + EARLIEST], state[at + CAUSE] = fetched, NO_INSTRUCTION
+    else:
+        state[at + EARLIEST], state[at + CAUSE] = over, WAIT
     done, cause = t + program[row + LATENCY], WAIT
-    if LOAD <= kind <= COPY and kind != STORE and state[at + LEFT] <= program[row + ARG]:
-        cause = WAIT  # it fetches for a trip beyond the last one, and is off
-    elif SHARED <= kind <= COPY:
-        done = access(s, t, row, program, sm, queues, buffers, streams, turns, counters, m)
-        cause = SHORT_SCOREBOARD if kind == SHARED else LONG_SCOREBOARD
+    if SHARED <= kind <= COPY:
+        off = (kind == LOAD or kind == COPY) and state[at + LEFT] <= program[row + ARG]
+        if not off:  # else it fetches for a trip beyond the last one
+            done = access(s, t, row, program, sm, queues, buffers, streams, turns, counters, m)
+            cause = SHORT_SCOREBOARD if kind == SHARED else LONG_SCOREBOARD
     elif program[row + ARG] == -1:  # of a pipe of variable latency
         cause = SHORT_SCOREBOARD
     if program[row + DST] >= 0:
         ready[base + program[row + DST]], kinds[base + program[row + DST]] = done, cause
     if kind == BULK:
         done = bulk(t, row, program, sm, streams, counters, m)
-    if kind in (COPY, BULK, DEFERRED):
+    if kind == FIXED:
+        pass
+    elif kind == COPY or kind == BULK or kind == DEFERRED:
         state[at + OPEN] = max(state[at + OPEN], done)
     elif kind == GIVE:
         give(w, t, row, program, state, ready, kinds, groups, tokens, turns, m)
@@ -214,15 +221,20 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
 def account(w: int, t: int, structure: int, row: int, program: Ints, state: Ints, reasons: Ints) -> None:
     """Where the time went between the last instruction of warp `w` and this one, at time `t`: `REASONS` for each instruction."""
     at, here = w * STATE, state[w * STATE + PC] * REASONS
-    waited = max(0, state[at + EARLIEST] - state[at + LAST])
-    reasons[here + state[at + CAUSE]] += waited
-    since = max(state[at + EARLIEST], state[at + LAST])
-    blocked = max(0, min(t, structure) - since)
-    if blocked > 0:
-        kind = program[row + KIND]
-        reasons[here + (MIO_THROTTLE if kind == SHARED else LG_THROTTLE if LOAD <= kind <= COPY else PIPE_THROTTLE)] += blocked
-    reasons[here + NOT_SELECTED] += max(0, t - since - blocked)
     reasons[here + SELECTED] += program[row + SLOT]
+    since, early = state[at + LAST], state[at + EARLIEST]
+    if early > since:
+        reasons[here + state[at + CAUSE]] += early - since
+        since = early
+    if structure > t:
+        structure = t
+    if structure > since:
+        kind = program[row + KIND]
+        why = MIO_THROTTLE if kind == SHARED else LG_THROTTLE if LOAD <= kind <= COPY else PIPE_THROTTLE
+        reasons[here + why] += structure - since
+        since = structure
+    if t > since:
+        reasons[here + NOT_SELECTED] += t - since
 
 
 def straight(s: int, w: int, program: Ints, state: Ints, ready: Ints, kinds: Ints, groups: Ints, tokens: Ints, free: Ints,
@@ -294,8 +306,8 @@ def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints
             age = state[at + CTA] if m[GREEDY] else i
             if age < oldest:
                 best, oldest = w, age
-        else:
-            soon = min(soon, time)
+        elif time < soon:
+            soon = time
     if best < 0:
         turns[s * TURN + OTHERS] = soon
         return int(-1 - min(early, soon))
@@ -313,12 +325,11 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
             sm[LAUNCH_FREE] += m[CTA_GAP]
             sm[STARTED] += 1
     while True:
-        s = 0
+        s, t = 0, turns[NOW]
         for other in range(1, m[SCHEDULERS]):
-            if turns[other * TURN + NOW] < turns[s * TURN + NOW]:
-                s = other
+            if turns[other * TURN + NOW] < t:
+                s, t = other, turns[other * TURN + NOW]
         here = s * TURN
-        t = turns[here + NOW]
         if t >= NEVER:  # what was stored last has still to leave
             counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_FREE], sm[DRAM_FREE]))
             return
