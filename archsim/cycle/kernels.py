@@ -37,8 +37,8 @@ def kernel_clocks(on: Prepared, grid: Grid, known: Known) -> float:
 
     first wave + (waves - 1) further wave + tail [clk]
 
-    Further waves and the tail find their code there; they are differences between simulations of one wave, of two, and of one with
-    the tail behind it.
+    Further waves and the tail find their code there; they are differences between simulations of one wave, of two, and of one
+    with the tail behind it.
     """
     return sum(weight * simulated(of, ctas, trips, known) for weight, of, ctas, trips in parts(on, grid, known))
 
@@ -62,7 +62,7 @@ def parts(on: Prepared, grid: Grid, known: Known) -> list[tuple[float, Prepared,
 
 
 def _looped(on: Prepared, ctas: int, weight: float, known: Known) -> list[tuple[float, Prepared, int, int]]:
-    """All trips of a loop; of a long one those until its code is there, and then what a few more take, as often as there are more.
+    """All trips of a loop; of a long one those until its code is there, then what a few more take, as often as there are more.
 
     These few have their code and store nothing: what is stored behind a loop goes out beside the loops of others.
     """
