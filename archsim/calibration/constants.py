@@ -20,6 +20,7 @@ from archsim.base.files import data_folder
 from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
+from archsim.calibration.derived import values_of
 
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
@@ -36,6 +37,7 @@ class ConstantForm(Form):
     high: float
     origin: Word
     fitted: bool = False
+    derived: bool = False
     prior: float | None = None
     identified: Annotated[float, Field(ge=0, le=1)] | None = None
 
@@ -94,6 +96,7 @@ class Constant:
 
     `identified` is the share of the prior's variance that the fitted rows have removed: 1 where they tell it alone, 0 where they
     say nothing of it, None where it is not fitted.
+    `derived`: where the cycle model gives it, its value on each architecture; `value` is then that of all others.
     """
 
     value: float
@@ -103,6 +106,7 @@ class Constant:
     prior: float
     fitted: bool = False
     identified: float | None = None
+    derived: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +155,8 @@ class Calibration:
     @property
     def digest(self) -> str:
         """A hash of what the models see: the name and value of every constant."""
-        body = "\n".join(f"{name}={c.value!r}" for name, c in sorted(self.constants.items()))
+        body = "\n".join(f"{name}={c.value!r}" + "".join(f",{of}={value!r}" for of, value in sorted((c.derived or {}).items()))
+                         for name, c in sorted(self.constants.items()))  # fmt: skip
         return hashlib.sha256(body.encode()).hexdigest()[:16]
 
     def __getitem__(self, name: str) -> float:
@@ -178,9 +183,13 @@ class Calibration:
         return f"{name} {EXTRAPOLATED}", wider
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
-        """The same calibration with some values replaced; used by fits and sensitivity studies."""
-        changed = {name: replace(self.constants[name], value=value) for name, value in values.items()}
+        """The same calibration with some values replaced, on every architecture; used by fits and sensitivity studies."""
+        changed = {name: replace(self.constants[name], value=value, derived=None) for name, value in values.items()}
         return replace(self, constants={**self.constants, **changed})
+
+    def on(self, architecture: str) -> Calibration:
+        """The calibration of one architecture: with the values that are derived for it."""
+        return _on(ByIdentity(self), architecture)
 
     def uncertainties(self) -> dict[str, float]:
         """For each fitted constant the factor by which its 80 % interval reaches either way, from the covariance of the logs."""
@@ -209,6 +218,13 @@ class Calibration:
 
 
 @lru_cache(maxsize=256)
+def _on(calibration: ByIdentity[Calibration], architecture: str) -> Calibration:
+    constants = calibration.it.constants
+    own = {n: c.derived[architecture] for n, c in constants.items() if c.derived is not None and architecture in c.derived}
+    return calibration.it.with_values(own) if own else calibration.it
+
+
+@lru_cache(maxsize=256)
 def _gathered(calibration: ByIdentity[Calibration], names: tuple[str, ...]) -> NDArray[np.float64]:
     return np.array([1.0 if name == FULL else calibration.it[name] for name in names])
 
@@ -233,7 +249,7 @@ def load(place: str | Path | Traversable) -> Calibration:
     constants = {
         name: Constant(
             value=c.value, low=c.low, high=c.high, origin=c.origin, fitted=c.fitted, identified=c.identified,
-            prior=c.value if c.prior is None else c.prior,
+            prior=c.value if c.prior is None else c.prior, derived=values_of(name) if c.derived else None,
         )
         for name, c in form.constants.items()
     }
@@ -256,17 +272,19 @@ def dump(calibration: Calibration) -> str:
     """The calibration as the text of its file; floats round-trip."""
     lines = [
         "# The constants of the model. Each has the range that physics allows and says where its value comes from; those with",
-        "# fitted = true were fitted by `archsim calibrate` to published measurements, the others are priors.",
+        "# fitted = true were fitted by `archsim calibrate` to published measurements; those with derived = true follow from the",
+        "# cycle model, and derived.toml has them for each architecture; the others are priors.",
         "schema = 1",
         f"version = {json.dumps(calibration.version)}",
         "",
         "[constants]",
     ]
     for name, c in calibration.constants.items():
+        by = "" if c.derived is None else ", derived = true"
         told = "" if c.identified is None else f", identified = {_real(c.identified)}"
         flag = f", fitted = true, prior = {_real(c.prior)}{told}" if c.fitted else ""
         lines.append(
-            f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}, "
+            f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}{by}, "
             f"origin = {json.dumps(c.origin)} }}"
         )
     lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]

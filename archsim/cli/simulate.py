@@ -13,6 +13,7 @@ SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
     "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
     "sm": ("archsim.cli.simulate_sm", "One SM that runs a kernel, clock by clock: issue, stalls, bandwidth."),
+    "kernels": ("archsim.cli.simulate_kernels", "Random kernels by the closed form and by the cycle model."),
     "allreduce": ("archsim.cli.simulate_allreduce", "A ring all-reduce on the links of a node."),
 }
 

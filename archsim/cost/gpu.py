@@ -72,6 +72,11 @@ class GpuTerms:
         return sm.neighbours(self.kernels, self.device, self.ctas, self.resident)
 
     @cached_property
+    def first(self) -> Array:
+        """Clocks that the first CTAs of a launch wait for once [clk]."""
+        return sm.first_wave(self.kernels, self.device, self.precision, self.constants)
+
+    @cached_property
     def cta_work(self) -> Array:
         """Multiply-accumulates of one CTA, with all that keeps its SM from issuing them."""
         return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.beside, self.rate, self.waiting,
@@ -120,8 +125,9 @@ class GpuTerms:
 def compute_bound(t: GpuTerms) -> Array:
     """Time of the busiest SM: its CTAs, wave by wave, at the sustained rate [s].
 
-    work turns / (rate f), [D, V]
+    (work turns / rate + first) / f, [D, V]
 
+    first: clocks that the first CTAs of the launch wait for once [clk], `first_wave`, [V]
     work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; turns: `issue_slots`, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
 
@@ -129,10 +135,10 @@ def compute_bound(t: GpuTerms) -> Array:
     that is more than one.
 
     >>> from types import SimpleNamespace as terms
-    >>> compute_bound(terms(cta_work=5e6, turns=4.0, rate=100.0, clock=1e9)).item()
-    0.0002
+    >>> compute_bound(terms(cta_work=5e6, turns=4.0, rate=100.0, first=10000.0, clock=1e9)).item()
+    0.00021
     """
-    return np.asarray(t.cta_work * t.turns / (t.rate * t.clock))
+    return np.asarray((t.cta_work * t.turns / t.rate + t.first) / t.clock)
 
 
 def memory_bound(t: GpuTerms) -> Array:

@@ -119,7 +119,7 @@ def _cost_at(
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, precision, clock * share, constants, without)
+        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without)
     assert isinstance(kernels, CpuKernels)
     slower = replace(device, clock=replace(device.clock, boost=device.clock.boost * share))
     return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without)

@@ -196,7 +196,7 @@ def _spec(request: Request, kernels_explained: tuple[KernelExplanation, ...]) ->
 def _constants(
     request: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
 ) -> tuple[ValueOrigin, ...]:
-    constants = request.calibration.constants
+    constants = request.calibration.on(request.spec.identity.architecture).constants
     named = [*_behind(kernels_explained, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),
@@ -208,4 +208,4 @@ def _constants(
 def _kind(fitted: bool, origin: str) -> str:
     """How a constant came to its value: fitted, or as the first word of its origin says."""
     word = origin.partition(":")[0]
-    return "fitted" if fitted else word if word in ("prior", "fact", "choice") else "fixed"
+    return "fitted" if fitted else word if word in ("prior", "fact", "choice", "derived") else "fixed"

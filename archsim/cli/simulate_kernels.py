@@ -1,0 +1,69 @@
+"""`archsim simulate kernels`."""
+
+from __future__ import annotations
+
+import click
+
+from archsim.base.writer import PAGE, TOML, OutputFile, json_with
+from archsim.cli.output import FORCE, output, output_file, write
+from archsim.cli.progress import Progress
+from archsim.cli.terminal import say
+
+KERNELS = 2000
+
+
+@click.command("kernels")
+@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS, show_default=True, help="How many, on machines of 25.")
+@click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the choice of kernels and machines.")
+@click.option("--check", "folder", default=None, metavar="FOLDER", help="Also write surrogate.json and surrogate.html into this folder.")
+@output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
+@FORCE
+def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
+    """Random kernels on random machines, by the closed form and by the cycle model.
+
+    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2. With --derive, constants
+    of the closed form are sought that bring it nearest to the cycle model; no measurement enters.
+
+    \b
+    Examples:
+      archsim simulate kernels --kernels 100
+      archsim simulate kernels --check reports/validation
+      archsim simulate kernels --derive derived.toml
+    """
+    if derive is not None:
+        _derive(derive)
+        return
+    from pathlib import Path
+
+    from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page, surrogate_text
+    from archsim.validation.surrogate import compare
+
+    if folder == "":
+        raise click.BadParameter("names no folder", param_hint="--check")
+    files = [] if folder is None else [
+        output_file(str(Path(folder) / name), form)
+        for name, form in (("surrogate.json", json_with(SCHEMA.partition("/")[0] + "/")), ("surrogate.html", PAGE))
+    ]  # fmt: skip
+    for file in files:
+        file.check()
+    with Progress() as tell:
+        rows = compare(kernels, seed, tell)
+    for file, text in zip(files, (surrogate_json, surrogate_page), strict=False):
+        file.write(text(rows, seed))
+    say(surrogate_text(rows))
+
+
+def _derive(file: OutputFile) -> None:
+    from archsim.calibration.constants import default
+    from archsim.calibration.derived import dump_derived
+    from archsim.validation import surrogate
+
+    wanted = [name for name, constant in default().constants.items() if constant.derived is not None]
+    table = {}
+    with Progress() as tell:
+        for architecture in surrogate.architectures():
+            tell(architecture)
+            table[architecture] = surrogate.derive(architecture, wanted)
+    write(file, dump_derived(table))
+    for name, row in table.items():
+        say(f"{name:<14} {row.kernels:5} kernels, median {100 * row.median:.1f} %, p90 {100 * row.p90:.1f} %")

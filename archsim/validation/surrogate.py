@@ -1,0 +1,249 @@
+"""The closed form as a surrogate of the cycle model: how far it is from it on random kernels, and the constants that follow."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from archsim.base.errors import MissingExtra, Unsupported
+from archsim.calibration.constants import Calibration, default
+from archsim.calibration.derived import Derived
+from archsim.cost.cost import Array
+from archsim.device.catalog import find as find_spec
+from archsim.device.catalog import names as device_names
+from archsim.device.device import Gpu
+from archsim.estimation.fidelity import FITTED, SIMULATED
+from archsim.estimation.fidelity import find as find_fidelity
+from archsim.estimation.pipeline import lowered_ops, priced
+from archsim.estimation.request import Request, make_request
+from archsim.evidence.kernel_ops import conv, forward
+from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
+from archsim.trace.trace import BoundOp
+
+Tell = Callable[[str], None]
+LACKING = {"gemm.page_clk": 0.0}  # what the cycle model has no mechanism for, and so must not be laid on other constants
+NET = "alexnet"  # of the requests whose device, stack and setting the random ops take
+KERNELS_OF_MACHINE = 25
+DEVICES_OF_ARCHITECTURE = 3
+KERNELS_OF_DEVICE = 120  # in each precision
+SEED = 11
+SOFT = 0.1  # residuals above this count linearly, not squared
+TIE = 0.02  # how far, in log, a constant that kernels do not tell leaves where it began, in units of a kernel that is 100 % off
+TOLD = 0.1  # least change of all residuals, as a norm, by twice a constant that is kept
+DOUBLE = math.log(2.0)
+STEP = 0.03  # relative step of the differences
+# Keys that random machines scale, which both models read.
+SCALED = ("sm.count", "memory.bandwidth", "memory.latency", "l2.size", "l2.bandwidth", "sm.registers", "sm.shared_memory")
+FACTORS = 0.5, 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One op on one machine: seconds by the closed form and by the cycle model [s].
+
+    scaled: whether keys of the device were scaled; op: its kind
+    """
+
+    hardware: str
+    architecture: str
+    precision: str
+    scaled: bool
+    op: str
+    closed_s: float
+    simulated_s: float
+
+    @property
+    def distance(self) -> float:
+        """log(closed form / simulated)."""
+        return math.log(self.closed_s / self.simulated_s)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Sample:
+    """Random ops on one device, lowered, and what they take when simulated."""
+
+    request: Request
+    ops: tuple[BoundOp, ...]
+    simulated_s: Array
+
+    @classmethod
+    def of(cls, request: Request, ops: Sequence[BoundOp], constants: Calibration) -> _Sample:
+        return cls(request, tuple(ops), _times(request, ops, constants, SIMULATED))
+
+    def residuals(self, constants: Calibration) -> Array:
+        """log(closed form / simulated) of the ops that take time."""
+        logs = np.log(_times(self.request, self.ops, constants, FITTED) / self.simulated_s)
+        return np.asarray(logs[np.isfinite(logs)])
+
+
+def derive(architecture: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE) -> Derived:
+    """The constants that bring the closed form nearest to the cycle model, on random kernels of an architecture's devices.
+
+    names: of the constants; those that change no kernel are left out. kernels: of each device in each precision
+
+    Raises MissingExtra without scipy, Unsupported for an architecture whose devices the cycle model does not simulate.
+    """
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        raise MissingExtra("calibrate", "calibrate") from None
+    begin = _as_derived(names)
+    devices = _spread(_simulated_devices(architecture), DEVICES_OF_ARCHITECTURE)
+    samples = [
+        _Sample.of(request, [random_op(rng, precision) for _ in range(kernels)], begin)
+        for hw in devices for precision in _precisions(hw)
+        for request, rng in [(_request(hw, precision), random.Random(SEED))]
+    ]  # fmt: skip
+    rows = [begin.constants[name] for name in names]
+    low, high = np.log([row.low for row in rows]), np.log([row.high for row in rows])
+    first = np.log([row.value for row in rows])
+
+    def logs_of(x: Array) -> Array:
+        constants = begin.with_values(dict(zip(names, np.exp(x).tolist(), strict=True)))
+        return np.concatenate([sample.residuals(constants) for sample in samples])
+
+    answer = least_squares(lambda x: np.concatenate([logs_of(x), TIE * (x - first)]), first, bounds=(low, high),
+                           loss="soft_l1", f_scale=SOFT, diff_step=STEP, max_nfev=20)  # fmt: skip
+    start = logs_of(first)
+    told = [np.linalg.norm(logs_of(first + DOUBLE * np.eye(len(names))[i]) - start) >= TOLD for i in range(len(names))]
+    values = {name: float(f"{v:.4g}") for name, v, kept in zip(names, np.exp(answer.x), told, strict=True) if kept}
+    errors = np.abs(np.expm1(logs_of(answer.x)))
+    return Derived(devices=tuple(devices), kernels=len(errors), median=float(np.median(errors)),
+                   p90=float(np.quantile(errors, 0.9)), constants=values)  # fmt: skip
+
+
+def architectures() -> tuple[str, ...]:
+    """Those whose devices the cycle model simulates."""
+    return tuple(sorted({spec.identity.architecture for spec in map(find_spec, device_names()) if spec.kind == "gpu"}))
+
+
+def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> list[Comparison]:
+    """Random ops on random machines: one half of the machines as they are shipped, the other with keys scaled.
+
+    kernels: in all; seed: of the choice
+    """
+    rng = random.Random(seed)
+    machines = max(1, kernels // KERNELS_OF_MACHINE)
+    gpus = [name for architecture in architectures() for name in _simulated_devices(architecture)]
+    found: list[Comparison] = []
+    for i in range(machines):
+        hw = rng.choice(gpus)
+        precision = rng.choice(_precisions(hw))
+        scales = {key: math.exp(rng.uniform(*map(math.log, FACTORS))) for key in rng.sample(SCALED, 2)} if i % 2 else {}
+        tell(f"machine {i + 1} of {machines}: {hw}")
+        ops = [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
+        found += _compared(_request(hw, precision, scales), ops, bool(scales))
+    return found
+
+
+def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[Comparison]:
+    closed, simulated = (_times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
+    return [
+        Comparison(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
+                   precision=request.precision, scaled=scaled, op=op.kind.op, closed_s=float(a), simulated_s=float(b))
+        for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
+    ]  # fmt: skip
+
+
+def _times(request: Request, ops: Sequence[BoundOp], constants: Calibration, fidelity: str) -> Array:
+    """Seconds of each op [s], [N]."""
+    lowered = lowered_ops(request, ops)
+    costs = priced(replace(request, calibration=constants, fidelity=find_fidelity(fidelity)), lowered.kernels)
+    return np.asarray(np.ravel(costs.cost.time_s[0])[lowered.plan_of])
+
+
+def _as_derived(names: Sequence[str]) -> Calibration:
+    """The shipped constants without what the cycle model lacks, those of `names` as they are on no architecture in particular."""
+    shipped = default()
+    return shipped.with_values({**LACKING, **{name: shipped.constants[name].value for name in names}})
+
+
+def _request(hw: str, precision: str, scales: Mapping[str, float] | None = None) -> Request:
+    return make_request(NET, hw, precision=precision, task="training", scales=dict(scales or {}))
+
+
+def _simulated_devices(architecture: str) -> list[str]:
+    """The shipped devices of an architecture, by name; Unsupported if there is none."""
+    found = [name for name in device_names() for spec in [find_spec(name)]
+             if spec.kind == "gpu" and spec.identity.architecture == architecture]  # fmt: skip
+    if not found:
+        raise Unsupported(f"architecture {architecture}: no shipped GPU has it; one of {', '.join(architectures())}")
+    return found
+
+
+def _spread(devices: Sequence[str], most: int) -> list[str]:
+    """Some of the devices: the smallest, the largest, and those in even steps between them."""
+    by_size = sorted(devices, key=lambda name: (float(find_spec(name).device.pipe("fp32")) * _units(name), name))
+    count = min(most, len(by_size))
+    return [by_size[round(i * (len(by_size) - 1) / max(1, count - 1))] for i in range(count)]
+
+
+def _units(hw: str) -> float:
+    device = find_spec(hw).device
+    return float(np.ravel(device.sm.count)[0]) if isinstance(device, Gpu) else 1.0
+
+
+def _precisions(hw: str) -> tuple[str, ...]:
+    device = find_spec(hw).device
+    return ("fp32", "fp16") if isinstance(device, Gpu) and device.has_tensor("fp16") else ("fp32",)
+
+
+def _between(rng: random.Random, low: float, high: float, step: int = 1) -> int:
+    """A whole number of steps, as likely to lie within any factor as within another."""
+    return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
+
+
+def _linear(rng: random.Random) -> BoundOp:
+    rows, wide, deep = _between(rng, 1, 16384), _between(rng, 16, 8192, 8), _between(rng, 16, 8192, 8)
+    return forward(Linear(bias=False), (rows, wide), (rows, deep))
+
+
+def _matmul(rng: random.Random) -> BoundOp:
+    count = _between(rng, 1, 256)
+    m, n, k = (_between(rng, 16, 1024, 8) for _ in range(3))
+    return forward(Matmul(), (count, m, n), (count, m, k), (count, k, n))
+
+
+def _conv(rng: random.Random) -> BoundOp:
+    side, window = _between(rng, 7, 112), rng.choice((1, 3, 5))
+    image = _between(rng, 1, 64), _between(rng, 16, 512, 16), side, side
+    return conv(image=image, filters=_between(rng, 16, 512, 16), window=(window, window), stride=(1, 1), pad=(window // 2,) * 2)
+
+
+def _attention(rng: random.Random) -> BoundOp:
+    heads, features, length = _between(rng, 4, 64, 4), rng.choice((64, 128)), _between(rng, 64, 8192, 64)
+    shape = _between(rng, 1, 32), length, heads * features
+    return forward(Attention(heads=heads, causal=rng.random() < 0.5), shape, shape, shape, shape)
+
+
+def _images(rng: random.Random) -> BoundOp:
+    side = _between(rng, 7, 112)
+    shape = _between(rng, 4, 128), _between(rng, 16, 1024, 16), side, side
+    return forward(BatchNorm(training=True), shape, shape)
+
+
+def _rows(kind: LayerNorm | Softmax, rng: random.Random) -> BoundOp:
+    shape = _between(rng, 64, 65536), _between(rng, 64, 8192, 8)
+    return forward(kind, shape, shape)
+
+
+def _sum(rng: random.Random) -> BoundOp:
+    shape = (_between(rng, 1e4, 1e8),)
+    return forward(Add(), shape, shape, shape)
+
+
+# Half of the ops are products; attention kernels are those of halves.
+OPS: tuple[Callable[[random.Random], BoundOp], ...] = (
+    *4 * (_linear,), *3 * (_matmul,), *2 * (_conv,), _images, partial(_rows, LayerNorm()), partial(_rows, Softmax()), _sum,
+)  # fmt: skip
+OPS_OF_HALVES = (*OPS, *3 * (_attention,))
+
+
+def random_op(rng: random.Random, precision: str) -> BoundOp:
+    """One op with a shape, of those that networks consist of."""
+    return rng.choice(OPS if precision == "fp32" else OPS_OF_HALVES)(rng)
