@@ -134,19 +134,19 @@ def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, con
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Clocks that the first CTAs of a launch wait for and later ones do not: the code of the kernel, and empty pipelines [clk].
 
-    `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; `attention.first_clk` around a softmax; 0 for all but products, [V]
+    `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products, [V]
 
-    Code that the SM has not run yet comes instruction by instruction; an unrolled loop on fp32 lanes is longest.
+    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Of attention
+    kernels the prologue holds it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(1)), some(has_tensor=lambda precision: False)
-    >>> clocks = {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0, "attention.first_clk": 8000.0}
-    >>> first_wave(kernel, gpu, "fp32", clocks).item()
+    >>> first_wave(kernel, gpu, "fp32", {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}).item()
     12000.0
     """
-    product = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_first_clk"], constants["gemm.first_clk"])
-    return np.where(kernels.matrix > 0, np.where(kernels.exps > 0, constants["attention.first_clk"], product), 0.0)
+    clocks = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_first_clk"], constants["gemm.first_clk"])
+    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks, 0.0)
 
 
 def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
