@@ -36,7 +36,7 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
     from pathlib import Path
 
     from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page, surrogate_text
-    from archsim.validation.surrogate import compare
+    from archsim.validation.surrogate import compare, judged
 
     if folder == "":
         raise click.BadParameter("names no folder", param_hint="--check")
@@ -48,8 +48,11 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
         file.check()
     with Progress() as tell:
         rows = compare(kernels, seed, tell)
-    for file, text in zip(files, (surrogate_json, surrogate_page), strict=False):
-        file.write(text(rows, seed))
+        if files:
+            tell("published times")
+            verdicts = judged()
+            for file, text in zip(files, (surrogate_json, surrogate_page), strict=True):
+                file.write(text(rows, verdicts, seed))
     say(surrogate_text(rows))
 
 

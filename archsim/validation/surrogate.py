@@ -22,8 +22,11 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.kernel_ops import conv, forward
+from archsim.evidence.readers import read_files
+from archsim.evidence.shipped import shipped_files
 from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
 from archsim.trace.trace import BoundOp
+from archsim.validation.predict import predict
 
 Tell = Callable[[str], None]
 LACKING = {"gemm.page_clk": 0.0}  # what the cycle model has no mechanism for, and so must not be laid on other constants
@@ -38,8 +41,10 @@ TOLD = 0.1  # least change of all residuals, as a norm, by twice a constant that
 DOUBLE = math.log(2.0)
 STEP = 0.03  # relative step of the differences
 # Keys that random machines scale, which both models read.
-SCALED = ("sm.count", "memory.bandwidth", "memory.latency", "l2.size", "l2.bandwidth", "sm.registers", "sm.shared_memory")
+SCALED = ("rate.special", "memory.bandwidth", "memory.latency", "l2.size", "l2.bandwidth", "sm.shared_bandwidth")
 FACTORS = 0.5, 2.0
+MEASURED_OPS = ("gemm", "bmm", "conv", "attention", "softmax", "layernorm", "elementwise")
+MEASURED_ROWS = 60  # of each op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,16 @@ class Comparison:
     def distance(self) -> float:
         """log(closed form / simulated)."""
         return math.log(self.closed_s / self.simulated_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Published times of one op on GPUs beside both models: medians of |predicted / measured - 1|."""
+
+    op: str
+    rows: int
+    closed: float
+    simulated: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -138,6 +153,20 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
         tell(f"machine {i + 1} of {machines}: {hw}")
         ops = [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
         found += _compared(_request(hw, precision, scales), ops, bool(scales))
+    return found
+
+
+def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: int = SEED) -> list[Judged]:
+    """Which model published times agree with, of a sample of rows that are not kept for tests."""
+    cases, _ = read_files(shipped_files())
+    found = []
+    for op in ops:
+        own = [c for c in cases if c.label == op and c.spec.kind == "gpu" and c.split != "test" and c.metric == "latency_s"]
+        sample = random.Random(seed).sample(own, min(rows, len(own)))
+        measured = np.array([case.measured for case in sample])
+        errors = [float(np.median(np.abs(predict(sample, default(), fidelity) / measured - 1.0)))
+                  for fidelity in (FITTED, SIMULATED)]  # fmt: skip
+        found.append(Judged(op=op, rows=len(sample), closed=errors[0], simulated=errors[1]))
     return found
 
 
