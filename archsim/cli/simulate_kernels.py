@@ -13,16 +13,19 @@ KERNELS = 2000
 
 
 @click.command("kernels")
-@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS, show_default=True, help="How many, on machines of 25.")
-@click.option("--seed", type=click.IntRange(0), default=11, show_default=True, help="Of the choice of kernels and machines.")
-@click.option("--check", "folder", default=None, metavar="FOLDER", help="Also write surrogate.json and surrogate.html into this folder.")
+@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS, show_default=True,
+              help="How many, 25 on each machine.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=11, show_default=True,
+              help="Of the choice of kernels and machines.")  # fmt: skip
+@click.option("--check", "folder", default=None, metavar="FOLDER",
+              help="Also write surrogate.json and surrogate.html into this folder.")  # fmt: skip
 @output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
 @FORCE
 def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
     """Random kernels on random machines, by the closed form and by the cycle model.
 
-    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2. With --derive, constants
-    of the closed form are sought that bring it nearest to the cycle model; no measurement enters.
+    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2. With --derive,
+    constants of the closed form are sought that bring it nearest to the cycle model; no measurement enters.
 
     \b
     Examples:

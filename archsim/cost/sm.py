@@ -136,8 +136,8 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products, [V]
 
-    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Of attention
-    kernels the prologue holds it.
+    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Of
+    attention kernels the prologue contains it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some

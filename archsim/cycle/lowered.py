@@ -15,7 +15,7 @@ from archsim.cycle.attention import AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
-from archsim.cycle.program import Program, Source
+from archsim.cycle.program import FP32, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
 from archsim.cycle.run import resident
@@ -102,15 +102,19 @@ def _product(v: KernelVariant) -> GridProgram:
     ctas = v.at(terms.ctas)
     tensor = bool(sm.on_tensor(k, terms.device, terms.precision)[v.column])
     rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
-    machine = v.machine(ctas, rate)
+    machine, relative = v.machine(ctas, rate), 1.0 if tensor else _rate_on_lanes(v)
+    if relative < 1.0:
+        machine = replace(machine, lanes=tuple(n * relative if i == FP32 else n for i, n in enumerate(machine.lanes)))
     loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
     read = v.at(traffic.bytes_read(k, terms.in_slots, terms.device.l2.size))
     source = Source(past_l2=rounded(read / max(loaded, 1.0)))
     tile = TiledProduct(
         m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
         registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
-        operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, gathered=v.role is Role.CONVOLUTION,
-        a=source, b=source, stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))), asked=_asked(v),
+        operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, packed=max(1.0, relative),
+        gathered=v.role is Role.CONVOLUTION, a=source, b=source,
+        stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
+        asked=_asked(v),
     )  # fmt: skip
     program = _tensor(machine, tile) if tensor else _lanes(machine, tile)
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
@@ -137,6 +141,12 @@ def _attention(v: KernelVariant) -> GridProgram:
         tile, ctas = replace(tile, blocks=ceil(tile.blocks / parts)), ctas * parts
         machine = v.machine(ctas, rate)
     return GridProgram(machine=machine, program=_attend(machine, tile, rate), ctas=int(ctas), memory=v.at(terms.dram_bytes))
+
+
+def _rate_on_lanes(v: KernelVariant) -> float:
+    """Products per clock over fp32 ones: two for pairs of halves, four for dp4a, less where few lanes take such operands."""
+    device, product = v.terms.device, bool(sm.is_product(v.terms.kernels)[v.column])
+    return v.at(device.pipe(v.terms.precision)) / v.at(device.rate.fp32) if product else 1.0
 
 
 def _asked(v: KernelVariant) -> tuple[float, float]:

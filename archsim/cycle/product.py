@@ -24,6 +24,7 @@ class TiledProduct:
     m, n, k: rows and columns of the result of a CTA, and depth of one step; depth: of the whole loop of the CTA
     operand, operand_b: what a tile loads for one element of A, and of B if that differs [B]; a, b: where they are
     points: products side by side for each element, as in Winograd's algorithm; values of B are transformed on their way
+    packed: results that one instruction makes, of operands that share a register
     gathered: whether elements of B are looked up one by one, as an implicit convolution does
     asked: the shares of its rows of A and columns of B that the CTA asks the L2 for; the others lie beyond the matrix, or another
     CTA of the same cluster loads them for both
@@ -42,6 +43,7 @@ class TiledProduct:
     stages: int = 2
     operand_b: float = 0.0
     points: float = 1.0
+    packed: float = 1.0
     gathered: bool = False
     asked: tuple[float, float] = (1.0, 1.0)
 
@@ -53,12 +55,12 @@ class TiledProduct:
 
 
 def blocks(tile: TiledProduct) -> tuple[int, int]:
-    """Rows and columns of the result that a thread holds, as square as their number allows.
+    """Rows and columns of registers for the result of a thread, as square as their number allows.
 
     >>> blocks(TiledProduct(m=128, n=64, k=8, threads=128, registers=120, shared=0, depth=8))
     (8, 8)
     """
-    each = max(1, round(tile.m * tile.n * tile.points / tile.threads))
+    each = max(1, round(tile.m * tile.n * tile.points / (tile.threads * tile.packed)))
     columns = next(side for side in range(isqrt(each), 0, -1) if each % side == 0)
     return each // columns, columns
 

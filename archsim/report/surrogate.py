@@ -20,7 +20,8 @@ HOW = (
     f"Single ops with shapes drawn evenly on a logarithmic axis, half of them products, {KERNELS_OF_MACHINE} on each machine, by "
     "the default stack of the device, which chooses algorithm and tile; fp32, and fp16 where there are tensor cores. One half of "
     f"the machines are GPUs as shipped, of the others two keys are scaled by {FACTORS[0]:g} to {FACTORS[1]:g}: bandwidth "
-    "and latency of memory, size and bandwidth of the L2, special functions, bandwidth of shared memory. Both times contain the gaps of launches. "
+    "and latency of memory, size and bandwidth of the L2, special functions, bandwidth of shared memory. Both times contain the "
+    "gaps of launches. "
     "Constants of the closed form that the SM decides follow from the cycle model for each architecture; no measurement enters "
     "these, and no constant of the closed form enters the cycle model but the efficiency of a kernel family."
 )
@@ -78,7 +79,8 @@ def surrogate_page(rows: Sequence[Comparison], verdicts: Sequence[Judged], seed:
     """A page of tables with a chart of all distances."""
     head = ("kernels", "median distance", "90 % below", "bias")
     sections = [
-        f"<h1>{TITLE}</h1>", f'<p class="asked">{text(_all(rows))}</p>', f'<p class="quiet">{text(HOW)} Seed {seed}.</p>', svg(rows),
+        f"<h1>{TITLE}</h1>", f'<p class="asked">{text(_all(rows))}</p>', f'<p class="quiet">{text(HOW)} Seed {seed}.</p>',
+        svg(rows),
         "<h2>Which one published times agree with</h2>",
         '<p class="quiet">Median error of both on a sample of published rows of single ops on GPUs.</p>',
         table(("op", "rows", "closed form", "cycle model"),
