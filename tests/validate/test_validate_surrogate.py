@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
 from archsim.calibration.derived import derived, dump_derived
-from archsim.cli.main import cli
+from archsim.cli.main import group
 from archsim.device.catalog import find
 from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page
 from archsim.validation import surrogate
@@ -95,12 +95,12 @@ def test_the_frozen_distance_is_that_of_a_sample_now() -> None:
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_the_command_prints_distances() -> None:
-    result = CliRunner().invoke(cli, ["simulate", "kernels", "--kernels", "25"])
+    result = CliRunner().invoke(group, ["simulate", "kernels", "--kernels", "25"])
     assert result.exit_code == 0, result.output
     assert "Distance of the closed form from the cycle model" in result.output
 
 
 def test_a_folder_without_a_name_is_refused() -> None:
-    result = CliRunner().invoke(cli, ["simulate", "kernels", "--check", ""])
+    result = CliRunner().invoke(group, ["simulate", "kernels", "--check", ""])
     assert result.exit_code == 2
     assert "names no folder" in result.output
