@@ -92,7 +92,8 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
     step = DEPTH / tile.operand
     tall = max(1, round(tile.m / warps / ROWS))  # instructions that cover the rows of a warp
     part = tile.m / warps / ROWS / tall  # of their rows, what is a query
-    clocks = ROWS * COLUMNS * step * part / (rate / machine.schedulers)
+    shared = machine.mma is not None and machine.mma.issue == "thread"  # the tensor cores of all partitions are one pipe
+    clocks = ROWS * COLUMNS * step * part / (rate if shared else rate / machine.schedulers)
     scores = [a.register() for _ in range(tall * ceil(tile.k / COLUMNS))]
     result = [a.register() for _ in range(tall * ceil(tile.n / COLUMNS))]
     largest = [a.register() for _ in range(2 * tall)]

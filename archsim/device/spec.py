@@ -135,7 +135,7 @@ def read_by(kind: str, unit: Unit) -> str:
     """What a key of a device moves, in words: which fidelities, or another command; empty for names, dates, prices and the like.
 
     >>> [read_by("gpu", unit_of("gpu", key)) for key in ("sm.count", "sm.alu_latency", "l2.ways", "market.price")]
-    ['analytical, event, cycle', 'cycle', 'archsim cache', '']
+    ['analytical, event, cycle', 'cycle', 'cycle, archsim cache', '']
     """
     if unit.informational:
         return ""

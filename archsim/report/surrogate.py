@@ -12,7 +12,7 @@ import numpy as np
 from archsim.report.markup import number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document
-from archsim.validation.surrogate import FACTORS, KERNELS_OF_MACHINE, Comparison, Judged
+from archsim.validation.surrogate import FACTORS, KERNELS_OF_MACHINE, SurrogateRow, Judged
 
 SCHEMA = "archsim-surrogate/1"
 TITLE = "The closed form beside the cycle model"
@@ -25,27 +25,27 @@ HOW = (
     "Constants of the closed form that the SM decides follow from the cycle model for each architecture; no measurement enters "
     "these, and no constant of the closed form enters the cycle model but the efficiency of a kernel family."
 )
-GROUPS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+GROUPS: tuple[tuple[str, Callable[[SurrogateRow], str]], ...] = (
     ("op", lambda row: row.op), ("machine", lambda row: "scaled" if row.scaled else "as shipped"),
     ("architecture", lambda row: row.architecture), ("precision", lambda row: row.precision),
 )  # fmt: skip
 
 
-def summary(rows: Sequence[Comparison]) -> tuple[int, float, float, float]:
+def summary(rows: Sequence[SurrogateRow]) -> tuple[int, float, float, float]:
     """How many, and of closed form / simulated - 1: median of the sizes, their 90th percentile, and the median."""
     ratios = np.exp([row.distance for row in rows])
     off = np.abs(ratios - 1.0)
     return len(rows), float(np.median(off)), float(np.quantile(off, 0.9)), float(np.median(ratios)) - 1.0
 
 
-def grouped(rows: Sequence[Comparison], of: Callable[[Comparison], str]) -> dict[str, list[Comparison]]:
+def grouped(rows: Sequence[SurrogateRow], of: Callable[[SurrogateRow], str]) -> dict[str, list[SurrogateRow]]:
     """Rows by a property, in the order of its words."""
     return {name: [row for row in rows if of(row) == name] for name in sorted({of(row) for row in rows})}
 
 
-def surrogate_json(rows: Sequence[Comparison], verdicts: Sequence[Judged], seed: int) -> str:
+def surrogate_json(rows: Sequence[SurrogateRow], verdicts: Sequence[Judged], seed: int) -> str:
     """One JSON object; distances are |closed form / simulated - 1|."""
-    def entry(some: Sequence[Comparison]) -> dict[str, float]:
+    def entry(some: Sequence[SurrogateRow]) -> dict[str, float]:
         count, median, p90, bias = summary(some)
         return {"kernels": count, "median": _rounded(median), "p90": _rounded(p90), "bias": _rounded(bias)}
 
@@ -61,7 +61,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def surrogate_text(rows: Sequence[Comparison]) -> str:
+def surrogate_text(rows: Sequence[SurrogateRow]) -> str:
     """A table by op and machine, and the median of all."""
     cells = [(name, group, f"{count:,}", f"{100 * median:.1f} %", f"{100 * p90:.1f} %", f"{100 * bias:+.1f} %")
              for name, of in GROUPS for group, some in grouped(rows, of).items()
@@ -69,13 +69,13 @@ def surrogate_text(rows: Sequence[Comparison]) -> str:
     return f"{text_table(('by', '', 'kernels', 'median', '90 % below', 'bias'), cells, left=2)}\n\n{_all(rows)}"
 
 
-def _all(rows: Sequence[Comparison]) -> str:
+def _all(rows: Sequence[SurrogateRow]) -> str:
     count, median, p90, bias = summary(rows)
     return (f"Distance of the closed form from the cycle model: median {100 * median:.1f} %, 90 % below {100 * p90:.1f} %, "
             f"bias {100 * bias:+.1f} %, {count:,} kernels")  # fmt: skip
 
 
-def surrogate_page(rows: Sequence[Comparison], verdicts: Sequence[Judged], seed: int) -> str:
+def surrogate_page(rows: Sequence[SurrogateRow], verdicts: Sequence[Judged], seed: int) -> str:
     """A page of tables with a chart of all distances."""
     head = ("kernels", "median distance", "90 % below", "bias")
     sections = [
@@ -100,7 +100,7 @@ MARKS = (0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0)
 SPREAD = 14  # of the dots of a row to either side [px]
 
 
-def svg(rows: Sequence[Comparison]) -> str:
+def svg(rows: Sequence[SurrogateRow]) -> str:
     """Closed form over simulated, a dot for each kernel, a row for each op; a bar from the 10th to the 90th percentile."""
     ops = grouped(rows, lambda row: row.op)
     height = TOP + ROW * len(ops) + 40

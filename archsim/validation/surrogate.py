@@ -48,7 +48,7 @@ MEASURED_ROWS = 60  # of each op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class SurrogateRow:
     """One op on one machine: seconds by the closed form and by the cycle model [s].
 
     scaled: whether keys of the device were scaled; op: its kind
@@ -137,7 +137,7 @@ def architectures() -> tuple[str, ...]:
     return tuple(sorted({spec.identity.architecture for spec in map(find_spec, device_names()) if spec.kind == "gpu"}))
 
 
-def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> list[Comparison]:
+def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> list[SurrogateRow]:
     """Random ops on random machines: one half of the machines as they are shipped, the other with keys scaled.
 
     kernels: in all; seed: of the choice
@@ -145,7 +145,7 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
     rng = random.Random(seed)
     machines = max(1, kernels // KERNELS_OF_MACHINE)
     gpus = [name for architecture in architectures() for name in _simulated_devices(architecture)]
-    found: list[Comparison] = []
+    found: list[SurrogateRow] = []
     for i in range(machines):
         hw = rng.choice(gpus)
         precision = rng.choice(_precisions(hw))
@@ -170,10 +170,10 @@ def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: i
     return found
 
 
-def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[Comparison]:
+def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[SurrogateRow]:
     closed, simulated = (_times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
     return [
-        Comparison(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
+        SurrogateRow(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
                    precision=request.precision, scaled=scaled, op=op.kind.op, closed_s=float(a), simulated_s=float(b))
         for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
     ]  # fmt: skip

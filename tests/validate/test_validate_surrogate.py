@@ -15,7 +15,6 @@ from archsim.cli.main import group
 from archsim.device.catalog import find
 from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page
 from archsim.validation import surrogate
-from tests.each import each
 
 FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "surrogate.json"
 DERIVED = tuple(name for name, constant in default().constants.items() if constant.derived is not None)
@@ -23,7 +22,7 @@ DERIVED = tuple(name for name, constant in default().constants.items() if consta
 
 def test_every_gpu_architecture_has_its_constants() -> None:
     assert set(derived()) == set(surrogate.architectures())
-    for row in each(derived().values()):
+    for row in derived().values():
         assert set(row.constants) <= set(DERIVED)
         assert all(find(name).kind == "gpu" for name in row.devices)
 
