@@ -182,7 +182,7 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         state[at + EARLIEST], state[at + CAUSE] = over, WAIT
     done, cause = t + program[row + LATENCY], WAIT
     if SHARED <= kind <= COPY:
-        off = (kind == LOAD or kind == COPY) and state[at + LEFT] <= program[row + ARG]
+        off = (kind == LOAD or kind == COPY) and state[at + LEFT] <= program[row + ARG]  # noqa: SIM109, no tuple in the plain loop
         if not off:  # else it fetches for a trip beyond the last one
             done = access(s, t, row, program, sm, queues, buffers, streams, turns, counters, m)
             cause = SHORT_SCOREBOARD if kind == SHARED else LONG_SCOREBOARD
@@ -194,7 +194,7 @@ def issue(w: int, t: int, s: int, program: Ints, state: Ints, ready: Ints, kinds
         done = bulk(t, row, program, sm, streams, counters, m)
     if kind == FIXED:
         pass
-    elif kind == COPY or kind == BULK or kind == DEFERRED:
+    elif kind == COPY or kind == BULK or kind == DEFERRED:  # noqa: SIM109, as above
         state[at + OPEN] = max(state[at + OPEN], done)
     elif kind == GIVE:
         give(w, t, row, program, state, ready, kinds, groups, tokens, turns, m)

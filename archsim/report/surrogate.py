@@ -12,7 +12,7 @@ import numpy as np
 from archsim.report.markup import number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.validation_page import document
-from archsim.validation.surrogate import FACTORS, KERNELS_OF_MACHINE, SurrogateRow, Judged
+from archsim.validation.surrogate import FACTORS, KERNELS_OF_MACHINE, Judged, SurrogateRow
 
 SCHEMA = "archsim-surrogate/1"
 TITLE = "The closed form beside the cycle model"
