@@ -70,12 +70,23 @@ def _looped(on: Prepared, ctas: int, weight: float, known: Known) -> list[tuple[
     few, more = _few(program)
     if program.trips <= more:
         return [(weight, on, ctas, program.trips)]
-    pure = prepared(replace(on.machine, fetch=0.0), program.unstored)
-    each = (simulated(pure, ctas, more, known) - simulated(pure, ctas, few, known)) / (more - few)
+    pure = _at_its_pace(on)
+    each = trip_clocks(on, ctas, known)
     code = max(end - begin for begin, end in program.parts) * on.machine.fetch
     until = min(program.trips, more + ceil(code / each / program.period) * program.period)
     beyond = weight * (program.trips - until) / (more - few)
     return [(weight, on, ctas, until), (beyond, pure, ctas, more), (-beyond, pure, ctas, few)]
+
+
+def trip_clocks(on: Prepared, ctas: int, known: Known) -> float:
+    """What one more trip of a loop takes some CTAs on one SM, once their code is there [clk]."""
+    few, more = _few(on.program)
+    pure = _at_its_pace(on)
+    return (simulated(pure, ctas, more, known) - simulated(pure, ctas, few, known)) / (more - few)
+
+
+def _at_its_pace(on: Prepared) -> Prepared:
+    return prepared(replace(on.machine, fetch=0.0), on.program.unstored)
 
 
 def _few(program: Program) -> tuple[int, int]:

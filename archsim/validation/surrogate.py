@@ -14,11 +14,17 @@ from archsim.base.errors import MissingExtra, Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.derived import Derived
 from archsim.cost.cost import Array
+from archsim.cycle.kernels import Known, trip_clocks
+from archsim.cycle.machine import machine_of
+from archsim.cycle.product import TiledProduct, on_lanes
+from archsim.cycle.program import Source
+from archsim.cycle.run import prepared
 from archsim.device.catalog import find as find_spec
 from archsim.device.catalog import names as device_names
 from archsim.device.device import Gpu
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.fidelity import find as find_fidelity
+from archsim.estimation.memo import memo
 from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.kernel_ops import conv, forward
@@ -107,12 +113,12 @@ def derive(architecture: str, names: Sequence[str], kernels: int = KERNELS_OF_DE
         from scipy.optimize import least_squares
     except ImportError:
         raise MissingExtra("calibrate", "calibrate") from None
-    begin = _as_derived(names)
+    begin, known = _as_derived(names), memo()
     devices = _spread(_simulated_devices(architecture), DEVICES_OF_ARCHITECTURE)
     samples = [
         _Sample.of(request, [random_op(rng, precision) for _ in range(kernels)], begin)
         for hw in devices for precision in _precisions(hw)
-        for request, rng in [(_request(hw, precision), random.Random(SEED))]
+        for request, rng in [(_request(hw, precision, share=issue_share(hw, known)), random.Random(SEED))]
     ]  # fmt: skip
     rows = [begin.constants[name] for name in names]
     low, high = np.log([row.low for row in rows]), np.log([row.high for row in rows])
@@ -130,6 +136,22 @@ def derive(architecture: str, names: Sequence[str], kernels: int = KERNELS_OF_DE
     errors = np.abs(np.expm1(logs_of(answer.x)))
     return Derived(devices=tuple(devices), kernels=len(errors), median=float(np.median(errors)),
                    p90=float(np.quantile(errors, 0.9)), constants=values)  # fmt: skip
+
+
+def issue_share(hw: str, known: Known) -> float | None:
+    """The share of its lanes that an SM feeds in the loop of a large tile, simulated; None for a device that states none.
+
+    Other constants must not make up for a published share that differs from it.
+    """
+    device = find_spec(hw).device
+    if not isinstance(device, Gpu) or device.sm.issue_share is None:
+        return None
+    machine = machine_of(device, float(np.ravel(device.clock.sustained)[0]))
+    near = Source(past_l2=0.0)
+    tile = TiledProduct(m=128, n=128, k=8, threads=256, registers=120, shared=16384, depth=4096, a=near, b=near)
+    on = prepared(machine, on_lanes(machine, tile))
+    ctas = max(1, on.held)
+    return min(1.0, ctas * tile.m * tile.n * tile.k / trip_clocks(on, ctas, known) / float(np.ravel(device.rate.fp32)[0]))
 
 
 def architectures() -> tuple[str, ...]:
@@ -187,13 +209,17 @@ def _times(request: Request, ops: Sequence[BoundOp], constants: Calibration, fid
 
 
 def _as_derived(names: Sequence[str]) -> Calibration:
-    """The shipped constants without what the cycle model lacks, those of `names` as they are on no architecture in particular."""
-    shipped = default()
+    """All constants as they are before a fit, so that none of what is derived hangs on measurements.
+
+    Without what the cycle model lacks; those of `names` as they are on no architecture in particular.
+    """
+    shipped = default().before_fit()
     return shipped.with_values({**LACKING, **{name: shipped.constants[name].value for name in names}})
 
 
-def _request(hw: str, precision: str, scales: Mapping[str, float] | None = None) -> Request:
-    return make_request(NET, hw, precision=precision, task="training", scales=dict(scales or {}))
+def _request(hw: str, precision: str, scales: Mapping[str, float] | None = None, share: float | None = None) -> Request:
+    settings = {} if share is None else {"sm.issue_share": f"{share:.4f}"}
+    return make_request(NET, hw, precision=precision, task="training", scales=dict(scales or {}), settings=settings)
 
 
 def _simulated_devices(architecture: str) -> list[str]:

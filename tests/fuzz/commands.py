@@ -21,7 +21,7 @@ from .check import Broken, json_of
 
 CODES = {0, 1, 2, 65, 66, 69}
 SOUND: dict[str, list[str]] = mutate.VALUES["sound"]
-LEFT_OUT = {"measure", "calibrate", "doctor", "study"}  # take seconds or minutes; tests/hostile has cases of them
+LEFT_OUT = {"measure", "calibrate", "doctor", "study", "simulate kernels"}  # take seconds or minutes; tests/hostile has cases of them
 SLOW = {("--fidelity", "cycle")}
 NEVER = {"--freeze", "--folds", "--cross-validate", "--probe", "--scheduler", "--workers", "--gpu", "--check", "--intervals"}
 FILES = ("n.jsonl", "tiny.jsonl", "m.csv", "c.toml", "t.din", "a.csv", "p.csv", "d.toml")
@@ -49,6 +49,8 @@ def options() -> dict[tuple[str, ...], tuple[click.Parameter, ...]]:
         assert command is not None
         if isinstance(command, click.Group):
             for inner in command.list_commands(click.Context(command)):
+                if f"{name} {inner}" in LEFT_OUT:
+                    continue
                 one = command.get_command(click.Context(command), inner)
                 assert one is not None
                 found[(name, inner)] = tuple(one.params)
