@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from archsim.cli.completed import Shown
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import json_option
+
+if TYPE_CHECKING:
+    from archsim.calibration.constants import Constant
 
 
 @click.command("show")
@@ -165,11 +169,21 @@ def _calibration(prefix: str) -> str:
         if name.startswith(prefix):
             factor = spreads.get(name)
             near = "" if factor is None else f"{c.value / factor:.3g} to {c.value * factor:.3g}"
-            rows.append((name, f"{c.value:.4g}", near, f"{c.low:g} to {c.high:g}", "fitted" if c.fitted else "prior", c.origin))
+            rows.append((name, f"{c.value:.4g}", near, f"{c.low:g} to {c.high:g}", _kind(c), c.origin))
     if not rows:
         raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
     head = f"calibration {calibration.version}; {len(rows)} constants, {sum(row[4] == 'fitted' for row in rows)} of them fitted"
-    return f"{head}\n\n" + table(("constant", "value", "80 % interval", "range", "kind", "origin"), rows, left=6)
+    body = f"{head}\n\n" + table(("constant", "value", "80 % interval", "range", "kind", "origin"), rows, left=6)
+    derived = {name: c.derived for name, c in calibration.constants.items() if name.startswith(prefix) and c.derived is not None}
+    if not derived:
+        return body
+    own = [(of, *(f"{values[of]:.4g}" if of in values else "" for values in derived.values()))
+           for of in sorted({of for values in derived.values() for of in values})]  # fmt: skip
+    return f"{body}\n\nBy the cycle model, for each architecture:\n\n" + table(("architecture", *derived), own, left=1)
+
+
+def _kind(constant: Constant) -> str:
+    return "fitted" if constant.fitted else "prior" if constant.derived is None else "derived"
 
 
 def _calibration_json(prefix: str) -> str:

@@ -103,3 +103,9 @@ def test_a_folder_without_a_name_is_refused() -> None:
     result = CliRunner().invoke(group, ["simulate", "kernels", "--check", ""])
     assert result.exit_code == 2
     assert "names no folder" in result.output
+
+
+def test_the_constants_of_each_architecture_are_listed() -> None:
+    result = CliRunner().invoke(group, ["show", "calibration", "gemm."])
+    assert "By the cycle model, for each architecture:" in result.output
+    assert f"{derived()['volta'].constants['gemm.first_clk']:.4g}" in result.output
