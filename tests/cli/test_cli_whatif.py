@@ -24,7 +24,7 @@ def test_before_and_after_are_two_estimates(cli: Any) -> None:
 def test_the_text_says_what_moved(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "w.html"
     result = cli(*TEGRA, "--set", "memory.bandwidth=51.2GB/s", "--html", str(page))
-    for text in ("what if     tegra_x1 with memory.bandwidth = 51.2GB/s", "memory-bound to", "x 0.792", "limited by"):
+    for text in ("what if     tegra_x1 with memory.bandwidth = 51.2GB/s", "memory-bound to", "x 0.793", "limited by"):
         assert text in result.out, text
     assert "What changed its limit" in page.read_text("utf-8")
 
