@@ -49,6 +49,8 @@ OWN = {  # a kernel that hangs on little else
     "l1.bandwidth": "stream read=4 write=0 bytes=16 loads=4 l1=1",
     "l2.line": "gemm 128x128x64 threads=384 registers=168 bytes=2 stages=4 l2=0.9",
     **dict.fromkeys(("sm.cta_interval", "sm.warp_interval", "launch.rate"), "stream read=0 write=1 threads=64"),
+    "l1.miss_buffers": "stream read=4 write=0 bytes=16 loads=4 l2=1",
+    "sm.memory_interval": "stream read=8 write=0 bytes=4 loads=4 l1=1",
     "l1.write_bandwidth": "stream read=0 write=1 bytes=16 loads=4",
 }  # fmt: skip
 TENSOR = ("l2.line", "sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")
@@ -80,7 +82,8 @@ def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
     changed = []
     for factor in (0.25, {"sm.cta_interval": 512.0, "l2.line": 32.0}.get(key, 4.0)):
         new = {"sm.register_reuse": 0.0, "sm.schedulers": 2.0 if factor < 1 else 8.0,
-               "sm.mma_depth": 16.0 if factor < 1 else 64.0}.get(key, value * factor)
+               "sm.mma_depth": 16.0 if factor < 1 else 64.0,
+               "l1.miss_buffers": 8.0 if factor < 1 else 1024.0}.get(key, value * factor)  # no more than a few dozen fill the L2
         new = min(new, 1.0) if key == "l2.achievable" else new
         new = max(1.0, round(new)) if key in ("sm.memory_queue", "l1.miss_buffers") else new
         unit = next(unit for name, unit, _ in keys("gpu") if name == key)
