@@ -88,7 +88,7 @@ def command(
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         with Progress() as tell:
-            held_out = cross_validate(rows, rows, answer.calibration, intervals, prefixes, tell)
+            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell)
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
