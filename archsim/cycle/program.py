@@ -11,6 +11,7 @@ from archsim.cycle import layout
 # Pipes of an SM.
 FP32, INT, SPECIAL, TENSOR, MEMORY, CONTROL = range(6)
 PIPES = ("fp32", "int", "special", "tensor", "memory", "control")
+WIDTHS = (8, 16, 32, 64, 128)  # bits of a thread's access to memory (PTX, ld and st)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,15 @@ def _arithmetic(name: str, dst: int, src: tuple[int, ...], pipe: int, reads: flo
     return Instruction(name=name, pipe=pipe, dst=dst, src=src, clocks=clocks, reads=reads)
 
 
+def width(lane_bytes: float) -> int:
+    """Bits of the access that serves a thread so many bytes, as the instruction's name has them.
+
+    >>> [width(size) for size in (2, 4, 11, 128)]
+    [16, 32, 128, 128]
+    """
+    return next((bits for bits in WIDTHS if 8 * lane_bytes <= bits), WIDTHS[-1])
+
+
 @dataclass(slots=True)
 class Assembler:
     """Writes a program: one method for each sort of instruction; `Machine` knows latencies and widths."""
@@ -116,12 +126,12 @@ class Assembler:
 
     def load_shared(self, dst: int, src: int, lane_bytes: int, wavefronts: float) -> None:
         """LDS: `lane_bytes` for each thread, in `wavefronts` turns of the banks."""
-        self.out.append(Instruction(name=f"LDS.{8 * lane_bytes}", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1,
-                                    port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+        self.out.append(Instruction(name=f"LDS.{width(lane_bytes)}", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,),
+                                    reads=1, port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
 
     def store_shared(self, src: Sequence[int], lane_bytes: int, wavefronts: float) -> None:
         """STS."""
-        self.out.append(Instruction(name=f"STS.{8 * lane_bytes}", kind=layout.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+        self.out.append(Instruction(name=f"STS.{width(lane_bytes)}", kind=layout.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
 
     def shuffle(self, dst: int, src: int) -> None:
@@ -131,18 +141,18 @@ class Assembler:
 
     def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some; for `ahead` trips later."""
-        self.out.append(Instruction(name=f"LDG.{8 * lane_bytes}", kind=layout.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
+        self.out.append(Instruction(name=f"LDG.{width(lane_bytes)}", kind=layout.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
                                     port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream,
                                     groups=ahead))  # fmt: skip
 
     def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
         """STG of `lane_bytes` for each thread, of `size` bytes in all where some threads are off."""
-        self.out.append(Instruction(name=f"STG.{8 * lane_bytes}", kind=layout.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
+        self.out.append(Instruction(name=f"STG.{width(lane_bytes)}", kind=layout.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
                                     port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
 
     def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDGSTS: from memory to shared memory, past the registers, for a trip `ahead` of this one."""
-        self.out.append(Instruction(name=f"LDGSTS.{8 * lane_bytes}", kind=layout.COPY, pipe=MEMORY, reads=1, port=-1.0,
+        self.out.append(Instruction(name=f"LDGSTS.{width(lane_bytes)}", kind=layout.COPY, pipe=MEMORY, reads=1, port=-1.0,
                                     size=lane_bytes * self.warp if size is None else size, stream=stream,
                                     groups=ahead))  # fmt: skip
 

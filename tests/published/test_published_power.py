@@ -16,7 +16,7 @@ from archsim.evidence.shipped import shipped_files
 from archsim.validation.predict import predict
 
 CLOCK_TOLERANCE = 0.08
-# Cards whose clock the power model misses by more; both, of split test, share their node with cards that pull the other way.
+# Cards whose clock the power model misses by more; they share their node with cards that pull the other way.
 OPEN = {"l4", "tesla_p4", "tesla_t4"}
 
 
