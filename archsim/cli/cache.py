@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.completed import Known
-from archsim.cli.options import choices, setting_options
+from archsim.cli.options import choices, refuse_others, setting_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import csv_option, html_option, json_option, one_form
@@ -61,7 +60,7 @@ def command(
     one_form(as_json, as_csv)
     arguments, fast = choices(**given), False if plain else None
     if check is not None:
-        _refuse_others("--check", OF_CHECK)
+        refuse_others("--check", OF_CHECK)
         _check(check, fast)
         return
     if hw is None or (trace is None) == (net is None):
@@ -71,7 +70,7 @@ def command(
     if instructions and trace is None:
         raise click.UsageError("--instructions belongs to --trace")
     if trace is not None:
-        _refuse_others("--trace", OF_TRACE)
+        refuse_others("--trace", OF_TRACE)
     with Progress() as tell:
         def told(share: float) -> None:
             tell(f"{100 * share:.0f} of 100 % simulated")
@@ -90,15 +89,6 @@ def command(
         click.echo(cache_csv(answer), nl=False)
     else:
         say(cache_json(answer) if as_json else cache_text(answer), plain=as_json)
-
-
-def _refuse_others(mode: str, allowed: frozenset[str]) -> None:
-    """Raise UsageError for options that were given and that a mode does not read."""
-    context = click.get_current_context()
-    given = [parameter.opts[0] for parameter in context.command.params if parameter.name not in allowed
-             and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
-    if given:
-        raise click.UsageError(f"{', '.join(given)}: no effect with {mode}; leave it out")
 
 
 def _check(folder: str, fast: bool | None) -> None:

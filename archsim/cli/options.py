@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, parse
@@ -191,3 +192,12 @@ def holds(condition: str, record: dict[str, Any]) -> bool:
     numbers = {name: value for name, value in record.items() if isinstance(value, int | float)}
     known = nameable({name: unit_of(name) for name in numbers}, SHORT)
     return all(bool(c.holds({c.name: np.asarray(numbers[c.name])})) for c in read_conditions(condition, known))
+
+
+def refuse_others(mode: str, allowed: frozenset[str]) -> None:
+    """Raise UsageError for options that were given and that a mode does not read."""
+    context = click.get_current_context()
+    given = [parameter.opts[0] for parameter in context.command.params if parameter.name not in allowed
+             and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: no effect with {mode}; leave it out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from archsim.base.writer import PAGE, TOML, OutputFile, json_with
+from archsim.cli.options import refuse_others
 from archsim.cli.output import FORCE, output, output_file, write
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say
@@ -34,6 +35,7 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
       archsim simulate kernels --derive derived.toml
     """
     if derive is not None:
+        refuse_others("--derive", frozenset({"derive", "force"}))
         _derive(derive)
         return
     from pathlib import Path

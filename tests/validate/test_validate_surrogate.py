@@ -109,3 +109,10 @@ def test_the_constants_of_each_architecture_are_listed() -> None:
     result = CliRunner().invoke(group, ["show", "calibration", "gemm."])
     assert "By the cycle model, for each architecture:" in result.output
     assert f"{derived()['volta'].constants['gemm.first_clk']:.4g}" in result.output
+
+
+def test_what_a_derivation_does_not_read_is_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(group, ["simulate", "kernels", "--derive", str(tmp_path / "d.toml"), "--seed", "3"])
+    assert result.exit_code == 2
+    assert "--seed: no effect with --derive" in result.output
+    assert not (tmp_path / "d.toml").exists()
