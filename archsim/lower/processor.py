@@ -42,18 +42,30 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
 
     A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
     layers this side has the features, which lowering puts first, as m; so m and n change places.
+
+    A direct loop over a depthwise convolution has channels in its SIMD lanes and pixels in the rows of a register block: there is
+    no sum over channels, and lanes of one channel's pixels would leave the other rows of the block empty.
     """
     stack, blas = context.stack, kernel.role is Role.PRODUCT
+    across = not blas and _depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
-        copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * stack.gathers,
+        copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
     )  # fmt: skip
+    if across:
+        return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
+
+
+def _depthwise(op: BoundOp) -> bool:
+    """Whether each channel of the input has filters of its own."""
+    groups = getattr(op.kind, "groups", 1)
+    return groups > 1 and groups == op.input_shapes[0][1]
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:

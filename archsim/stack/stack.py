@@ -85,7 +85,8 @@ class Conv:
     without: tuple[str, ...] = key("algorithms of the library that the framework never asks for", default=())
     workspace_limit: float = key("most workspace of a layer", unit="B", default=inf)
     grouped: str = key(
-        "groups run one after the other, or batched in one kernel", choices=("sequential", "batched"), default="sequential"
+        "groups run one after the other, or batched in one kernel; CPU: in one parallel loop",
+        choices=("sequential", "batched"), default="sequential",
     )
     bias: str = key(
         "bias: a pass of its own; image by image; written before the product adds to it (zeros where there is none); in the "
