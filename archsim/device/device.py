@@ -25,6 +25,7 @@ from archsim.device.part import (
     Sm,
     spec,
 )
+from archsim.device.pipeline import CorePipeline, Hold, Latency, Port
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -152,6 +153,11 @@ class Cpu:
     power: Power
     chip: Chip
     market: Market | None = None
+    pipeline: CorePipeline | None = None
+    port: Port | None = None
+    port512: Port | None = None
+    latency: Latency | None = None
+    hold: Hold | None = None
 
     @property
     def default_clock(self) -> Number:

@@ -142,7 +142,7 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
 def _of_architecture(kind: str, name: str) -> dict[str, Entry]:
     """What a device has from its architecture's file, where there is one and it is of this kind of device."""
     place = data_folder(FOLDER).joinpath(ARCHITECTURES, f"{name}.toml")
-    if kind != "gpu" or not _ID.fullmatch(name) or not place.is_file():
+    if not _ID.fullmatch(name) or not place.is_file():
         return {}
     words = document(read_text(place, LIMITS["device"].size), str(place))
     sources, found, problems = words.pop("sources", {}), dict[str, Entry](), list[str]()

@@ -1,0 +1,1 @@
+"""A CPU core, clock by clock: programs of loops, the pipeline, and what binds them."""

@@ -1,0 +1,119 @@
+"""`CoreMachine`: one core of a CPU in numbers, and what each kind of operation takes on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from archsim.base.errors import Unsupported
+from archsim.device.device import Cpu
+from archsim.device.pipeline import FALLBACK, CorePipeline, Hold, Latency, Port
+
+if TYPE_CHECKING:
+    from archsim.device.part import Number
+
+WIDEST = 512  # bit from which on `port512` counts
+SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
+DIVIDER = ("divide", "root")  # kinds that share one unit behind their port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreMachine:
+    """One core: widths per clock, entries, ports by kind of operation, latencies [clk], and the memory behind it.
+
+    ports: names; masks, wide: a bit for each port, by kind, and the same for operations of 512 bit
+    latency, hold: clocks by kind
+    near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
+    """
+
+    name: str
+    pipeline: CorePipeline
+    ports: tuple[str, ...]
+    masks: Mapping[str, int]
+    wide: Mapping[str, int]
+    latency: Mapping[str, float]
+    hold: Mapping[str, float]
+    load: float
+    line: int
+    read: float
+    write: float
+    near: tuple[tuple[float, float], ...]
+    sizes: tuple[float, ...]
+    registers: int
+    buffers: int
+    far_buffers: int
+    ahead: int
+    far_ahead: int
+    tlb: tuple[float, float, float]
+
+    def ports_of(self, kind: str, width: int) -> int:
+        """A bit for each port that takes operations of a kind and width [bit]."""
+        known = self.wide if width >= WIDEST else self.masks
+        for table in (known, self.masks):
+            name: str | None = kind
+            while name is not None:
+                if name in table:
+                    return table[name]
+                name = FALLBACK.get(name)
+        raise Unsupported(f"{self.name}: no port takes operations of kind {kind}; --set port.{kind}=\"...\" gives one")
+
+    def latency_of(self, kind: str) -> float:
+        """Clocks from the operands of an operation to its result."""
+        name: str | None = kind
+        while name is not None:
+            if name in self.latency:
+                return self.latency[name]
+            name = FALLBACK.get(name)
+        return 1.0
+
+
+def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine:
+    """One core of a CPU at a clock [Hz] beside others at work (`workers` with it).
+
+    Raises Unsupported for a device whose spec says nothing of its pipeline.
+    """
+    pipeline, port = device.pipeline, device.port
+    if pipeline is None or port is None:
+        raise Unsupported(f"{device.identity.id}: the simulation of a core needs the tables [pipeline] and [port], which neither "
+                          f"its spec has nor hwspecs/architectures/{device.identity.architecture}.toml")  # fmt: skip
+    words = dict.fromkeys(word for table in (port, device.port512) if table is not None
+                          for _, text in _given(table) for word in str(text).split())  # fmt: skip
+    names = tuple(words)
+    latency = {"fma": _number(device.core.fma_latency), "load": _number(device.l1.latency), **_numbers(device.latency)}
+    memory = device.memory
+    share = _number(memory.bandwidth) * _number(memory.achievable) / _number(device.core.sockets) / clock / workers
+    far = [(_number(device.l2.bandwidth), _number(device.l2.latency))]
+    sizes = [_number(device.l1.size), _number(device.l2.size)]
+    if device.l3 is not None:
+        far.append((_number(device.l3.bandwidth), _number(device.l3.latency)))
+        sizes.append(_number(device.l3.size))
+    far.append((share, _number(memory.latency) * clock))
+    last = device.l2
+    return CoreMachine(
+        name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
+        wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=_numbers(device.hold),
+        load=_number(device.l1.latency), line=int(_number(device.l1.line)), read=_number(device.l1.bandwidth),
+        write=_number(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
+        registers=int(_number(device.core.registers)), buffers=int(_number(device.core.miss_buffers)),
+        far_buffers=int(_number(last.miss_buffers or device.core.miss_buffers)), ahead=int(_number(device.l1.prefetched or 0)),
+        far_ahead=int(_number(last.prefetched or 0)),
+        tlb=(_number(last.tlb_entries or 0), _number(last.tlb_page or 4096.0), _number(last.tlb_miss or 0.0)),
+    )  # fmt: skip
+
+
+def _given(table: Port | Latency | Hold) -> list[tuple[str, str | Number]]:
+    return [(one.name, getattr(table, one.name)) for one in fields(table) if getattr(table, one.name) is not None]
+
+
+def _masks(table: Port, names: tuple[str, ...]) -> dict[str, int]:
+    place = {name: at for at, name in enumerate(names)}
+    return {kind: sum(1 << place[word] for word in set(str(text).split())) for kind, text in _given(table)}
+
+
+def _numbers(table: Latency | Hold | None) -> dict[str, float]:
+    return {} if table is None else {kind: _number(value) for kind, value in _given(table)}
+
+
+def _number(value: Number | str) -> float:
+    return float(value)

@@ -1,0 +1,146 @@
+"""Running a loop on a core: cycles of an iteration in its steady state, the use of ports, and why rename waited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from archsim.cycle.core import layout
+from archsim.cycle.core.assemble import MicroOperation, assembled, streams_of, table
+from archsim.cycle.core.machine import CoreMachine
+from archsim.cycle.core.operation import CoreLoop
+
+WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
+LINES_WARM = 512  # lines that a stream beyond the L1 has passed before
+MOST = 1 << 20  # entries of what a spec does not limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreRun:
+    """What a core did with a loop.
+
+    cycles: of an iteration in the steady state [clk]; first: of the first one, until its last operation retired
+    operations: micro-operations of an iteration; ports: clocks of each port in an iteration
+    waits: clocks in which rename waited for the front end and for each pool, per iteration
+    lines: that came from the L2, the L3 and memory, per iteration
+    trace: the first micro-operations as (row, iteration, renamed, started, ended, retired, port)
+    """
+
+    cycles: float
+    first: float
+    operations: float
+    ports: Mapping[str, float]
+    waits: Mapping[str, float]
+    lines: tuple[float, float, float]
+    rows: tuple[MicroOperation, ...]
+    trace: tuple[tuple[int, ...], ...] = ()
+
+
+def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, trace: int = 0, fast: bool | None = None) -> CoreRun:
+    """Run a loop on a core until it is steady.
+
+    trips: iterations in all; as many as the steady state takes where not given
+    trace: micro-operations to record
+    fast: compiled (True), plain (False), or compiled if numba is installed (None); all give the same
+
+    Raises MissingExtra for `fast=True` without numba, Unsupported for an operation that the core has no port for.
+    """
+    fast = find_spec("numba") is not None if fast is None else fast
+    rows = assembled(machine, loop)
+    streams = streams_of(machine, loop)
+    warm, whole = steady(loop, streams, machine) if trips is None else (0, trips)
+    program = table(rows)
+    keep = 2 + max((back for row in rows for _, back, _ in row.sources), default=0)
+    ports, held = len(machine.ports), len(loop.streams) or 1
+    m = _fields(machine)
+    columns: list[Any] = [
+        program, m, pools(machine), streams or [0] * layout.STREAM_COLUMNS, [0] * whole, [0] * (keep * len(rows)),
+        [0] * layout.STATES, [0] * layout.POOLS, [0] * (layout.POOLS * layout.RING), [0] * layout.RING, [0] * ports,
+        [0] * (ports * layout.RING), [0] * ports, [0] * (layout.BUSES * layout.RING), [0] * m[layout.BUFFERS],
+        [0] * m[layout.BUFFERS2], [-1] * (layout.STREAM_STATE * held), [0] * (layout.LINES * held), [0] * (layout.LINES * held),
+        [0] * layout.COUNTS, [0] * (layout.TRACE_COLUMNS * max(1, trace)),
+    ]  # fmt: skip
+    given: list[Any] = [np.asarray(column, dtype=np.int64) for column in columns] if fast else columns
+    _simulate(fast)(*given[:4], whole, keep, *given[4:], trace)
+    ends, taken, counts, recorded = given[4], given[12], given[-2], given[-1]
+    cycles = (int(ends[whole - 1]) - int(ends[warm])) / (whole - 1 - warm) if whole > warm + 1 else float(ends[-1])
+    names = ("front end", *layout.POOL_NAMES)
+    return CoreRun(
+        cycles=cycles, first=float(ends[0]), operations=float(counts[layout.OPERATIONS]) / whole, rows=rows,
+        ports={name: float(taken[at]) / whole for at, name in enumerate(machine.ports)},
+        waits={name: float(counts[layout.FRONT_END + at]) / whole for at, name in enumerate(names)},
+        lines=(float(counts[layout.LINES2]) / whole, float(counts[layout.LINES3]) / whole, float(counts[layout.LINES4]) / whole),
+        trace=tuple(tuple(int(value) for value in recorded[i * layout.TRACE_COLUMNS:(i + 1) * layout.TRACE_COLUMNS])
+                    for i in range(int(counts[layout.TRACED]))),
+    )  # fmt: skip
+
+
+def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine) -> tuple[int, int]:
+    """The iteration from which on a loop is steady, and how many are run in all.
+
+    The window is full and chains are as long as they get after some iterations; a stream from beyond the L1 has to fill what is
+    on its way.
+    """
+    window = machine.pipeline.window or 0
+    warm = max(WARM, ceil(4 * window / max(1, len(loop.operations))))
+    beyond = [abs(stream.stride) for stream, row in zip(loop.streams, range(0, len(streams), layout.STREAM_COLUMNS), strict=True)
+              if streams[row + layout.LEVEL] > 1 and stream.stride]  # fmt: skip
+    if beyond:
+        warm = max(warm, ceil(LINES_WARM * machine.line / max(beyond)))
+    return warm, warm + 1 + max(MEASURED, 2 * warm)
+
+
+def pools(machine: CoreMachine) -> list[int]:
+    """Entries of each pool; registers less those that the program names."""
+    p = machine.pipeline
+    one = p.scheduler
+    size = [MOST] * layout.POOLS
+    for pool, entries in (
+        (layout.INT_QUEUE, one or p.scheduler_int), (layout.VECTOR_QUEUE, one or p.scheduler_vector),
+        (layout.MEMORY_QUEUE, one or p.scheduler_memory), (layout.LOAD_QUEUE, p.load_queue), (layout.STORE_QUEUE, p.store_queue),
+        (layout.REORDER, p.window),
+        (layout.INT_REGISTERS, None if p.int_registers is None else p.int_registers - 16),
+        (layout.VECTOR_REGISTERS, None if p.vector_registers is None else p.vector_registers - machine.registers),
+    ):  # fmt: skip
+        if entries is not None:
+            size[pool] = max(1, int(entries))
+    return size
+
+
+def _fields(machine: CoreMachine) -> list[int]:
+    p = machine.pipeline
+    m = [0] * layout.MACHINE_FIELDS
+    two, last = machine.near[0], machine.near[-1]
+    three = machine.near[1] if len(machine.near) > 2 else last
+    pages = max(1, 4096 // machine.line)
+    for name, value in (
+        (layout.FETCH, int(p.fetch or p.rename)), (layout.BRANCHES, max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
+        (layout.RETIRE, int(p.retire or p.rename)), (layout.DELAY, round(float(p.issue_delay or 1))),
+        (layout.IN_ORDER, int(p.order == "in")), (layout.AT_RENAME, int(p.binding == "rename")),
+        (layout.PORT_COUNT, len(machine.ports)), (layout.LINE, machine.line), (layout.PAGE_LINES, pages),
+        (layout.BUFFERS, machine.buffers), (layout.BUFFERS2, machine.far_buffers), (layout.AHEAD, machine.ahead),
+        (layout.AHEAD2, machine.far_ahead), (layout.LATENCY2, round(two[1])), (layout.LATENCY3, round(three[1])),
+        (layout.LATENCY4, round(last[1])), (layout.READ_TIME, round(layout.TICKS / machine.read)),
+        (layout.WRITE_TIME, round(layout.TICKS / machine.write)), (layout.TIME2, round(machine.line * layout.TICKS / two[0])),
+        (layout.TIME3, round(machine.line * layout.TICKS / three[0])),
+        (layout.TIME4, round(machine.line * layout.TICKS / last[0])),
+        (layout.SPLIT, round(float(p.split or 1))), (layout.TLB_LINES, max(1, int(machine.tlb[1] // machine.line))),
+        (layout.TLB_TIME, round(machine.tlb[2])),
+    ):  # fmt: skip
+        m[name] = value
+    return m
+
+
+def _simulate(fast: bool) -> Callable[..., None]:
+    if not fast:
+        from archsim.cycle.core import timeline
+
+        return timeline.simulate
+    from archsim.cycle.core.compile import compiled
+
+    return compiled()["simulate"]
