@@ -164,7 +164,7 @@ def _linked(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation]
 
 
 def stores_before(loop: CoreLoop, at: int) -> list[tuple[int, int]]:
-    """The stores that write the bytes which the load at a place of the loop reads, and how many iterations before."""
+    """The stores that write the bytes which a load reads, and how many iterations before; the last one before the load first."""
     one = loop.operations[at].memory
     assert one is not None
     mine = _stream(loop, one.stream)
@@ -180,7 +180,7 @@ def stores_before(loop: CoreLoop, at: int) -> list[tuple[int, int]]:
             found.append((place, 0 if place < at else 1))
         elif mine.stride and ahead > 0 and ahead % mine.stride == 0:
             found.append((place, ahead // mine.stride))
-    return found
+    return sorted(found, key=lambda store: (store[1], -store[0]))
 
 
 def forwarded(machine: CoreMachine, loop: CoreLoop, row: MicroOperation, result: dict[int, int]) -> list[tuple[int, int, float]]:
@@ -189,7 +189,7 @@ def forwarded(machine: CoreMachine, loop: CoreLoop, row: MicroOperation, result:
     clocks = machine.pipeline.forward_vector if vector else machine.pipeline.forward
     if clocks is None:
         return []
-    return [(result[at], back, float(clocks) - 1.0 - row.latency) for at, back in stores_before(loop, row.operation)][-1:]
+    return [(result[at], back, float(clocks) - 1.0 - row.latency) for at, back in stores_before(loop, row.operation)][:1]
 
 
 def _renamed(machine: CoreMachine, loop: CoreLoop, row: MicroOperation, result: dict[int, int]
