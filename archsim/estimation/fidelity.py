@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from archsim.base.errors import Unsupported
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
@@ -83,30 +82,33 @@ def _cycle(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
     without: frozenset[str] = frozenset(), limit: Array | float | None = None,
 ) -> PlanCost:  # fmt: skip
-    """The kernels that the closed form chooses, each simulated where its kind has a program."""
+    """The kernels that the closed form chooses, each simulated on an SM or a core where its kind has a program."""
+    from archsim.cycle.core.kernels import simulated_core
     from archsim.cycle.kernels import simulated_busy
     from archsim.estimation.memo import memo
 
-    if not isinstance(device, Gpu):
-        raise Unsupported(f"{device.identity.id}: the cycle model simulates GPUs; --fidelity analytical takes CPUs too")
     closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit)
     cost, choice = closed.variants, closed.choice
     assert cost is not None
     assert choice is not None
     columns, runs = choice.ran
-    count = max(rows_of(device), len(runs), len(cost.busy_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
-    factor = np.ones((count, cost.busy_s.shape[-1]))
+    closed_s = np.atleast_2d(cost.busy_s)
+    count = max(rows_of(device), len(runs), len(closed_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
+    factor = np.ones((count, closed_s.shape[-1]))
     for row in range(count):
         one = np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1]
-        terms = replace(cost.terms, device=at_row(device, row), clock=one)
+        terms = replace(cost.terms, device=at_row(device, row), clock=one) if isinstance(device, Gpu) else cost.terms
         for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
-            busy = simulated_busy(terms, memo(), column) if live else None
+            busy = None
+            if live:
+                busy = (simulated_busy(terms, memo(), column) if isinstance(device, Gpu)
+                        else simulated_core(cost, memo(), column, row))  # fmt: skip
             if busy is not None:
-                factor[row, column] = busy / cost.busy_s[min(row, len(cost.busy_s) - 1), column]
+                factor[row, column] = busy / closed_s[min(row, len(closed_s) - 1), column]
     chosen = np.full(factor.shape, np.inf)
     chosen[:, columns] = 1.0
     bounds = {name: bound * factor for name, bound in cost.bounds.items()}
-    timed = replace(cost, bounds=bounds, busy_s=cost.busy_s * factor * chosen)
+    timed = replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen)
     cap = device.power.tdp if limit is None else limit
     return plan_cost(timed, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
                      lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
@@ -141,7 +143,7 @@ FIDELITIES = {
             cost=_analytical, events=True, calibrated=True,
         ),
         Fidelity(
-            name=SIMULATED, meaning="each kernel's instructions on an SM, clock by clock: schedulers, pipes, caches, queues",
+            name=SIMULATED, meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues",
             cost=_cycle, calibrated=True,
         ),
     )

@@ -19,9 +19,11 @@ COLUMNS = 24
 # is in the data before; PAGED: its pages are more than the TLB has
 START, STRIDE, LEVEL, CHASED, PAGED = range(5)
 STREAM_COLUMNS = 5
-# State of a stream: the furthest line that was asked for by the L1, and by the L2, and the page that was read last.
-NEAR, FAR, PAGE_READ = range(3)
-STREAM_STATE = 3
+# State of a stream: the furthest line that was asked for by the L1, and by the L2, the page and the line that were read last, and
+# how many lines followed each other.
+NEAR, FAR, PAGE_READ, LAST_LINE, FOLLOWED = range(5)
+STREAM_STATE = 5
+NEXT = 2  # lines from one access to the next that a prefetcher takes for a stream
 # Fields of the machine.
 (FETCH, BRANCHES, RENAME, RETIRE, DELAY, IN_ORDER, AT_RENAME, PORT_COUNT, LINE, PAGE_LINES, BUFFERS, BUFFERS2, AHEAD, AHEAD2,
  LATENCY2, LATENCY3, LATENCY4, READ_TIME, WRITE_TIME, TIME2, TIME3, TIME4, SPLIT, TLB_LINES, TLB_TIME) = range(25)  # fmt: skip

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from archsim.cycle.core.layout import (  # isort: skip  # fmt: skip
     AHEAD, AHEAD2, AT_RENAME, BACK1, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CHASED, CLOCK, COLUMNS, COMMITTED, DELAY,
-    DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FROM1, FROM_L2, FROM_L3, FROM_MEMORY, FRONT_END, INT_REGISTERS,
-    IN_ORDER, KIND, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4, LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD,
-    LOAD_QUEUE, MORE1, NEAR, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ, PASSES, POOL, POOLS, PORTS, PORT_COUNT,
-    QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE, RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT,
-    START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS,
-    TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME, Ints,
+    DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FROM1, FROM_L2, FROM_L3, FROM_MEMORY, FRONT_END,
+    INT_REGISTERS, IN_ORDER, KIND, LAST_LINE, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4, LEVEL, LINE, LINES, LINES2,
+    LINES3, LINES4, LOAD, LOAD_QUEUE, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ, PASSES,
+    POOL, POOLS, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE, RETIRED, RETIRED_NOW,
+    RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE,
+    TAKEN, TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME, Ints,
 )
 
 
@@ -103,7 +103,12 @@ def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: 
     if chased:
         there = ask_far(m, s, counts, buses, buffers2, level, begin) if level > 2 else begin
         return ask(m, s, counts, buses, buffers, begin, there)
-    end = (line // m[PAGE_LINES] + 1) * m[PAGE_LINES] - 1  # prefetchers stay in the page
+    ahead_of_last = line - of[state + LAST_LINE]
+    if ahead_of_last != 0:
+        of[state + FOLLOWED] = of[state + FOLLOWED] + 1 if 0 < ahead_of_last <= NEXT else 0
+    of[state + LAST_LINE] = line
+    # A prefetcher goes as far ahead as it has seen lines follow each other, and stays in the page.
+    end = min(line + of[state + FOLLOWED], (line // m[PAGE_LINES] + 1) * m[PAGE_LINES] - 1)
     if level > 2:
         for ahead in range(max(of[state + FAR] + 1, line), max(line, min(line + m[AHEAD2], end)) + 1):
             far[stream * LINES + ahead % LINES] = ask_far(m, s, counts, buses, buffers2, level, begin)

@@ -1,0 +1,57 @@
+"""Copies of an operand into panels before a product: as its rows lie, transposed by shuffles, or value by value."""
+
+from __future__ import annotations
+
+from math import log2
+
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.writer import LoopWriter
+
+ACROSS = 128  # bit within which a shuffle stays
+SCALARS = 4  # values that an iteration of a scalar copy takes
+
+
+def rows_copied(width: int, registers: int, pitch: int, footprint: int, level: int) -> tuple[CoreLoop, float]:
+    """Some registers of each row of a matrix, row after row, into a panel; the values of an iteration.
+
+    pitch: bytes from a row to the next; footprint: of the matrix [B]; level: where it lies
+    """
+    w = LoopWriter("copy of rows into a panel", width)
+    w.stream("matrix", pitch, footprint, level)
+    w.stream("panel", registers * width // 8, 1 << 17, 2)
+    for at in range(registers):
+        w.store("panel", at * width // 8, w.load("matrix", at * width // 8))
+    w.step(("matrix", "panel"))
+    return w.loop(), registers * width / w.element
+
+
+def transposed(width: int, pitch: int, footprint: int, level: int) -> tuple[CoreLoop, float]:
+    """A square of as many rows as a register has values, transposed by shuffles: lanes log2(lanes) of them.
+
+    The last exchanges lie across 128 bit.
+    """
+    w = LoopWriter("transposition into a panel", width)
+    lanes, size = width // w.element, width // 8
+    rows = [w.load(w.stream(f"row{row}", size, footprint // lanes, level, start=row * pitch % 4096), 0) for row in range(lanes)]
+    stages = int(log2(lanes))
+    within = int(log2(ACROSS // w.element))
+    for stage in range(stages):
+        kind = "shuffle" if stage < within else "cross"
+        rows = [w.op(kind, rows[at], rows[at ^ (1 << stage)]) for at in range(lanes)]
+    w.stream("panel", lanes * size, 1 << 17, 2)
+    for at, row in enumerate(rows):
+        w.store("panel", at * size, row)
+    w.step(("row0", "panel"))
+    return w.loop(), float(lanes * lanes)
+
+
+def value_by_value(stride: int, footprint: int, level: int, gathered: bool = False) -> tuple[CoreLoop, float]:
+    """A load and a store for each value, from `stride` bytes further each; `gathered`: its address is computed first."""
+    w = LoopWriter("copy value by value", 32)
+    w.stream("matrix", SCALARS * stride, footprint, level)
+    w.stream("panel", SCALARS * 4, 1 << 17, 2)
+    for at in range(SCALARS):
+        address = w.op("int", w.op("multiply", "count", vector=False), vector=False) if gathered else ""
+        w.store("panel", 4 * at, w.load("matrix", at * stride, address=address))
+    w.step(("matrix", "panel"))
+    return w.loop(), float(SCALARS)

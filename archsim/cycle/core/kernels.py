@@ -1,0 +1,201 @@
+"""The time of lowered kernels on the cores of a CPU: their loops are simulated, what repeats is counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from archsim.base.machine_code import digest
+from archsim.cost.blocking import panel_depth
+from archsim.cost.cores import busiest_share
+from archsim.cost.cost import Cost, smooth_maximum
+from archsim.cost.cpu import CpuTerms
+from archsim.cost.cpu_traffic import last_level
+from archsim.cost.traffic import RESIDENT_SHARE
+from archsim.cycle.core import assemble, layout, run, timeline
+from archsim.cycle.core.copies import rows_copied, transposed, value_by_value
+from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.passes import elements
+from archsim.cycle.core.product import block, block_of, vector_product
+from archsim.cycle.core.run import run_loop
+
+Known = MutableMapping[bytes, float]
+SHORT, LONG = 16, 32  # steps of k from whose blocks those of any depth follow
+LANE = 32  # bit of an fp32 value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuVariant:
+    """One kernel of a CPU as numbers: columns of `terms` at a row of the devices."""
+
+    terms: CpuTerms
+    column: int
+    row: int = 0
+
+    def of(self, name: str) -> float:
+        """A column of the kernel."""
+        return float(getattr(self.terms.kernels, name)[self.column])
+
+    def at(self, values: Any) -> float:
+        """What a quantity of shape [D, V] is for this kernel."""
+        table = np.atleast_2d(np.asarray(values, dtype=float))
+        return float(table[min(self.row, table.shape[0] - 1), min(self.column, table.shape[1] - 1)])
+
+    @property
+    def workers(self) -> float:
+        """Cores at work."""
+        return self.at(self.terms.workers)
+
+    @property
+    def width(self) -> int:
+        """SIMD registers that the library's instructions use [bit]."""
+        device = self.terms.device
+        started = min(self.of("pipe"), self.at(device.pipe(self.terms.precision)))
+        return max(LANE, int(min(self.at(device.core.simd), started / self.at(device.core.fma_ports) * LANE)))
+
+    def level(self, size: float) -> int:
+        """Where data of some bytes lie that all cores at work share: 2 where each holds its part in its L2, to 4 for memory."""
+        device = self.terms.device
+        if size <= RESIDENT_SHARE * self.at(device.l2.size) * self.workers:
+            return 2
+        has_third = device.l3 is not None
+        if has_third and size <= RESIDENT_SHARE * self.at(last_level(device)):
+            return 3
+        return 4 if has_third else 3
+
+
+def simulated_core(cost: Cost, known: Known, column: int, row: int = 0) -> float | None:
+    """Time of one launch of a kernel [s], without waking its threads; None for one that has no program yet.
+
+    known: clocks of what was simulated before, to which new ones are added
+
+    What a core does with its own caches is in the simulation; what cores share bounds them together as in the closed form.
+    """
+    assert isinstance(cost.terms, CpuTerms)
+    v = CpuVariant(terms=cost.terms, column=column, row=row)
+    clocks = busiest_clocks(v, known)
+    if clocks is None:
+        return None
+    shared = {name: np.array([[v.at(bound)]]) for name, bound in cost.bounds.items() if name not in ("compute", "l1")}
+    return smooth_maximum({"compute": np.array([[clocks / v.at(cost.terms.speed)]]), **shared}).item()
+
+
+def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
+    """Clocks of the busiest core for one launch of a kernel [clk]; None for one that has no program yet."""
+    terms = v.terms
+    machine = core_machine(terms.device, v.at(terms.core_clock), v.workers)
+    clocks = _product(v, machine, known) if v.of("matrix") else _pass(v, machine, known)
+    if clocks is None:
+        return None
+    return clocks * v.at(busiest_share(terms.kernels, terms.device, terms.workers, terms.threads))
+
+
+def cycles(machine: CoreMachine, loop: CoreLoop, known: Known) -> float:
+    """Cycles of an iteration of a loop on a core [clk]."""
+    key = hashlib.sha256(f"{code_version()} {machine} {loop}".encode()).digest()
+    if key not in known:
+        known[key] = run_loop(machine, loop).cycles
+    return known[key]
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Equal for equal code of the simulation of a loop."""
+    return digest(layout, timeline, assemble, run)
+
+
+# ---------------------------------------------------------------------------------------------- products
+
+
+def _product(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
+    """All register blocks of a product, and the copies before them, summed over cores [clk]."""
+    m, n, k, count = v.of("m"), v.of("n"), v.of("k"), v.of("count")
+    element = int(8 * v.of("operand_a"))
+    if min(m, n) == 1 and v.of("packed"):
+        return count * _matrix_vector(v, machine, max(m, n), k, element, known)
+    rows, vectors = block_of(machine)
+    lanes = v.width // element
+    depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
+    levels = (2, 1, 2)  # of C libraries ask for the next block in time
+    total = 0.0
+    for panel, panels in _cut(k, min(depth, k)):
+        for r, down in _cut(m, rows):
+            for c, across in _cut(n, vectors * lanes):
+                each = block_clocks(machine, int(r), ceil(c / lanes), panel, v.width, element, levels, known)
+                total += panels * down * across * each
+    return count * total + _copies(v, machine, known)
+
+
+def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
+    """A length in pieces: (length, how many) of the whole ones and of the rest.
+
+    >>> _cut(20.0, 6.0)
+    [(6.0, 3.0), (2.0, 1.0)]
+    """
+    full, rest = divmod(whole, piece)
+    return [(length, number) for length, number in ((piece, full), (rest, 1.0)) if length and number]
+
+
+def block_clocks(machine: CoreMachine, rows: int, vectors: int, depth: float, width: int, element: int,
+                 levels: tuple[int, int, int], known: Known) -> float:  # fmt: skip
+    """Clocks of one register block: those of a short one, and what each further step of k takes."""
+    def of(steps: int) -> float:
+        return cycles(machine, block(machine, rows, vectors, steps, width, element, *levels), known)
+
+    if depth <= SHORT:
+        return of(max(1, int(depth)))
+    short = of(SHORT)
+    return short + (depth - SHORT) * (of(LONG) - short) / (LONG - SHORT)
+
+
+def _matrix_vector(v: CpuVariant, machine: CoreMachine, rows: float, k: float, element: int, known: Known) -> float:
+    loop = vector_product(machine, v.width, element, v.level(rows * k * element / 8))
+    return rows * k * cycles(machine, loop, known) / (loop.flop / 2.0)
+
+
+def _copies(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
+    """The copies into panels [clk]: rows of B as they lie, A transposed; or value by value."""
+    scalar, simd = v.of("copied"), v.of("copied_simd")
+    if not scalar + simd:
+        return 0.0
+    m, n = v.of("m"), v.of("n")
+    size = v.of("operand_a")
+    of_a, of_b = m / (m + n), n / (m + n)
+    a_level, b_level = v.level(scalar * of_a * size + simd * of_a * size), v.level((scalar + simd) * of_b * size)
+    total = 0.0
+    if simd:
+        _, vectors = block_of(machine)
+        for (loop, values), share in (
+            (transposed(v.width, int(v.of("k") * size), int(simd * of_a * size), a_level), of_a),
+            (rows_copied(v.width, vectors, int(n * size), int(simd * of_b * size), b_level), of_b),
+        ):  # fmt: skip
+            total += simd * share * cycles(machine, loop, known) / values
+    if scalar:
+        for stride, level, share in ((int(size), a_level, of_a), (int(size), b_level, of_b)):
+            loop, values = value_by_value(stride, int(scalar * share * size), level)
+            total += scalar * share * cycles(machine, loop, known) / values
+    return total
+
+
+# ---------------------------------------------------------------------------------------------- passes
+
+
+def _pass(v: CpuVariant, machine: CoreMachine, known: Known) -> float | None:
+    """A vectorised loop over the values of a tensor [clk]; None for a loop of scalar code."""
+    if not v.of("vector") or v.of("dense") or any(v.of(name) for name in ("steps", "branches", "exps", "pows", "gathers")):
+        return None
+    read, written, size = v.of("b_bytes") + v.of("a_bytes"), v.of("c_bytes"), v.of("operand_a")
+    values = max(written, read / 8.0) / size
+    if values < 1:
+        return None
+    loads = min(8, ceil(read / size / values)) if read else 0
+    operations = ceil(v.of("flop") / values)
+    loop, each = elements(v.width, loads, min(64, operations), int(written > 0), int(read + written), v.level(read + written))
+    return values / each * cycles(machine, loop, known)

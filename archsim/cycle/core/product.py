@@ -1,0 +1,77 @@
+"""Products on a core: register blocks, the panels that feed them, and products of a matrix with a vector.
+
+A block keeps rows x columns of the result in registers. Each step of k loads a row of B, a broadcast value of A for each row, and
+multiplies (Goto and van de Geijn 2008). Around a block, its results are added to C in memory.
+"""
+
+from __future__ import annotations
+
+from archsim.cycle.core.machine import CoreMachine
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.writer import LoopWriter
+
+SPARE = 4  # registers beside the results: two of B, two of A
+VECTORS = 2  # registers of B in a row of a block
+UNROLLED = 4  # steps of k between two branches
+PITCH = 4096 + 256  # B between rows of C, which lie in different pages
+
+
+def block_of(machine: CoreMachine) -> tuple[int, int]:
+    """Rows of a register block and registers in each: all that the instruction set names but those of the operands.
+
+    ((registers - 4) / 2, 2)        (6 x 16 values of AVX2, 14 x 32 of AVX-512, 14 x 8 of NEON)
+    """
+    return max(1, (machine.registers - SPARE) // VECTORS), VECTORS
+
+
+def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int, element: int = 32, a_level: int = 2,
+          b_level: int = 1, c_level: int = 3) -> CoreLoop:  # fmt: skip
+    """A register block of `rows` x `vectors` registers over `steps` of k, and its results into C; an iteration is one block.
+
+    a_level, b_level, c_level: where the panels and C lie, 1 for the L1 to 4 for memory
+    """
+    w = LoopWriter(f"block of {rows} x {vectors} registers, {steps} steps", width, element)
+    size, lanes = width // 8, width // element
+    w.stream("A", rows * steps * element // 8, 1 << 16, a_level)
+    w.stream("B", 0, vectors * size * steps, b_level)
+    w.stream("C", vectors * size, 1 << 20, c_level)
+    fused = "fma" in machine.masks
+    results: list[list[int | None]] = [[None] * vectors for _ in range(rows)]
+    for step in range(steps):
+        b = [w.load("B", (step * vectors + v) * size) for v in range(vectors)]
+        for row in range(rows):
+            a = w.load("A", (step * rows + row) * element // 8, kind="broadcast")
+            for v in range(vectors):
+                before = results[row][v]
+                if before is None:
+                    results[row][v] = w.op("mul", a, b[v])
+                elif fused:
+                    results[row][v] = w.op("fma", a, b[v], before, chained=True)
+                else:
+                    results[row][v] = w.op("add", w.op("mul", a, b[v]), before)
+        if (step + 1) % UNROLLED == 0 and step + 1 < steps:
+            w.step(("A_in", "B_in"))
+    for row in range(rows):
+        for v in range(vectors):
+            w.load("C", row * PITCH + v * size, folded=True)
+            whole = w.op("fma", results[row][v], None) if fused else w.op("add", results[row][v])
+            w.store("C", row * PITCH + v * size, whole)
+    w.step(("A", "C"))
+    return w.loop(flop=2.0 * rows * vectors * lanes * steps)
+
+
+def vector_product(machine: CoreMachine, width: int, element: int, level: int, rows: int = 4) -> CoreLoop:
+    """A matrix, some rows at a time, times a vector that stays in the first level; an iteration takes a register of each row."""
+    w = LoopWriter("matrix times vector", width, element)
+    size = width // 8
+    w.stream("x", size, 1 << 14, 1)
+    x = w.load("x", 0)
+    for row in range(rows):
+        w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
+        w.load(f"a{row}", 0, folded=True)
+        if "fma" in machine.masks:
+            w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
+        else:
+            w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))
+    w.step(("x", "a0"))
+    return w.loop(flop=2.0 * rows * width / element)

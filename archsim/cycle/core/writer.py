@@ -1,0 +1,90 @@
+"""`LoopWriter`: an iteration of a loop, written operation by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
+
+Value = int | str | None  # an operation of this iteration, the name of a value of the one before, or what the loop does not make
+
+
+class LoopWriter:
+    """Collects the operations of an iteration.
+
+    An operand is the number of an operation of this iteration, the name under which the iteration before kept a value, or None
+    for what stands in a register all the time.
+    """
+
+    def __init__(self, name: str, width: int, element: int = 32) -> None:
+        """`width` of registers and `element` of a value [bit], where an operation does not say otherwise."""
+        self.name, self.width, self.element = name, width, element
+        self._ops: list[Operation] = []
+        self._sources: list[tuple[Value, ...]] = []
+        self._addresses: list[tuple[Value, ...]] = []
+        self._kept: dict[str, int] = {}
+        self._streams: dict[str, MemoryStream] = {}
+
+    def stream(self, name: str, stride: int, footprint: int = 64, level: int = 1, start: int = 0) -> str:
+        """Name a stream of addresses; its pointer advances once an iteration."""
+        self._streams[name] = MemoryStream(name=name, stride=stride, footprint=footprint, level=level, start=start)
+        return name
+
+    def op(self, kind: str, *operands: Value, chained: bool = False, vector: bool = True, width: int = 0) -> int:
+        """Arithmetic of a kind."""
+        size = width or (self.width if vector else 64)
+        element = self.element if vector else 64
+        one = Operation(kind=kind, width=size, element=element, chained=chained, vector=vector, writes=kind != "branch", text=kind)
+        return self._add(one, operands, ())
+
+    def load(self, stream: str, offset: int, *, kind: str = "load", folded: bool = False, width: int = 0, vector: bool = True,
+             address: Value = "") -> int:  # fmt: skip
+        """A load of a register (`kind` load) or of one value for all lanes (broadcast); `folded` into the operation behind it."""
+        size = width or self.width
+        each = self.element // 8 if kind == "broadcast" else size // 8
+        one = Operation(kind=kind, width=size, element=self.element, folded=folded, vector=vector, text=kind,
+                        memory=Access(stream=stream, offset=offset, size=each))  # fmt: skip
+        return self._add(one, (), (f"at_{stream}" if address == "" else address,))
+
+    def store(self, stream: str, offset: int, value: Value, width: int = 0, vector: bool = True) -> None:
+        """A store of a register."""
+        size = width or self.width
+        one = Operation(kind="store", width=size, element=self.element, vector=vector, writes=False, text="store",
+                        memory=Access(stream=stream, offset=offset, size=size // 8))  # fmt: skip
+        self._add(one, (value,), (f"at_{stream}",))
+
+    def keep(self, name: str, value: int) -> None:
+        """The next iteration finds a value under a name."""
+        self._kept[name] = value
+
+    def step(self, pointers: Sequence[str]) -> None:
+        """Advance pointers, count, and branch back."""
+        for name in pointers:
+            self.keep(f"at_{name}", self.op("int", f"at_{name}", vector=False))
+        counter = self.op("int", "count", vector=False)
+        self.keep("count", counter)
+        self._ops[self.op("branch", counter, vector=False)] = replace(self._ops[-1], fused=True)
+
+    def loop(self, flop: float = 0.0, isa: str = "") -> CoreLoop:
+        """The loop that was written; what nobody kept stands in a register."""
+        operations = tuple(
+            replace(one, sources=self._made(self._sources[at]), address=self._made(self._addresses[at]))
+            for at, one in enumerate(self._ops)
+        )
+        return CoreLoop(name=self.name, operations=operations, streams=tuple(self._streams.values()), flop=flop, isa=isa)
+
+    def _add(self, one: Operation, operands: tuple[Value, ...], address: tuple[Value, ...]) -> int:
+        self._ops.append(one)
+        self._sources.append(operands)
+        self._addresses.append(address)
+        return len(self._ops) - 1
+
+    def _made(self, values: tuple[Value, ...]) -> tuple[tuple[int, int], ...]:
+        found: list[tuple[int, int]] = []
+        for value in values:
+            if isinstance(value, int):
+                found.append((value, 0))
+            elif value is not None and value in self._kept:
+                found.append((self._kept[value], 1))
+        return tuple(found)
