@@ -25,7 +25,7 @@ from archsim.device.part import (
     Sm,
     spec,
 )
-from archsim.device.pipeline import CorePipeline, Hold, Latency, Port
+from archsim.device.pipeline import CorePipeline, Cracked, Hold, Latency, Port
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -158,6 +158,7 @@ class Cpu:
     port512: Port | None = None
     latency: Latency | None = None
     hold: Hold | None = None
+    cracked: Cracked | None = None
 
     @property
     def default_clock(self) -> Number:

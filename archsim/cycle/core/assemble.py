@@ -49,10 +49,16 @@ def assembled(machine: CoreMachine, loop: CoreLoop) -> tuple[MicroOperation, ...
             rows[counter] = replace(rows[counter], ports=machine.ports_of("branch", 64), taken=True)
             result_row[at] = counter
             continue
-        rows += _parts(machine, one, at, streams, 0 if folded_before else 1)
+        rows += _parts(machine, one, at, streams, _slots(machine, one) - int(folded_before))
         result_row[at] = len(rows) - 1
     first = {row.operation: place for place, row in reversed(list(enumerate(rows)))}
     return tuple(_linked(machine, loop, rows, place, result_row, first) for place in range(len(rows)))
+
+
+def _slots(machine: CoreMachine, one: Operation) -> int:
+    """Slots of rename: an operation wider than what one slot carries is cracked."""
+    width = machine.pipeline.slot_width
+    return 1 if width is None or not one.vector else max(1, ceil(one.width / float(width)))
 
 
 def _parts(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int], slots: int) -> list[MicroOperation]:
@@ -60,6 +66,9 @@ def _parts(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int
     register = 0 if not one.writes else 2 if one.vector else 1
     if one.kind == "store":
         return _store(machine, one, at, streams, slots)
+    if one.kind == "broadcast" and "broadcast" in machine.masks and not one.folded:
+        spread = replace(one, memory=None, vector=True)
+        return [_load(machine, one, at, streams, slots, 0), *_arithmetic(machine, spread, at, slots, register)]
     if one.kind in ("load", "broadcast"):
         return [_load(machine, one, at, streams, slots, 0 if one.folded else register)]
     if one.kind == "gather":
@@ -67,32 +76,48 @@ def _parts(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int
     eliminated = (machine.pipeline.eliminates or "none") in NEEDS_NO_PORT.get(one.kind, ())
     if eliminated:
         return [MicroOperation(operation=at, kind=layout.NOTHING, slots=slots, ports=0, passes=0, latency=0, queue=0)]
-    return [_arithmetic(machine, one, at, slots, register)]
+    return _arithmetic(machine, one, at, slots, register)
 
 
-def _arithmetic(machine: CoreMachine, one: Operation, at: int, slots: int, register: int) -> MicroOperation:
+def _arithmetic(machine: CoreMachine, one: Operation, at: int, slots: int, register: int) -> list[MicroOperation]:
+    """The micro-operations that it is cracked into, one behind the other; the last one has the result."""
     kind = MOVED.get(one.kind, one.kind) if one.vector else {"mov": "int", "zero": "int"}.get(one.kind, one.kind)
     times = max(1, ceil(one.width / float(machine.pipeline.datapath))) if one.vector else 1
     divider = kind in DIVIDER
-    suffix = "64" if one.element == 64 else "128" if one.width <= 128 else ""
-    hold = machine.hold.get(f"{kind}{suffix}", machine.hold.get(kind, 1.0)) if divider else machine.hold.get(kind, 1.0)
-    latency = machine.latency_of(kind)
-    if divider and suffix == "64":
-        latency = machine.latency.get(f"{kind}64", latency)
-    return MicroOperation(
+    hold, latency = _divided(machine, kind, one) if divider else (machine.hold.get(kind, 1.0), machine.latency_of(kind))
+    count = int(machine.cracked.get(kind, 1.0))
+    last = MicroOperation(
         operation=at, kind=layout.ARITHMETIC, slots=slots, ports=machine.ports_of(kind, one.width),
-        passes=1 if divider else ceil(times * hold), divides=times * hold if divider else 0.0, latency=latency,
+        passes=1 if divider else ceil(times * hold), divides=times * hold if divider else 0.0,
+        latency=max(1.0, latency - count + 1),
         queue=layout.VECTOR_QUEUE if one.vector else layout.INT_QUEUE, register=register, taken=one.kind == "branch",
     )  # fmt: skip
+    return [replace(last, latency=1, register=0, taken=False)] * (count - 1) + [last]
+
+
+def _divided(machine: CoreMachine, kind: str, one: Operation) -> tuple[float, float]:
+    """Clocks for which a division or root holds the divider, and its latency [clk].
+
+    fp64 of less than the whole width holds it for the share that fp32 of that width does.
+    """
+    narrow = f"{kind}{128 if one.width <= 128 else 256 if one.width <= 256 else ''}"
+    whole = machine.hold.get(kind, 1.0)
+    hold = machine.hold.get(narrow, whole)
+    if one.element < 64:
+        return hold, machine.latency.get(narrow, machine.latency_of(kind))
+    double = machine.hold.get(f"{kind}64", whole)
+    share = hold / whole
+    return double * share, max(1.0, machine.latency.get(f"{kind}64", machine.latency_of(kind)) - double * (1.0 - share))
 
 
 def _load(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int], slots: int, register: int) -> MicroOperation:
     assert one.memory is not None
     path = float(machine.pipeline.load_path or one.width)
+    passes = 1 if one.kind == "broadcast" else max(1, ceil(one.width / path))
+    latency = machine.latency.get("load_vector", machine.load) if one.vector else machine.load
     return MicroOperation(
         operation=at, kind=layout.LOAD, slots=slots, ports=machine.ports_of("load_vector" if one.vector else "load", one.width),
-        passes=1 if one.kind == "broadcast" else max(1, ceil(one.width / path)), queue=layout.MEMORY_QUEUE, register=register,
-        latency=machine.latency.get("load_vector", machine.load) if one.vector else machine.load,
+        passes=passes, queue=layout.MEMORY_QUEUE, register=register, latency=latency + passes - 1,
         stream=streams[one.memory.stream], offset=one.memory.offset, size=one.memory.size,
     )  # fmt: skip
 
@@ -101,12 +126,13 @@ def _store(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int
     """Its address and its data."""
     assert one.memory is not None
     path = float(machine.pipeline.store_path or one.width)
+    passes = max(1, ceil(one.width / path))
     one_slot = (machine.pipeline.fuses or "none") in ("memory", "both")
     return [
         MicroOperation(operation=at, kind=layout.ARITHMETIC, slots=slots, ports=machine.ports_of("store_address", one.width),
                        passes=1, latency=1, queue=layout.MEMORY_QUEUE),
-        MicroOperation(operation=at, kind=layout.STORE, slots=0 if one_slot else 1, passes=max(1, ceil(one.width / path)),
-                       latency=1, ports=machine.ports_of("store_data_vector" if one.vector else "store_data", one.width),
+        MicroOperation(operation=at, kind=layout.STORE, slots=0 if one_slot else 1, passes=passes, latency=passes,
+                       ports=machine.ports_of("store_data_vector" if one.vector else "store_data", one.width),
                        queue=layout.VECTOR_QUEUE if one.vector else layout.INT_QUEUE,
                        stream=streams[one.memory.stream], offset=one.memory.offset, size=one.memory.size),
     ]  # fmt: skip
@@ -116,9 +142,11 @@ def _gather(machine: CoreMachine, one: Operation, at: int, streams: dict[str, in
             ) -> list[MicroOperation]:  # fmt: skip
     """A load for each element, and what puts them together."""
     assert one.memory is not None
+    hold = machine.hold.get("gather", 1.0)
     loads = [
         MicroOperation(operation=at, kind=layout.LOAD, slots=slots if i == 0 else 0, queue=layout.MEMORY_QUEUE,
-                       ports=machine.ports_of("load_vector", one.width), passes=max(1, ceil(machine.hold.get("gather", 1.0))),
+                       ports=machine.ports_of("load_vector", one.width),
+                       passes=max(1, ceil(hold * (i + 1)) - ceil(hold * i)),
                        latency=machine.latency.get("load_vector", machine.load), stream=streams[one.memory.stream],
                        offset=one.memory.offset, size=one.element // 8)
         for i in range(one.elements)
@@ -139,9 +167,9 @@ def _linked(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation]
         producer = loop.operations[made]
         more = 0.0
         if one.chained and number == len(one.sources) - 1 and f"{one.kind}_chain" in machine.latency:
-            more = machine.latency[f"{one.kind}_chain"] - rows[result[made]].latency if producer.kind == one.kind else 0.0
+            more = machine.latency[f"{one.kind}_chain"] - machine.latency_of(one.kind) if producer.kind == one.kind else 0.0
         elif one.kind == producer.kind == "add" and "add_chain" in machine.latency and one.vector:
-            more = machine.latency["add_chain"] - rows[result[made]].latency
+            more = machine.latency["add_chain"] - machine.latency_of("add")
         found.append((result[made], back, more))
     if one.kind == "store":
         address = [(result[made], back, 0.0) for made, back in one.address]
@@ -156,8 +184,11 @@ def _linked(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation]
         if renamed:
             return replace(row, kind=layout.NOTHING, latency=0.0, stream=-1, sources=renamed)
         found = [(result[made], back, 0.0) for made, back in one.address] + forwarded(machine, loop, row, result)
-    if one.kind not in ("store", "gather") and row.operation > 0 and loop.operations[row.operation - 1].folded:
+    behind = row.operation > 0 and loop.operations[row.operation - 1].folded
+    if behind and one.kind not in ("store", "gather"):
         found = [pair for pair in found if pair[0] != result[row.operation - 1]] + [(result[row.operation - 1], 0, 0.0)]
+    if place > first[row.operation] and one.kind not in ("load", "store", "gather"):  # behind its other micro-operations
+        found = [(place - 1, 0, 0.0)]
     if len(found) > layout.SOURCES:
         found = sorted(found, key=lambda pair: (pair[1], -pair[0]))[: layout.SOURCES]
     return replace(row, sources=tuple(found))
@@ -210,15 +241,16 @@ def _stream(loop: CoreLoop, name: str) -> MemoryStream:
     return next(stream for stream in loop.streams if stream.name == name)
 
 
-def table(rows: Sequence[MicroOperation]) -> list[int]:
-    """The rows as numbers, one after the other."""
+def table(rows: Sequence[MicroOperation], shared: bool = False) -> list[int]:
+    """The rows as numbers, one after the other; `shared`: one scheduler has operations of all kinds."""
     found: list[int] = []
     for row in rows:
         line = [0] * layout.COLUMNS
         for column, value in (
             (layout.KIND, row.kind), (layout.SLOTS, row.slots), (layout.PORTS, row.ports), (layout.PASSES, row.passes),
             (layout.DIVIDES, round(row.divides * layout.TICKS)), (layout.LATENCY, round(row.latency)),
-            (layout.QUEUE, row.queue), (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
+            (layout.QUEUE, layout.INT_QUEUE if shared else row.queue),
+            (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
             (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)),
         ):  # fmt: skip
             line[column] = value

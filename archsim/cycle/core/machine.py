@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from archsim.base.errors import Unsupported
 from archsim.device.device import Cpu
-from archsim.device.pipeline import FALLBACK, CorePipeline, Hold, Latency, Port
+from archsim.device.pipeline import FALLBACK, CorePipeline, Cracked, Hold, Latency, Port
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -23,7 +23,7 @@ class CoreMachine:
     """One core: widths per clock, entries, ports by kind of operation, latencies [clk], and the memory behind it.
 
     ports: names; masks, wide: a bit for each port, by kind, and the same for operations of 512 bit
-    latency, hold: clocks by kind
+    latency, hold: clocks by kind; cracked: micro-operations by kind
     near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
     """
 
@@ -34,6 +34,7 @@ class CoreMachine:
     wide: Mapping[str, int]
     latency: Mapping[str, float]
     hold: Mapping[str, float]
+    cracked: Mapping[str, float]
     load: float
     line: int
     read: float
@@ -93,6 +94,7 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     return CoreMachine(
         name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
         wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=_numbers(device.hold),
+        cracked=_numbers(device.cracked),
         load=_number(device.l1.latency), line=int(_number(device.l1.line)), read=_number(device.l1.bandwidth),
         write=_number(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
         registers=int(_number(device.core.registers)), buffers=int(_number(device.core.miss_buffers)),
@@ -102,7 +104,7 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     )  # fmt: skip
 
 
-def _given(table: Port | Latency | Hold) -> list[tuple[str, str | Number]]:
+def _given(table: Port | Latency | Hold | Cracked) -> list[tuple[str, str | Number]]:
     return [(one.name, getattr(table, one.name)) for one in fields(table) if getattr(table, one.name) is not None]
 
 
@@ -111,7 +113,7 @@ def _masks(table: Port, names: tuple[str, ...]) -> dict[str, int]:
     return {kind: sum(1 << place[word] for word in set(str(text).split())) for kind, text in _given(table)}
 
 
-def _numbers(table: Latency | Hold | None) -> dict[str, float]:
+def _numbers(table: Latency | Hold | Cracked | None) -> dict[str, float]:
     return {} if table is None else {kind: _number(value) for kind, value in _given(table)}
 
 

@@ -54,10 +54,10 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     rows = assembled(machine, loop)
     streams = streams_of(machine, loop)
     warm, whole = steady(loop, streams, machine) if trips is None else (0, trips)
-    program = table(rows)
+    program = table(rows, shared=machine.pipeline.scheduler is not None)
     keep = 2 + max((back for row in rows for _, back, _ in row.sources), default=0)
     ports, held = len(machine.ports), len(loop.streams) or 1
-    m = _fields(machine)
+    m = _fields(machine, sum(row.slots for row in rows))
     columns: list[Any] = [
         program, m, pools(machine), streams or [0] * layout.STREAM_COLUMNS, [0] * whole, [0] * (keep * len(rows)),
         [0] * layout.STATES, [0] * layout.POOLS, [0] * (layout.POOLS * layout.RING), [0] * layout.RING, [0] * ports,
@@ -69,7 +69,9 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     _simulate(fast)(*given[:4], whole, keep, *given[4:], trace)
     ends, taken, counts, recorded = given[4], given[12], given[-2], given[-1]
     cycles = (int(ends[whole - 1]) - int(ends[warm])) / (whole - 1 - warm) if whole > warm + 1 else float(ends[-1])
-    names = ("front end", *layout.POOL_NAMES)
+    names = ["front end", *layout.POOL_NAMES]
+    if machine.pipeline.scheduler is not None:
+        names[1 + layout.INT_QUEUE] = "scheduler"
     return CoreRun(
         cycles=cycles, first=float(ends[0]), operations=float(counts[layout.OPERATIONS]) / whole, rows=rows,
         ports={name: float(taken[at]) / whole for at, name in enumerate(machine.ports)},
@@ -112,14 +114,17 @@ def pools(machine: CoreMachine) -> list[int]:
     return size
 
 
-def _fields(machine: CoreMachine) -> list[int]:
+def _fields(machine: CoreMachine, slots: int) -> list[int]:
+    """The machine for a loop of some slots: one that the loop buffer holds comes at the width of rename, past its branch."""
     p = machine.pipeline
+    replayed = p.loop_buffer is not None and slots <= p.loop_buffer
     m = [0] * layout.MACHINE_FIELDS
     two, last = machine.near[0], machine.near[-1]
     three = machine.near[1] if len(machine.near) > 2 else last
     pages = max(1, 4096 // machine.line)
     for name, value in (
-        (layout.FETCH, int(p.fetch or p.rename)), (layout.BRANCHES, max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
+        (layout.FETCH, MOST if replayed else int(p.fetch or p.rename)),
+        (layout.BRANCHES, MOST if replayed else max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
         (layout.RETIRE, int(p.retire or p.rename)), (layout.DELAY, round(float(p.issue_delay or 1))),
         (layout.IN_ORDER, int(p.order == "in")), (layout.AT_RENAME, int(p.binding == "rename")),
         (layout.PORT_COUNT, len(machine.ports)), (layout.LINE, machine.line), (layout.PAGE_LINES, pages),

@@ -257,7 +257,7 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
                 started[port * RING + begin % RING] += 1
                 used[program[row + QUEUE]] += 1
                 release(freed, program[row + QUEUE], begin, now)
-                end = begin + program[row + LATENCY] + passes - 1
+                end = begin + program[row + LATENCY]
                 if program[row + DIVIDES]:  # it works on one after the other
                     held = program[row + DIVIDES]
                     rest = program[row + LATENCY] - (held + TICKS - 1) // TICKS
