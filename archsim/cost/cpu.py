@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost import cores, cpu_traffic
+from archsim.cost import cores, cpu_traffic, team
 from archsim.cost.blocking import panels_of
 from archsim.cost.cost import Array
 from archsim.device.device import Cpu
@@ -35,12 +35,12 @@ class CpuTerms:
     @cached_property
     def workers(self) -> Array:
         """Cores at work."""
-        return cores.active_cores(self.kernels, self.device, self.threads)
+        return team.active_cores(self.kernels, self.device, self.threads)
 
     @cached_property
     def awake(self) -> Array:
         """Cores that are not asleep: threads without work spin."""
-        return cores.awake_cores(self.kernels, self.device, self.workers, self.threads)
+        return team.awake_cores(self.kernels, self.device, self.workers, self.threads)
 
     @cached_property
     def core_clock(self) -> Array:
@@ -50,7 +50,7 @@ class CpuTerms:
     @cached_property
     def speed(self) -> Array:
         """That clock, less what threads that spin on their hyper-threads take [Hz]."""
-        return self.core_clock * cores.undisturbed(self.kernels, self.device, self.workers, self.threads, self.constants)
+        return self.core_clock * team.undisturbed(self.kernels, self.device, self.workers, self.threads, self.constants)
 
     @cached_property
     def busiest_clk(self) -> Array:
@@ -158,13 +158,14 @@ def link_bound(t: CpuTerms) -> Array:
 
 
 def team_overhead(t: CpuTerms) -> Array:
-    """Waking and joining the threads of one parallel loop [s].
+    """Forking and joining the threads of one parallel loop [s].
 
     `fork_join`, [D, V]; 0 for one thread
 
     >>> from types import SimpleNamespace as some
-    >>> of = {"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6}
-    >>> team_overhead(some(kernels=some(grain=0.0), workers=4.0, threads=4.0, panels=1.0, constants=of)).item()
-    4e-06
+    >>> from archsim.device.catalog import find
+    >>> kernels, cpu = some(grain=0.0, chunks=0.0, tree=1.0), find("i7_6700k").device
+    >>> team_overhead(some(kernels=kernels, device=cpu, workers=4.0, threads=4.0, panels=1.0)).item() * 1e9
+    80.0
     """
-    return cores.fork_join(t.kernels, t.workers, t.threads, t.panels, t.constants)
+    return team.fork_join(t.kernels, t.device, t.workers, t.threads, t.panels)

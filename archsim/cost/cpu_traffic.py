@@ -6,8 +6,8 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import block_columns, block_rows, micro_tile
-from archsim.cost.cores import register_blocks
 from archsim.cost.cost import Array
+from archsim.cost.team import instances_used, register_blocks
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
@@ -57,7 +57,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 
     a + (b + 2 c + sums where they do not stay in the cache), [D, V]
 
-    cache: capacity of the last level in the sockets at work [B]
+    level: the third, or the second where there is no third
+    cache: capacity of its instances whose cores work [B]
     fresh: activations, where the op before has not left them in the cache [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
@@ -70,7 +71,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
     >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6), find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
-    cache = last_level(device) * sockets_used(device, workers) / device.core.sockets
+    level = device.l2 if device.l3 is None else device.l3
+    cache = level.size * instances_used(device, workers)
     kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
     fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes + sums)
     return np.asarray(kernels.a_bytes + fresh)

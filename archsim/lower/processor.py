@@ -8,6 +8,7 @@ from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.threads import depthwise, loop_threads, product_threads, row_blocks
 from archsim.stack.stack import LOOP, Stack
 from archsim.trace.trace import BoundOp
 
@@ -31,7 +32,8 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
 def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
-                      vector=float(stack.vectorised), pipe=stack.multiply_adds)  # fmt: skip
+                      vector=float(stack.vectorised), pipe=stack.multiply_adds,
+                      tree=float(stack.thread_barrier == "tree"))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -47,25 +49,22 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     no sum over channels, and lanes of one channel's pixels would leave the other rows of the block empty.
     """
     stack, blas = context.stack, kernel.role is Role.PRODUCT
-    across = not blas and _depthwise(op)
+    across = not blas and depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
         copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
+        chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
     )  # fmt: skip
+    if op.kind.op == "conv2d" and not blas:
+        own = replace(own, **row_blocks(op, stack))
     if across:
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
-
-
-def _depthwise(op: BoundOp) -> bool:
-    """Whether each channel of the input has filters of its own."""
-    groups = getattr(op.kind, "groups", 1)
-    return groups > 1 and groups == op.input_shapes[0][1]
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -82,7 +81,10 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
         threaded = stack.conv.unfold_threads == "all"
     else:
         threaded = stack.elementwise_threads == "all" or kernel.dense > 0 or loop in stack.threaded_ops
-    own = replace(shared, **{name: count * values for name, count in each.items()}, threaded=float(threaded))
+    own = replace(
+        shared, **{name: count * values for name, count in each.items()}, threaded=float(threaded),
+        chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
+    )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
 

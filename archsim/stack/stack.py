@@ -13,6 +13,7 @@ from archsim.stack.key import key
 T = TypeVar("T")
 
 LOOP = ("steps", "branches", "divisions", "exps", "pows", "gathers", "transitions")  # what the scalar loop of a CPU does
+CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
@@ -95,6 +96,10 @@ class Conv:
     layout_copies: str = key(
         "copies between the framework's and the library's layout: none; of images around tensor cores; of all images; of all "
         "operands into blocks of channels", choices=("none", "tensor", "all", "blocked"), default="none",
+    )  # fmt: skip
+    block_registers: int = key(
+        "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
+        "divides freely", low=0, default=0,
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
@@ -258,6 +263,22 @@ class Stack:
     max_serial_product: float = key(
         "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
         default=0.0,
+    )  # fmt: skip
+    values_per_thread: int = key(
+        "CPU: values of an element-wise loop that each thread must get; a loop with fewer values has fewer threads", low=0,
+        default=0,
+    )  # fmt: skip
+    multiply_adds_per_thread: int = key("CPU: the same, multiply-adds of a product", low=0, default=0)
+    cost_per_thread: int = key(
+        "CPU: the same, the cost of any loop by Eigen's estimate, of which one takes about a clock", low=0, default=0
+    )
+    chunks_per_thread: Mapping[str, int] = key(
+        "CPU: kind of loop = chunks for each thread that a queue deals out (dynamic schedule); of others each thread has one run "
+        "of pieces (static)", names=(CPU_LOOPS,), low=1, default={},
+    )  # fmt: skip
+    thread_barrier: str = key(
+        "CPU: threads wait for each other by counting themselves on one line, or in a tree", choices=("counter", "tree"),
+        default="counter",
     )  # fmt: skip
     waits: bool = False
     digest: str = ""

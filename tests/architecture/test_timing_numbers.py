@@ -22,6 +22,8 @@ STRUCTURE = {
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {"LANE_BITS": "bits"},
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
+    "cost/team.py": {"HANDSHAKE": "cache lines"},
+    "lower/threads.py": {"BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},
     "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},

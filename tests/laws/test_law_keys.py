@@ -32,6 +32,7 @@ CELLS: dict[str, list[Cell]] = {
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
         ("alexnet", "i7_6700k", "caffe-openblas", 1, "fp32"), ("alexnet", "xeon_platinum_8124m", "mxnet-mkldnn", 16, "fp32"),
+        ("alexnet", "tegra_x1_cpu", "caffe-openblas", 1, "fp32"),
     ],
 }  # fmt: skip
 # Whole numbers and shares that scale by these stay what they are.

@@ -1,13 +1,26 @@
-"""Laws of threads: one fork and join for each parallel loop, whatever the groups, channels and images that it runs over."""
+"""Laws of threads: one fork and join for each parallel loop, whatever it runs over, and no thread that makes a loop slower.
+
+At one clock, within a socket, and with a library that does not change its mind with the number of threads:
+
+    time(n + 1) - time(n) <= barrier(n + 1) - barrier(n)        of every kernel, exactly
+
+The clock goes down with the cores that are awake; a second socket brings the link between the two; a library with a grain
+(OpenBLAS) gives a narrow product to one thread where there are more of them; threads that spin take their hyper-thread's core.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
-from archsim.lower.kernel import Kernel
+from archsim.cost.cost import Cost
+from archsim.device import catalog as devices
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import make_request
+from archsim.lower.kernel import CpuKernels, Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.trace import BoundTrace, loads, task_trace
@@ -74,3 +87,73 @@ def test_depthwise_channels_lie_in_the_lanes_of_a_register_block(stack: str) -> 
     (kernel,) = (k for k in launched(stack, network(convolution(64), batch=2)) if k.menu)
     assert (kernel.m, kernel.n, kernel.k, kernel.count, kernel.repeat) == (2 * 14 * 14, 64, 9, 1, 1)
     assert kernel.flop == 2.0 * kernel.m * kernel.n * kernel.k
+
+
+# ------------------------------------------------------------------------------------------------------- what a thread adds
+
+ROUNDING = 1e-12
+STACKS = (*ONE_LOOP, "caffe-openblas", "mxnet-openblas", "cntk-cpu", "torch7-cpu", "intel-mkl")
+SLEEPING = ("tensorflow-eigen", "torch7-cpu", "cntk-cpu")  # stacks whose idle threads take nothing from the others
+CPUS = ("i7_6700k", "epyc_7742", "ryzen_9_7950x", "tegra_x1_cpu", "xeon_e5_2650_v3_2s", "xeon_platinum_8124m")
+NETS = ("alexnet", "mobilenet_v2", "resnet_50")
+
+
+def costs(net: str, hw: str, stack: str, threads: int, batch: int) -> tuple[CpuKernels, Cost]:
+    """The kernels of a network and their costs, at the highest clock of the device however many cores work."""
+    boost = float(devices.find(hw).device.clock.boost)
+    found = run(make_request(net, hw, stack=stack, batch=batch, threads=threads, clock=boost))
+    return found.lowered.kernels, found.cost.variants
+
+
+def steps(hw: str) -> list[tuple[int, int]]:
+    """Numbers of threads up to a core each of one socket, and one more than each."""
+    core = devices.find(hw).device.core
+    most = int(core.count / core.sockets)
+    return [(n, n + 1) for n in sorted({1, 2, 3, 4, 7, 8, 15, 31, 63, most - 1}) if n < most]
+
+
+@pytest.mark.parametrize("hw", CPUS)
+def test_another_core_makes_no_kernel_slower_but_for_its_barrier(hw: str) -> None:
+    for stack in STACKS:
+        for net, batch in zip(NETS, (16, 1, 1), strict=True):
+            for n, more in steps(hw):
+                kernels, before = costs(net, hw, stack, n, batch)
+                _, after = costs(net, hw, stack, more, batch)
+                same = (kernels.grain == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * more)
+                slower = (after.busy_s - before.busy_s * (1 + ROUNDING))[..., same]
+                assert np.all(slower <= 0), (stack, net, n, kernels.kernels[int(np.argmax(slower))].name)
+
+
+@pytest.mark.parametrize("stack", SLEEPING)
+def test_hyper_threads_make_no_kernel_slower(stack: str) -> None:
+    for net in NETS:
+        for n, more in ((4, 5), (5, 8), (8, 9)):
+            kernels, before = costs(net, "i7_6700k", stack, n, 16)
+            _, after = costs(net, "i7_6700k", stack, more, 16)
+            same = kernels.grain == 0  # strips of a product are cut for all threads, and wait for all
+            assert np.all((after.busy_s - before.busy_s * (1 + ROUNDING))[..., same] <= 0)
+
+
+@each("stack", STACKS)
+def test_one_thread_forks_nothing(stack: str) -> None:
+    for hw in CPUS:
+        assert not np.any(costs("mobilenet_v2", hw, stack, 1, 1)[1].overhead_s)
+
+
+@each("stack", SLEEPING)
+def test_threads_beyond_the_pieces_are_idle(stack: str) -> None:
+    """Whatever their number: kernels of a few parts, and of so little work that the library takes a few threads."""
+    kernels, eight = costs("alexnet", "epyc_7742", stack, 8, 2)
+    _, many = costs("alexnet", "epyc_7742", stack, 64, 2)
+    few = (kernels.grain == 0) & ((np.where(kernels.parts > 0, kernels.parts, kernels.items) <= 8) | (kernels.most <= 8))
+    few &= kernels.block == 0
+    assert np.any(few) or stack == "cntk-cpu"
+    for one, other in ((eight.busy_s, many.busy_s), (eight.overhead_s, many.overhead_s)):
+        np.testing.assert_array_equal(one[..., few], other[..., few])
+
+
+def test_threads_on_fewer_instances_of_the_last_level_have_less_of_it() -> None:
+    """Four cores have one instance of 16 MiB, of which tensors keep half; every further four bring another one."""
+    trace = {"net": "alexnet", "hw": "epyc_7742", "stack": "mxnet-mkldnn", "batch": 16}
+    moved = [float(costs(threads=n, **trace)[1].dram_bytes.sum()) for n in (1, 4, 5, 16, 64)]
+    assert moved[0] == moved[1] > moved[2] > moved[3] >= moved[4]

@@ -33,6 +33,7 @@ EVENTS = "tests/schedule/test_schedule_events.py::"
 SERVING = "tests/schedule/test_schedule_serving.py::"
 STREAMS = "tests/schedule/test_schedule_streams.py::"
 TRAINING = "tests/schedule/test_schedule_training.py::"
+CORES = "tests/unit/test_unit_cores.py::"
 COST = "tests/unit/test_unit_cost.py::"
 EQUATIONS = "tests/unit/test_unit_equations.py::"
 LOWER = "tests/unit/test_unit_lower.py::"
@@ -159,14 +160,20 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_one_core_draws_what_its_miss_buffers_allow"),
     ],
     "cost/cores.py": [
-        ("a barrier asks core after core", "np.log2(np.maximum(workers, 1.0))", "np.maximum(workers, 1.0)",
-         COST + "test_a_library_with_a_grain_wakes_its_threads_one_by_one"),
         ("two cores are as fast as one", "1.0 - (awake - 1.0) /", "1.0 - (awake - 2.0) /",
          COST + "test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket"),
-        ("one side of a strip is lost", "np.minimum(strip / kernels.n, 1.0)", "np.minimum(strip / kernels.m, 1.0)",
-         COST + "test_the_busiest_core_gets_whole_blocks_strips_or_images"),
         ("the arithmetic of a loop is free", "kernels.flop / per_clock)", "0.0 / per_clock)",
          COST + "test_a_loop_costs_its_clocks_or_its_arithmetic"),
+    ],
+    "cost/team.py": [
+        ("a tree asks core after core", "np.log2(inside)", "inside",
+         CORES + "test_a_counter_serves_its_threads_one_after_the_other_and_a_tree_by_halves"),
+        ("one side of a strip is lost", "np.minimum(strip / kernels.n, 1.0)", "np.minimum(strip / kernels.m, 1.0)",
+         COST + "test_the_busiest_core_gets_whole_blocks_strips_or_images"),
+        ("hyper-threads double every rate", "np.maximum(1.0 / siblings", "np.minimum(1.0 / siblings",
+         CORES + "test_hyper_threads_hide_waiting_and_issue_no_faster"),
+        ("one core forks itself", "np.where(workers > 1, barrier", "np.where(workers > 0, barrier",
+         CORES + "test_two_threads_wait_once_for_each_panel_and_one_never"),
     ],
     "cost/energy.py": [
         ("voltage falls below the least", "np.maximum(constants[floor], 1.0 -", "np.minimum(constants[floor], 1.0 -",
@@ -247,6 +254,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "lower/processor.py": [
         ("small products use all threads", "<= stack.max_serial_product", ">= stack.max_serial_product",
          PROCESSOR + "test_a_small_product_stays_on_one_thread"),
+    ],
+    "lower/threads.py": [
+        ("a grain that is begun has no thread", "max(1, ceil((kernel.values", "max(1, floor((kernel.values",
+         PROCESSOR + "test_little_work_gets_few_threads_by_the_rule_of_its_library"),
     ],
     "lower/conv_transforms.py": [
         ("Winograd takes any stride", "layer.sh == layer.sw == 1 and layer.dense", "layer.dense",

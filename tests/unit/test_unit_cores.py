@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import blocking, cores
+from archsim.cost import blocking, cores, team
 from archsim.stack.stack import LOOP
 
 KIB = 1024.0
@@ -17,20 +17,21 @@ KIB = 1024.0
 
 def machine(**words: Any) -> Any:
     """Four cores of two registers of four lanes each clock: blocks of 4 x 8 results; caches of 32, 256 and 2048 KiB."""
-    core = {"count": 4.0, "sockets": 1.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0} | words.pop("core", {})
+    core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0}
     made = {
-        "core": Some(**core), "clock": Some(boost=4e9), "pipe": lambda precision: 16.0,
+        "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 16.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
-        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0),
+        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0, latency=40.0), "memory": Some(latency=100e-9),
     }  # fmt: skip
     return Some(**{**made, **words})
 
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    flags = dict.fromkeys(("parts", "grain", "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
+    cut = ("parts", "channels", "block", "chunks", "tree", "grain")
+    flags = dict.fromkeys((*cut, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
-    usual = {"threaded": 1.0, "spin": 1.0, "pipe": np.inf, "constants": ("full",), "efficiency": np.array([0])}
+    usual = {"threaded": 1.0, "spin": 1.0, "pipe": np.inf, "most": np.inf, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})
 
 
@@ -89,20 +90,20 @@ def test_panels_of_halves_are_twice_as_deep_and_a_value_has_a_byte_at_least() ->
 def test_a_loop_over_one_image_has_work_for_one_core() -> None:
     for parts, items, busy in ((1.0, 1e6, 1.0), (2.0, 1e6, 2.0), (9.0, 1.0, 4.0), (0.0, 1e6, 4.0), (0.0, 1.0, 1.0),
                                (0.0, 0.0, 1.0)):  # fmt: skip
-        found = cores.active_cores(kernel(parts=parts, items=items), machine(), 8.0)
+        found = team.active_cores(kernel(parts=parts, items=items), machine(), 8.0)
         assert number(found) == busy, (parts, items)
 
 
 def test_only_a_product_is_too_narrow_for_its_threads() -> None:
     narrow = {"m": 100.0, "n": 7.0, "grain": 2.0, "items": 700.0}
-    assert number(cores.active_cores(kernel(**narrow, matrix=0.0), machine(), 4.0)) == 4.0
-    assert number(cores.active_cores(kernel(**narrow, matrix=1.0), machine(), 4.0)) == 1.0
-    assert number(cores.active_cores(kernel(**narrow, matrix=1.0), machine(), 3.0)) == 3.0
+    assert number(team.active_cores(kernel(**narrow, matrix=0.0), machine(), 4.0)) == 4.0
+    assert number(team.active_cores(kernel(**narrow, matrix=1.0), machine(), 4.0)) == 1.0
+    assert number(team.active_cores(kernel(**narrow, matrix=1.0), machine(), 3.0)) == 3.0
 
 
 def test_threads_that_spin_keep_the_whole_team_awake_and_no_more() -> None:
     for spin, threads, workers, awake in ((1.0, 3.0, 1.0, 3.0), (1.0, 8.0, 1.0, 4.0), (0.0, 8.0, 1.0, 1.0), (1.0, 1.0, 2.0, 2.0)):
-        assert number(cores.awake_cores(kernel(spin=spin), machine(), np.array([workers]), threads)) == awake
+        assert number(team.awake_cores(kernel(spin=spin), machine(), np.array([workers]), threads)) == awake
 
 
 @pytest.mark.parametrize(("count", "awake", "share"), [(1.0, 1.0, 1.0), (2.0, 2.0, 0.0), (3.0, 2.0, 0.5), (5.0, 2.0, 0.75)])
@@ -113,11 +114,11 @@ def test_turbo_goes_down_by_even_steps(count: float, awake: float, share: float)
 
 def test_a_single_image_occupies_no_more_than_one_core() -> None:
     for parts, workers, expected in ((1.0, 4.0, True), (4.0, 4.0, True), (5.0, 4.0, False), (0.0, 4.0, False), (0.0, 3.0, True)):
-        assert bool(cores.unoccupied(kernel(parts=parts), machine(), np.array([workers]))) is expected, (parts, workers)
+        assert bool(team.unoccupied(kernel(parts=parts), machine(), np.array([workers]))) is expected, (parts, workers)
 
 
 def test_register_blocks_are_those_of_all_products() -> None:
-    assert number(cores.register_blocks(kernel(m=9.0, n=17.0, count=5.0), machine())) == 3 * 3 * 5
+    assert number(team.register_blocks(kernel(m=9.0, n=17.0, count=5.0), machine())) == 3 * 3 * 5
 
 
 def test_copying_is_divided_as_the_work_is() -> None:
@@ -134,15 +135,15 @@ FAMILY = default().with_values({"conv.fft": 0.5, "cpu.ramp": 10.0, "loop.steps_c
 def test_a_product_issues_its_blocks_at_the_rate_that_its_family_reaches() -> None:
     """Six blocks of 32 results, k = 50 and a ramp of 10, three multiplications for each, at half of 16 a clock."""
     words = {"matrix": 1.0, "m": 8.0, "n": 8.0, "k": 50.0, "count": 3.0, "work": 3.0, "constants": ("conv.fft",)}
-    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", FAMILY)) == 6 * 32 * 60 * 3 / 8
-    assert number(cores.core_clocks(kernel(**words, steps=7.0), machine(), "fp32", FAMILY)) == 6 * 32 * 60 * 3 / 8 + 21
+    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 60 * 3 / 8
+    assert number(cores.core_clocks(kernel(**words, steps=7.0), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 60 * 3 / 8 + 21
 
 
 def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate() -> None:
     """960 FLOP at two for each of 16 multiplications a clock, of which the family reaches half: 60 clocks."""
     words = {"flop": 960.0, "constants": ("conv.fft",)}
-    assert number(cores.core_clocks(kernel(**words, dense=1.0), machine(), "fp32", FAMILY)) == 60
-    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", FAMILY)) == 2880  # else three clocks for each
+    assert number(cores.core_clocks(kernel(**words, dense=1.0), machine(), "fp32", 1.0, FAMILY)) == 60
+    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, FAMILY)) == 2880  # else three clocks for each
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,9 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
         ({"matrix": 1.0, "m": 4.0, "n": 8.0}, 4.0, 4.0, 1.0),  # one block
         ({"matrix": 1.0, "parts": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one image
         ({"parts": 6.0}, 4.0, 4.0, 2 / 6),
+        ({"parts": 6.0, "chunks": 4.0}, 4.0, 4.0, 2 / 6),  # a queue cannot deal out less than a piece
+        ({"parts": 17.0}, 4.0, 4.0, 5 / 17),
+        ({"parts": 17.0, "chunks": 4.0}, 4.0, 4.0, 4 / 16),  # chunks of any size
         ({}, 4.0, 4.0, 1 / 4),
         ({}, 1.0, 4.0, 1.0),
         ({"grain": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
@@ -164,19 +168,79 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
     ],
 )
 def test_the_share_of_the_busiest_core(words: dict[str, float], workers: float, threads: float, share: float) -> None:
-    found = cores.busiest_share(kernel(**words), machine(), np.array([workers]), threads)
+    found = team.busiest_share(kernel(**words), machine(), np.array([workers]), threads)
     assert number(found) == pytest.approx(share, rel=1e-15)
 
 
+NEAR, FAR = 20.0, 100.0  # ns: two latencies of 40 clocks at 4 GHz, and that of memory
+
+
+def forked(workers: float, threads: float, device: Any = None, **words: float) -> float:
+    """Time of a fork and join [ns] of a product with three panels."""
+    found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]))
+    return number(found) * 1e9
+
+
 def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:
-    constants = {"cpu.barrier_s": 2.0, "cpu.wake_s": 100.0}
+    """A join and a fork are a line each; a BLAS has three for each further thread, and a barrier for each of three panels."""
+    assert forked(2.0, 2.0) == pytest.approx(2 * NEAR)
+    assert forked(2.0, 2.0, grain=1.0) == pytest.approx(2 * NEAR * (1 + 3) + 3 * NEAR)
+    assert forked(1.0, 1.0, grain=1.0) == forked(1.0, 4.0, grain=1.0) == forked(0.5, 1.0) == forked(1.0, 4.0, chunks=4.0) == 0.0
 
-    def time(workers: float, threads: float, **words: float) -> float:
-        return number(cores.fork_join(kernel(**words), np.array([workers]), threads, np.array([3.0]), constants))
 
-    assert time(2.0, 2.0) == 2.0
-    assert time(2.0, 2.0, grain=1.0) == 2.0 * (1 + 3) + 100
-    assert time(1.0, 1.0, grain=1.0) == time(1.0, 4.0, grain=1.0) == time(0.5, 1.0) == 0.0
+def test_a_counter_serves_its_threads_one_after_the_other_and_a_tree_by_halves() -> None:
+    assert [forked(n, n) for n in (2.0, 3.0, 4.0)] == pytest.approx([2 * NEAR, 4 * NEAR, 6 * NEAR])
+    assert [forked(n, n, tree=1.0) for n in (2.0, 4.0)] == pytest.approx([2 * NEAR, 4 * NEAR])
+
+
+def test_a_queue_gives_its_line_for_every_chunk() -> None:
+    assert forked(4.0, 4.0, chunks=4.0) - forked(4.0, 4.0) == pytest.approx(4 * NEAR)
+
+
+def test_lines_between_instances_of_the_last_level_take_as_long_as_memory() -> None:
+    """Two pairs of cores: in a tree one level within a pair and one between them; half of all other lines come from afar."""
+    pairs = machine(l3=Some(shared_by=2.0, latency=40.0))
+    assert [number(team.instances_used(pairs, n)) for n in (0.0, 1.0, 2.0, 3.0, 4.0)] == [1, 1, 1, 2, 2]
+    assert forked(2.0, 2.0, pairs) == pytest.approx(2 * NEAR)
+    assert forked(4.0, 4.0, pairs, tree=1.0) == pytest.approx(2 * (NEAR + FAR))
+    assert forked(4.0, 4.0, pairs) == pytest.approx(2 * 3 * (NEAR + FAR) / 2)
+    assert forked(4.0, 4.0, machine(l3=None, l2=Some(shared_by=4.0, latency=20.0))) == pytest.approx(6 * NEAR / 2)
+
+
+@pytest.mark.parametrize(
+    ("threads", "words", "busy"),
+    [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"parts": 6.0}, 1.5), (8.0, {"parts": 3.0}, 1.0),
+     (8.0, {"most": 5.0}, 1.25), (8.0, {"threaded": 0.0}, 1.0)],
+)  # fmt: skip
+def test_hyper_threads_are_taken_once_every_core_has_a_thread(threads: float, words: dict[str, float], busy: float) -> None:
+    found = kernel(items=1e6, **words)
+    workers = team.active_cores(found, machine(), threads)
+    assert number(team.siblings(found, machine(), workers, threads)) == busy
+
+
+def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
+    """Scalar code gains up to the share of clocks in which it issues, a product and a vectorised loop nothing."""
+    of = default().with_values({"cpu.issue": 0.75, "cpu.ramp": 0.0, "loop.steps_clk": 4.0, "cpu.vector_flop": 4.0})
+
+    def clocks(threads: float, **words: Any) -> float:
+        return number(cores.busiest_clocks(kernel(items=1e6, **words), machine(), "fp32", np.array([4.0]), threads, of))
+
+    for words in ({"steps": 1600.0}, {"flop": 1600.0}):  # loops that are known, and one of which nothing is
+        assert [clocks(threads, **words) for threads in (4.0, 5.0, 8.0)] == [1600, 1280, 1200]
+    for words in ({"flop": 1600.0, "vector": 1.0}, {"matrix": 1.0, "m": 16.0, "n": 8.0}, {"copied": 1600.0}):
+        assert clocks(8.0, **words) == clocks(4.0, **words)
+
+
+def test_a_library_gives_little_work_few_threads() -> None:
+    assert [number(team.active_cores(kernel(items=1e6, most=most), machine(), 8.0)) for most in (1.0, 3.0, 9.0)] == [1, 3, 4]
+
+
+def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:
+    """33 channels in blocks of two registers of four lanes are five, in each of seven rows: nine for one core."""
+    rows = kernel(matrix=1.0, parts=7.0, channels=33.0, block=2.0, items=1e6)
+    assert number(team.pieces_of(rows, machine())) == 35
+    assert number(team.busiest_share(rows, machine(), np.array([4.0]), 4.0)) == 9 / 35
+    assert number(team.active_cores(kernel(parts=1.0, channels=17.0, block=2.0), machine(), 8.0)) == 3
 
 
 @pytest.mark.parametrize(("matrix", "dense"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])

@@ -16,15 +16,9 @@ from archsim.calibration.constants import FULL, default
 from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels_of
 from archsim.cost.cores import (
     active_clock,
-    active_cores,
-    awake_cores,
     busiest_clocks,
-    busiest_share,
     core_clocks,
-    fork_join,
     loop_clocks,
-    undisturbed,
-    unoccupied,
 )
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
@@ -34,6 +28,7 @@ from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
 from archsim.cost.sm import cta_work, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
+from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import awaited_bytes, bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
@@ -475,10 +470,10 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
 
 
 def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
-    constants = default().with_values({"cpu.barrier_s": 2e-6, "cpu.wake_s": 1e-6})
     kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1))
-    four, one = (fork_join(kernels, np.full(2, cores), 8, panels_of(kernels, cpu()), constants).tolist() for cores in (4.0, 1.0))
-    assert four == pytest.approx([4e-6, 4e-6 * (1 + 3) + 7e-6])
+    panels, line = panels_of(kernels, cpu()), 2 * 42 / 4.2e9
+    four, one = (fork_join(kernels, cpu(), np.full(2, cores), 8, panels).tolist() for cores in (4.0, 1.0))
+    assert four == pytest.approx([6 * line, 6 * line * (1 + 3) + 3 * 7 * line])
     assert one == [0, 0]
 
 
@@ -492,7 +487,7 @@ def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary, and fetching."""
     constants = default().with_values({"cpu.ramp": 10.0, "loop.gathers_clk": 3.5})
     kernels = on_cpu(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, gathers=2))
-    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [480, 1920, 487]
+    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [480, 1920, 487]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
@@ -515,7 +510,7 @@ def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
     constants = default().with_values({"loop.steps_clk": 2.0, "loop.branches_clk": 10.0, "cpu.vector_flop": 4.0})
     kernels = on_cpu(element_wise(flop=100), element_wise(flop=100, steps=70, branches=20), element_wise(flop=100, steps=70),
                      element_wise(flop=100, vector=1), element_wise(flop=100, steps=10, vector=1))  # fmt: skip
-    assert core_clocks(kernels, cpu(), "fp32", constants).tolist() == [200, 340, 200, 25, 25]
+    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [200, 340, 200, 25, 25]
 
 
 def test_whatever_a_loop_does_takes_the_clocks_of_its_own_constant() -> None:

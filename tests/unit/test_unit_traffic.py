@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cores, cpu, cpu_traffic, gpu, occupancy, sm, traffic
+from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
 from archsim.device import catalog
 
 KIB = 1024.0
@@ -35,7 +35,7 @@ def row(*values: float) -> np.ndarray[Any, Any]:
 
 def processor(**words: Any) -> Any:
     """Two sockets of two cores, each with 2048 KiB of last level; blocks of 4 x 8 results."""
-    core = {"count": 4.0, "sockets": 2.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0, "link": 8e9}
+    core = {"count": 4.0, "threads": 8.0, "sockets": 2.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0, "link": 8e9}
     made = {
         "core": Some(**core | words.pop("core", {})), "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
         "l3": Some(size=2048 * KIB, ways=16.0, shared_by=2.0), "clock": Some(boost=4e9),
@@ -44,9 +44,9 @@ def processor(**words: Any) -> Any:
 
 
 def cpu_kernel(**words: Any) -> Any:
-    flags = dict.fromkeys(("packed", "matrix", "grain", "parts"), 0.0)
+    flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
-    return Some(**{**flags, **sizes, "local": 1.0, **words})
+    return Some(**{**flags, **sizes, "local": 1.0, "most": np.inf, **words})
 
 
 def test_the_last_level_is_there_once_even_for_a_part_of_its_cores() -> None:
@@ -128,7 +128,7 @@ def test_a_thread_that_spins_on_the_other_half_of_a_core_slows_it() -> None:
 def test_a_grain_is_of_products() -> None:
     """An element-wise kernel has no sides that could be too narrow."""
     words = Some(**vars(cpu_kernel(grain=5.0, m=2.0, n=2.0)), threaded=1.0, items=100.0)
-    assert number(cores.active_cores(words, processor(), 4.0)) == 4.0
+    assert number(team.active_cores(words, processor(), 4.0)) == 4.0
 
 
 # ----------------------------------------------------------------------------------------------------------------- GPU

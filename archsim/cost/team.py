@@ -1,0 +1,269 @@
+"""The threads of a parallel loop on a CPU: how many work, which pieces each gets, what it costs to fork and to join them.
+
+A loop is cut into pieces that a thread takes whole: register blocks of a product, blocks of channels of one row of an image, or
+whole images. Cores of one instance of the last cache level exchange a line through it, all others at the latency of memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archsim.calibration.constants import Calibration
+from archsim.cost.blocking import LANE_BITS, micro_tile
+from archsim.cost.cost import Array
+from archsim.device.device import Cpu
+from archsim.lower.kernel import CpuKernels
+
+HANDSHAKE = 3.0  # lines that pass between a BLAS and one of its threads for a product: the request, its fetch, the end
+
+
+def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
+    """Register blocks of the results of all products of one launch, those at the edges counted whole.
+
+    ceil(m / rows) ceil(n / columns) count, [D, V]; rows, columns: `micro_tile`, [D, 1]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> register_blocks(kernels(m=10.0, n=49.0, count=1.0), find("i7_6700k").device).item()  # 4 x 16 results each
+    12.0
+    """
+    block_m, block_n = micro_tile(device)
+    return np.asarray(np.ceil(kernels.m / block_m) * np.ceil(kernels.n / block_n) * kernels.count)
+
+
+def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
+    """Pieces of a loop that a thread takes whole, 0 where the work divides freely.
+
+    parts ceil(channels / (block lanes)), [D, V]
+
+    parts: images, or rows of all images and groups
+    lanes: fp32 values of a SIMD register
+    channel_blocks: blocks of `block` registers that the channels of each part are cut into
+
+    >>> from types import SimpleNamespace as some
+    >>> row = some(parts=14.0, channels=256.0, block=4.0)
+    >>> pieces_of(row, some(core=some(simd=256.0))).item()
+    112.0
+    """
+    lanes = device.core.simd / LANE_BITS
+    channel_blocks = np.where(kernels.block > 0, np.ceil(kernels.channels / np.maximum(kernels.block * lanes, 1.0)), 1.0)
+    return np.asarray(kernels.parts * channel_blocks)
+
+
+def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
+    """Cores at work on each kernel.
+
+    min(threads, count, most, max(1, pieces)), or 1, [D, V]
+
+    team: cores that the threads can occupy, one after the other
+    pieces: what threads take whole, or `items`
+    threads: threads that were asked for, a float or [D, 1]
+
+    One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
+    a side of less than `grain` for each. A library takes fewer threads, `most`, where the work is little.
+
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0)
+    >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0)), 8.0).item()
+    3.0
+    """
+    team = np.minimum(np.minimum(threads, device.core.count), kernels.most)
+    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
+    return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))
+
+
+def siblings(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Threads at work on each core: hyper-threads are taken once every core has a thread.
+
+    max(1, min(threads, hardware threads, most, pieces) / count) with all cores at work, else 1, [D, V]
+
+    running: threads that have work
+    pieces: what threads take whole, or `items`
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(parts=6.0, channels=0.0, block=0.0, items=1e6, most=9.0)
+    >>> siblings(kernel, some(core=some(count=4.0, threads=8.0, simd=256.0)), 4.0, 8.0).item()
+    1.5
+    """
+    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    running = np.minimum(np.minimum(threads, device.core.threads), np.minimum(kernels.most, pieces))
+    return np.asarray(np.where(workers >= device.core.count, np.maximum(running / device.core.count, 1.0), 1.0))
+
+
+def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration) -> Array:
+    """Clocks of scalar code on a core with hyper-threads at work, as a share of those of one thread for the same work.
+
+    max(1 / siblings, issue), [D, V]
+
+    issue: `cpu.issue`, share of the clocks of scalar code in which it issues instructions; in the others it waits for its loads,
+        its chains of operations and its mispredicted branches, and another thread issues
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    Two threads of one core share its ports, its caches and its line fill buffers: arithmetic that keeps the ports busy, copies
+    and streams through memory gain nothing.
+
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(parts=0.0, channels=0.0, block=0.0, items=1e6, most=9.0)
+    >>> cpu = some(core=some(count=4.0, threads=8.0, simd=256.0))
+    >>> [overlapped(kernel, cpu, 4.0, threads, {"cpu.issue": 0.75}).item() for threads in (4.0, 5.0, 8.0)]
+    [1.0, 0.8, 0.75]
+    """
+    return np.asarray(np.maximum(1.0 / siblings(kernels, device, workers, threads), constants["cpu.issue"]))
+
+
+def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Cores that are not asleep while a kernel runs: those of the whole team where its idle threads wait spinning.
+
+    max(workers, min(threads, count)), or workers where they sleep, [D, V]
+
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> awake_cores(some(spin=1.0), some(core=some(count=4.0)), 1.0, 8.0).item()
+    4.0
+    """
+    return np.asarray(np.where(kernels.spin > 0, np.maximum(workers, np.minimum(threads, device.core.count)), workers))
+
+
+def undisturbed(
+    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Share of its core that a thread gets.
+
+    `cpu.sibling` [1] where threads without work spin on hyper-threads of cores at work, else 1, [D, V]
+
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> kernel, cpu = some(spin=1.0, parts=0.0, channels=0.0, block=0.0), some(core=some(count=4.0, simd=256.0))
+    >>> undisturbed(kernel, cpu, 1.0, 8.0, {"cpu.sibling": 0.6}).item()  # a serial loop beside seven threads
+    0.6
+    """
+    beyond = (kernels.spin > 0) & (threads > device.core.count)
+    return np.asarray(np.where(beyond & unoccupied(kernels, device, workers), constants["cpu.sibling"], 1.0))
+
+
+def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.bool_]:
+    """Whether a kernel has no work for more threads than there are cores, [D, V]: a serial loop, or as few pieces.
+
+    workers < count, or 0 < pieces <= count; workers: cores at work, [D, V]
+
+    pieces: what threads take whole
+
+    >>> from types import SimpleNamespace as some
+    >>> images = some(parts=4.0, channels=0.0, block=0.0)
+    >>> unoccupied(images, some(core=some(count=4.0, simd=256.0)), 4.0).item()
+    True
+    """
+    pieces = pieces_of(kernels, device)
+    return np.asarray((workers < device.core.count) | ((pieces > 0) & (pieces <= device.core.count)))
+
+
+def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Share of a kernel that its busiest core gets: whole pieces of what is cut, else an even part.
+
+    ceil(dealt / workers) / dealt, or min(strip / n, 1) under a grain, [D, V]
+
+    even: share where cores get whole pieces, or an even cut
+    pieces: what is not divided: register blocks, rows of a block of channels, or images
+    dealt: what a core takes at once: each piece, or a chunk of several where a queue deals out `chunks` for each thread
+    lanes: fp32 values of a SIMD register
+    strip: columns of one core: a strip for each thread, in whole registers
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    A static schedule (OpenMP) gives each thread one run of pieces. A library with a grain (OpenBLAS) cuts one side of a product
+    into as many strips as there are threads, whatever the cores, and computes each in whole SIMD registers.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0, chunks=0.0)
+    >>> busiest_share(product, find("i7_6700k").device, 5.0, 5.0).item()  # three of twelve blocks
+    0.25
+    """
+    whole = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
+    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), whole)
+    dealt = np.where(kernels.chunks > 0, np.minimum(pieces, kernels.chunks * workers), pieces)
+    even = np.where(pieces > 0, np.ceil(dealt / workers) / np.maximum(dealt, 1.0), 1.0 / workers)
+    lanes = device.core.simd / LANE_BITS
+    strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)
+    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), np.minimum(strip / kernels.n, 1.0), even))
+
+
+def instances_used(device: Cpu, workers: Array | float) -> Array:
+    """Instances of the last cache level whose cores work, one filled after the other.
+
+    max(ceil(workers / shared_by), 1), [D, V]; workers: cores at work, [D, V]
+
+    level: the third, or the second where there is no third
+
+    >>> from archsim.device.catalog import find
+    >>> instances_used(find("epyc_7742").device, 6.0).item()  # four cores each
+    2.0
+    """
+    level = device.l2 if device.l3 is None else device.l3
+    return np.asarray(np.maximum(np.ceil(workers / np.minimum(level.shared_by, device.core.count)), 1.0))
+
+
+def near_line(device: Cpu) -> Array:
+    """Time in which a core gets a line that another one of the same last cache level has written [s].
+
+    2 latency / boost, a float or [D, 1]        (Levinthal 2009, Performance Analysis Guide for Core i7: 40 clk, modified 75)
+
+    level: the third, or the second where there is no third; the request goes there, and from there to the core with the line
+    latency: of a hit in that level [clk], as one core at its highest clock sees it; the level keeps its own clock
+    boost: that clock [Hz]
+
+    >>> from archsim.device.catalog import find
+    >>> near_line(find("i7_6700k").device).item() * 1e9
+    20.0
+    """
+    level = device.l2 if device.l3 is None else device.l3
+    return np.asarray(2.0 * level.latency / device.clock.boost)
+
+
+def fork_join(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array) -> Array:
+    """Forking and joining the threads of one parallel loop [s].
+
+    barrier + deal; under a grain barrier (1 + panels) + queue, [D, V]; 0 with one core at work
+
+    barrier: the join and the next fork [s]
+    counter: every core at work gets the one line on which they count themselves, once for each of the two [s]
+    levels: they meet in a tree, a line for each of its levels [s]
+    queue: a BLAS that starts one thread after the other, `HANDSHAKE` lines for each [s]
+    deal: the chunks of one thread, for each of which it gets the line of the queue [s]
+    near: a line from a core of the same last cache level [s]
+    far: a line from any other, at the latency of memory [s]
+    inside: cores of one instance of the last level
+    outside: instances of the last level
+    usual: a line from any core at work [s]
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+    panels: into which k is cut, [D, V]
+
+    A library with a grain (OpenBLAS) starts its threads one after the other, all that there are; they wait for each other
+    again before each panel, which every core packs a part of.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0}
+    >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0).item() * 1e9) for tree in (0.0, 1.0)]
+    [120, 80]
+    """
+    near, far = near_line(device), device.memory.latency
+    outside = instances_used(device, workers)
+    inside = np.maximum(workers / outside, 1.0)
+    usual = (near + (outside - 1.0) * far) / outside
+    counter = 2.0 * usual * (workers - 1.0)
+    levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
+    barrier = np.where(kernels.tree > 0, levels, counter)
+    queue = HANDSHAKE * (threads - 1.0) * usual
+    deal = kernels.chunks * usual
+    return np.asarray(np.where(workers > 1, barrier + np.where(kernels.grain > 0, barrier * panels + queue, deal), 0.0))
