@@ -54,21 +54,23 @@ def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
 def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
     """Cores at work on each kernel.
 
-    min(threads, count, most, max(1, pieces)), or 1, [D, V]
+    min(max(min(threads, most), beside), count, max(1, pieces)), or 1, [D, V]
 
     team: cores that the threads can occupy, one after the other
     pieces: what threads take whole, or `items`
     threads: threads that were asked for, a float or [D, 1]
 
     One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
-    a side of less than `grain` for each. A library takes fewer threads, `most`, where the work is little.
+    a side of less than `grain` for each. A library takes fewer threads, `most`, where the work is little. Ops that run `beside`
+    each other on threads of their own count as one loop: each takes its share of the time of both.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0)
+    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0,
+    ...               beside=1.0)
     >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0)), 8.0).item()
     3.0
     """
-    team = np.minimum(np.minimum(threads, device.core.count), kernels.most)
+    team = np.minimum(np.maximum(np.minimum(threads, kernels.most), kernels.beside), device.core.count)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
     wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))

@@ -114,6 +114,7 @@ class CpuColumns(Generic[T]):
     chunks: T = column(0, "1", "chunks of pieces for each thread that a queue deals out; 0: one run of pieces for each thread")
     most: T = column(inf, "1", "threads that the library gives the kernel at most, by how little work there is")
     grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
+    beside: T = column(1, "1", "ops that run at the same time as the kernel's, that one included, on threads of their own")
     tree: T = column(0, "1", "1 where threads wait for each other in a tree, 0 where they count themselves on one line")
     local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
     vector: T = column(0, "1", "1 where the loop is vectorised")

@@ -10,9 +10,11 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.threads import depthwise, loop_threads, product_threads, row_blocks
 from archsim.stack.stack import LOOP, Stack
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
+GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
@@ -57,6 +59,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
+        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS else 1.0,
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **row_blocks(op, stack))

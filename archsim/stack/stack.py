@@ -276,6 +276,10 @@ class Stack:
         "CPU: kind of loop = chunks for each thread that a queue deals out (dynamic schedule); of others each thread has one run "
         "of pieces (static)", names=(CPU_LOOPS,), low=1, default={},
     )  # fmt: skip
+    concurrent_ops: bool = key(
+        "CPU: ops that do not wait for each other, as the two gradients of a layer, run at the same time, each on a thread of "
+        "its own where one op has one thread", default=False,
+    )  # fmt: skip
     thread_barrier: str = key(
         "CPU: threads wait for each other by counting themselves on one line, or in a tree", choices=("counter", "tree"),
         default="counter",

@@ -31,7 +31,8 @@ def kernel(**words: Any) -> Any:
     cut = ("parts", "channels", "block", "chunks", "tree", "grain")
     flags = dict.fromkeys((*cut, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
-    usual = {"threaded": 1.0, "spin": 1.0, "pipe": np.inf, "most": np.inf, "constants": ("full",), "efficiency": np.array([0])}
+    team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
+    usual = {**team_of, "pipe": np.inf, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})
 
 
@@ -233,6 +234,13 @@ def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
 
 def test_a_library_gives_little_work_few_threads() -> None:
     assert [number(team.active_cores(kernel(items=1e6, most=most), machine(), 8.0)) for most in (1.0, 3.0, 9.0)] == [1, 3, 4]
+
+
+def test_ops_beside_each_other_have_a_core_each_however_few_threads_an_op_has() -> None:
+    for threads, most, busy in ((1.0, np.inf, 2), (3.0, np.inf, 3), (3.0, 1.0, 2), (8.0, np.inf, 4)):
+        assert number(team.active_cores(kernel(items=1e6, most=most, beside=2.0), machine(), threads)) == busy
+    assert number(team.active_cores(kernel(items=1e6, beside=2.0), machine(core={"count": 1.0}), 1.0)) == 1
+    assert number(team.active_cores(kernel(items=1e6, beside=2.0, threaded=0.0), machine(), 1.0)) == 1
 
 
 def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:

@@ -113,6 +113,12 @@ def test_rows_of_a_direct_convolution_are_its_pieces() -> None:
     assert (grouped.parts, grouped.channels) == (BATCH * 2 * 27, 128)
 
 
+def test_the_gradients_of_a_layer_run_beside_each_other() -> None:
+    for name, expected in (("tensorflow-eigen", [1, 2, 2]), ("mxnet-mkldnn", [1, 1, 1])):
+        phases = ("forward", "backward_data", "backward_filter")
+        assert [named(kernels(stack(name), "conv2", phase), "direct").cpu.beside for phase in phases] == expected
+
+
 def test_a_queue_deals_out_the_loops_that_the_stack_names() -> None:
     chosen = stack("caffe-openblas", chunks_per_thread={"product": 3})
     assert [named(kernels(chosen, op), name).cpu.chunks for op, name in (("fc4", "gemm"), ("relu1", "relu"))] == [3, 0]
