@@ -51,7 +51,7 @@ class CorePipeline:
                                      high=1e6, optional=True, cycle=True)  # fmt: skip
     branches: Number | None = spec(COUNT, "branches per clock that may be taken", low=0.1, high=64, optional=True, cycle=True)
     window: Number | None = _entries("slots between rename and retirement (reorder buffer)")
-    scheduler: Number | None = _entries("operations that wait for operands, where one scheduler serves all ports")
+    scheduler: Number | None = _entries("operations that wait, where one scheduler serves all ports, or all ports for arithmetic")
     scheduler_int: Number | None = _entries("operations that wait for integer ports")
     scheduler_vector: Number | None = _entries("operations that wait for vector ports")
     scheduler_memory: Number | None = _entries("operations that wait for addresses to be computed")

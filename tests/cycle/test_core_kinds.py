@@ -86,3 +86,10 @@ def test_a_broadcast_takes_what_spreads_it_where_loads_do_not() -> None:
     stream = (MemoryStream(name="x", stride=0, footprint=64),)
     assert sum(run_loop(machine("tegra_x1_cpu"), loop(spread, streams=stream)).ports[port] for port in ("F0", "F1")) > 0
     assert run_loop(machine("i7_6700k"), loop(spread, streams=stream)).ports["P5"] < 0.5
+
+
+def test_addresses_wait_in_a_scheduler_of_their_own_where_the_core_has_one() -> None:
+    mixed = loop(Operation(kind="divide", width=256, sources=((0, 1),)), *(Operation(kind="add", width=256, sources=((0, 0),)),) * 8)
+    waits = run_loop(machine("i7_6700k", scheduler=12.0, scheduler_memory=40.0), mixed).waits
+    assert waits["scheduler"] > 0
+    assert waits["memory scheduler"] == 0

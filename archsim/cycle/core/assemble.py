@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -241,15 +241,15 @@ def _stream(loop: CoreLoop, name: str) -> MemoryStream:
     return next(stream for stream in loop.streams if stream.name == name)
 
 
-def table(rows: Sequence[MicroOperation], shared: bool = False) -> list[int]:
-    """The rows as numbers, one after the other; `shared`: one scheduler has operations of all kinds."""
+def table(rows: Sequence[MicroOperation], shared: Container[int] = ()) -> list[int]:
+    """The rows as numbers, one after the other; `shared`: the queues that are one scheduler."""
     found: list[int] = []
     for row in rows:
         line = [0] * layout.COLUMNS
         for column, value in (
             (layout.KIND, row.kind), (layout.SLOTS, row.slots), (layout.PORTS, row.ports), (layout.PASSES, row.passes),
             (layout.DIVIDES, round(row.divides * layout.TICKS)), (layout.LATENCY, round(row.latency)),
-            (layout.QUEUE, layout.INT_QUEUE if shared else row.queue),
+            (layout.QUEUE, layout.INT_QUEUE if row.queue in shared else row.queue),
             (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
             (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)),
         ):  # fmt: skip

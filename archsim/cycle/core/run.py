@@ -54,7 +54,7 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     rows = assembled(machine, loop)
     streams = streams_of(machine, loop)
     warm, whole = steady(loop, streams, machine) if trips is None else (0, trips)
-    program = table(rows, shared=machine.pipeline.scheduler is not None)
+    program = table(rows, shared=one_scheduler(machine))
     keep = 2 + max((back for row in rows for _, back, _ in row.sources), default=0)
     ports, held = len(machine.ports), len(loop.streams) or 1
     m = _fields(machine, sum(row.slots for row in rows))
@@ -97,6 +97,15 @@ def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine) -> tuple[in
     return warm, warm + 1 + max(MEASURED, 2 * warm)
 
 
+def one_scheduler(machine: CoreMachine) -> tuple[int, ...]:
+    """The queues that one scheduler holds together: all, or those of arithmetic where addresses have their own."""
+    if machine.pipeline.scheduler is None:
+        return ()
+    if machine.pipeline.scheduler_memory is not None:
+        return (layout.INT_QUEUE, layout.VECTOR_QUEUE)
+    return (layout.INT_QUEUE, layout.VECTOR_QUEUE, layout.MEMORY_QUEUE)
+
+
 def pools(machine: CoreMachine) -> list[int]:
     """Entries of each pool; registers less those that the program names."""
     p = machine.pipeline
@@ -104,7 +113,7 @@ def pools(machine: CoreMachine) -> list[int]:
     size = [MOST] * layout.POOLS
     for pool, entries in (
         (layout.INT_QUEUE, one or p.scheduler_int), (layout.VECTOR_QUEUE, one or p.scheduler_vector),
-        (layout.MEMORY_QUEUE, one or p.scheduler_memory), (layout.LOAD_QUEUE, p.load_queue), (layout.STORE_QUEUE, p.store_queue),
+        (layout.MEMORY_QUEUE, p.scheduler_memory or one), (layout.LOAD_QUEUE, p.load_queue), (layout.STORE_QUEUE, p.store_queue),
         (layout.REORDER, p.window),
         (layout.INT_REGISTERS, None if p.int_registers is None else p.int_registers - 16),
         (layout.VECTOR_REGISTERS, None if p.vector_registers is None else p.vector_registers - machine.registers),
