@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from archsim.base.units import parse
 from archsim.detect.architecture import CoreRow
-from archsim.detect.probe import PRODUCT, Probe
+from archsim.detect.line import Line, sentence
+from archsim.detect.probe import Probe
+from archsim.detect.probed import Measured, measured, told
 from archsim.detect.system import Cache, Computer, Told
 from archsim.device.entry import Entry
 from archsim.device.spec import Spec
@@ -17,22 +19,11 @@ STACK = "onnxruntime-cpu"
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 COUNTED = "/sys/devices/system/cpu, the processors that this process may use"
 VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "0x41": "Arm"}
-CORE = ("core.fma_latency", "core.registers", "core.miss_buffers", "core.scalar_ipc")
+CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
+REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
 KINDS = ("measured", "derived", "datasheet", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
-PORTS_SLACK = 0.15  # of a port: wide code may clock lower than the scalar loop that its rate is compared with
 BOTH_PORTS = 2  # units a core without 512-bit registers in use starts at most
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One value of the file that is written."""
-
-    key: str
-    value: str | float
-    source: str
-    kind: str
-    note: str = ""
 
 
 class Relative:
@@ -47,13 +38,13 @@ class Relative:
         entry = self.spec.entries[key]
         if self.row.same and entry.kind != "assumed":
             return Line(key=key, value=_written(entry), source=f"{self.source}: {entry.source}", kind=entry.kind,
-                        note=_sentence("the same core", entry.note))  # fmt: skip
+                        note=sentence("the same core", entry.note))  # fmt: skip
         return self.assumed(key, _written(entry), entry.note)
 
     def assumed(self, key: str, value: str | float, note: str = "") -> Line:
         """A value that is taken over from the relative, or derived from it."""
         why = f"not told by the system; as {self.spec.identity.name}"
-        return Line(key=key, value=value, source=self.source, kind="assumed", note=_sentence(why, note))
+        return Line(key=key, value=value, source=self.source, kind="assumed", note=sentence(why, note))
 
     def number(self, key: str) -> float:
         """A value in base units."""
@@ -68,24 +59,22 @@ def _written(entry: Entry) -> str | float:
         return entry.written
 
 
-def _sentence(*parts: str) -> str:
-    return "; ".join(filter(None, parts))
-
-
 def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | None = None, name: str = ID) -> str:
     """The text of the spec file.
 
     row, relative: the core, and the shipped spec that it names; probe: measured values, which stand instead of assumed ones
     """
     kin = Relative(relative, row)
-    lines = [*_core(computer, kin, probe), *_clock(computer, kin, probe), *_caches(computer, kin), *_memory(computer, kin, probe),
+    found = measured(probe, computer, simd_bits(computer, relative))
+    lines = [*_core(computer, kin), *_clock(computer, kin, found), *_caches(computer, kin), *_memory(computer, kin),
              *_power(computer, kin), kin.assumed("chip.node", kin.spec.entries["chip.node"].written)]  # fmt: skip
+    lines = [found.lines.get(line.key, line) for line in lines]
     head: dict[str, str | float] = {
         "schema": 1, "id": name, "name": f"this computer: {plain(computer.name) or row.architecture}", "kind": "cpu",
         "vendor": VENDORS.get(computer.vendor, plain(computer.vendor) or "unknown"), "architecture": row.architecture,
         "year": row.year, "default_stack": STACK,
     }  # fmt: skip
-    said = [f"# not seen: {plain(text)}" for text in (*computer.unseen, *(probe.failed if probe else ()))]
+    said = [f"# not seen: {plain(text)}" for text in _unseen(computer, simd_bits(computer, relative), probe)]
     tables = table_lines([(line.key, _words(line)) for line in lines])
     return "\n".join(["# Written by archsim detect.", *said, *header_lines(head), *tables]) + "\n"
 
@@ -117,7 +106,13 @@ def simd_bits(computer: Computer, relative: Spec) -> int:
     return computer.vector_bits or int(float(relative.entries["core.simd"].value))
 
 
-def _core(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
+def _unseen(computer: Computer, bits: int, probe: Probe | None) -> tuple[str, ...]:
+    """What neither the system tells nor the probe could measure, in sentences."""
+    refused = measured(probe, computer, bits).refused
+    return (*computer.unseen, *(probe.failed if probe else ()), *refused)
+
+
+def _core(computer: Computer, kin: Relative) -> Iterator[Line]:
     cores, note = usable_cores(computer), ""
     if cores < computer.cores:
         note = f"a control group grants the time of {computer.quota:g} of {computer.cores} cores"
@@ -128,18 +123,18 @@ def _core(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Li
     yield Line(key="core.sockets", value=min(computer.sockets, cores), source=COUNTED, kind="measured")
     bits = simd_bits(computer, kin.spec)
     yield Line(key="core.simd", value=f"{bits} bit", source="/proc/cpuinfo, flags", kind="measured")
-    yield _ports(bits, kin, probe)
+    yield _ports(bits, kin)
+    registers = next((count for flag, count in REGISTERS.items() if flag in computer.flags), None)
+    if registers is None:
+        yield kin.line("core.registers")
+    else:
+        yield Line(key="core.registers", value=registers, source="/proc/cpuinfo, flags", kind="derived")
     for key in CORE:
         yield kin.line(key)
 
 
-def _ports(bits: int, kin: Relative, probe: Probe | None) -> Line:
-    """Multiply-adds of the full width per clock: measured, or those of the relative for its width."""
-    rate = _widest(probe, bits)
-    if probe is not None and rate and probe.clock_Hz:
-        per_clock = rate[1] / probe.clock_Hz[1]
-        return Line(key="core.fma_ports", value=max(1, -int(-(per_clock - PORTS_SLACK) // 1)), source="archsim detect --probe",
-                    kind="measured", note=f"{per_clock:.2f} multiply-adds of {bits} bit per clock of scalar code")  # fmt: skip
+def _ports(bits: int, kin: Relative) -> Line:
+    """Multiply-adds of the full width per clock: those of the relative for its width."""
     width = kin.number("core.simd")
     if kin.row.fma_ports is not None:
         return kin.assumed("core.fma_ports", kin.row.fma_ports, "the number of units is this architecture's own")
@@ -149,16 +144,8 @@ def _ports(bits: int, kin: Relative, probe: Probe | None) -> Line:
     return kin.assumed("core.fma_ports", ports, f"its {width:g}-bit units, used for {bits} bit")
 
 
-def _widest(probe: Probe | None, bits: int) -> Mapping[int, float]:
-    if probe is None or bits not in (256, 512):
-        return {}
-    return probe.fma512_ps if bits == 512 else probe.fma256_ps
-
-
-def _clock(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
-    if probe is not None and probe.clock_Hz:
-        yield from _measured_clocks(computer, kin, probe)
-        return
+def _clock(computer: Computer, kin: Relative, found: Measured) -> Iterator[Line]:
+    """Clocks that the system tells, the others between base and boost; those that were measured stand instead of them."""
     base = computer.base or (Told(value=computer.boost.value, source=computer.boost.source) if computer.boost else None)
     if base is None:
         yield kin.assumed("clock.base", _written(kin.spec.entries["clock.base"]))
@@ -166,6 +153,9 @@ def _clock(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[L
         yield Line(key="clock.base", value=_hertz(base.value), source=base.source, kind="measured")
     low = base.value if base else kin.number("clock.base")
     boost = computer.boost.value if computer.boost else low * kin.number("clock.boost") / kin.number("clock.base")
+    if "clock.boost" in found.lines:
+        boost = parse(str(found.lines["clock.boost"].value), "Hz")
+        low = min(low, boost)
     for name in _clock_names(computer, kin):
         if name == "boost" and computer.boost is not None:
             yield Line(key="clock.boost", value=_hertz(boost), source=computer.boost.source, kind="measured")
@@ -185,29 +175,6 @@ def _between(low: float, high: float, kin: Relative, name: str) -> float:
     key = f"clock.{name}" if f"clock.{name}" in kin.spec.entries else "clock.simd"
     share = (kin.number(key) - base) / (boost - base) if boost > base else 1.0
     return low + (high - low) * min(1.0, max(-0.5, share))
-
-
-def _measured_clocks(computer: Computer, kin: Relative, probe: Probe) -> Iterator[Line]:
-    """Clocks by loops of a known number of cycles, on one core and on all."""
-    assert probe.clock_Hz
-    scalar, most = probe.clock_Hz, max(probe.clock_Hz)
-    boost = max(scalar.values())
-    bits = simd_bits(computer, kin.spec)
-    ports = float(_ports(bits, kin, probe).value)
-    found = {"base": min(boost, computer.base.value if computer.base else boost), "boost": boost, "all_core": scalar[most]}
-    narrow = probe.fma256_ps.get(most)
-    found["simd"] = min(boost, narrow / max(1.0, round(narrow / scalar[most]))) if narrow else scalar[most]
-    if bits >= 512:
-        wide = probe.fma512_ps.get(most)
-        found["simd512"] = min(boost, wide / ports) if wide else found["simd"]
-    notes = {
-        "base": "" if computer.base else "no rated clock is told; taken as the measured one",
-        "boost": "a loop of dependent multiplies on one core", "all_core": f"the same on {most} cores at once",
-        "simd": "256-bit multiply-adds on all cores", "simd512": "512-bit multiply-adds on all cores",
-    }  # fmt: skip
-    for name, value in found.items():
-        source = computer.base.source if name == "base" and computer.base else "archsim detect --probe"
-        yield Line(key=f"clock.{name}", value=_hertz(value), source=source, kind="measured", note=notes[name])
 
 
 def _hertz(value: float) -> str:
@@ -235,26 +202,13 @@ def _cache(level: str, cache: Cache | None, kin: Relative, computer: Computer) -
             yield kin.line(f"{level}.{name}")
 
 
-def _memory(computer: Computer, kin: Relative, probe: Probe | None) -> Iterator[Line]:
+def _memory(computer: Computer, kin: Relative) -> Iterator[Line]:
     yield kin.assumed("memory.type", str(kin.spec.entries["memory.type"].value))
-    if probe is not None and probe.copy_Bps:
-        rates = ", ".join(f"{rate / 1e9:.1f} ({n})" for n, rate in probe.copy_Bps.items())
-        yield Line(key="memory.bandwidth", value=f"{max(probe.copy_Bps.values()) / 1e9:.2f} GB/s", kind="measured",
-                   source="archsim detect --probe", note=f"read plus written by copies, GB/s (threads): {rates}")  # fmt: skip
-        yield Line(key="memory.achievable", value=1, source="archsim detect --probe", kind="derived",
-                   note="the bandwidth above was reached")  # fmt: skip
-    else:
-        per_socket = kin.number("memory.bandwidth") / kin.number("core.sockets")
-        rate = f"{per_socket * computer.sockets / 1e9:.1f} GB/s"
-        yield kin.assumed("memory.bandwidth", rate, "of each socket; --probe measures it")
-        yield kin.line("memory.achievable")
-    walked = list(probe.latency_s.items()) if probe else []
-    if walked:
-        size, seconds = walked[-1]
-        yield Line(key="memory.latency", value=f"{seconds * 1e9:.1f} ns", source="archsim detect --probe", kind="measured",
-                   note=f"a chain of loads over {size >> 20} MiB, page walks included")  # fmt: skip
-    else:
-        yield kin.line("memory.latency")
+    per_socket = kin.number("memory.bandwidth") / kin.number("core.sockets")
+    rate = f"{per_socket * computer.sockets / 1e9:.1f} GB/s"
+    yield kin.assumed("memory.bandwidth", rate, "of each socket; --probe measures it")
+    yield kin.line("memory.achievable")
+    yield kin.line("memory.latency")
     if computer.memory is None:
         yield kin.assumed("memory.capacity", kin.spec.entries["memory.capacity"].written)
     else:
@@ -285,10 +239,11 @@ def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
     kinds = {kind: sum(entry.kind == kind for entry in entries.values()) for kind in KINDS}
     said = [f"{spec.identity.name} ({spec.identity.architecture}), spec hash {spec.digest}"]
     said.append(", ".join(f"{count} values {kind}" for kind, count in kinds.items() if count))
+    assumed = [key for key, entry in entries.items() if entry.kind == "assumed"]
+    if assumed:
+        said.append(f"assumed: {', '.join(assumed)}")
     if computer.virtual:
         said.append("a virtual machine: clocks, caches and sockets are what its hypervisor shows")
-    if probe is not None and probe.product_flops:
-        rates = ", ".join(f"{rate / 1e9:.0f} GFLOP/s ({n} threads)" for n, rate in probe.product_flops.items())
-        said.append(f"matrix product of {PRODUCT}: {rates}")
-    said += [f"not seen: {plain(text)}" for text in (*computer.unseen, *(probe.failed if probe else ()))]
+    said += told(probe) if probe else ()
+    said += [f"not seen: {plain(text)}" for text in _unseen(computer, int(float(entries["core.simd"].value)), probe)]
     return "\n".join(said)

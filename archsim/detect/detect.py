@@ -8,15 +8,15 @@ from functools import cache
 from pathlib import Path
 
 from archsim.detect.architecture import core_of
+from archsim.detect.available import available_here
 from archsim.detect.describe import ID, describe, simd_bits, usable_cores
-from archsim.detect.probe import Probe, measure
-from archsim.detect.system import Computer, allowed_here, read_computer
+from archsim.detect.probe import Probe, Subject, measure
+from archsim.detect.system import Computer, Told, allowed_here, read_computer
 from archsim.device.catalog import find
 from archsim.device.file import loads
 from archsim.device.spec import Spec
 
-COPIED_B, WALKED_B = 1 << 29, 1 << 29
-LARGEST_SHARE = 8  # a probe takes at most this part of the memory
+UNKNOWN_B = 1 << 31  # memory that is taken to be there where nobody tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +41,16 @@ def detect(
     relative = find(row.like)
     found = None
     if probe:
-        most = int(computer.memory.value) // LARGEST_SHARE if computer.memory else COPIED_B
-        found = measure(usable_cores(computer), simd_bits(computer, relative), min(COPIED_B, most), min(WALKED_B, most), tell)
+        found = measure(subject_of(computer, simd_bits(computer, relative), available_here(root)), tell)
     text = describe(computer, row, relative, found, name)
     return Detected(computer=computer, probe=found, text=text, spec=loads(text, "this computer", find))
+
+
+def subject_of(computer: Computer, simd: int, left: Told | None) -> Subject:
+    """What the probe must know: `simd` is the width of the widest registers [bit], `left` the memory that can still be taken."""
+    sizes = [size.value for size in (computer.memory, left) if size is not None]
+    return Subject(threads=usable_cores(computer), simd=simd, fused=not {"fma", "asimd"}.isdisjoint(computer.flags),
+                   caches_B=tuple(cache.size_B for cache in computer.caches), memory_B=int(min(sizes, default=UNKNOWN_B)))  # fmt: skip
 
 
 @cache

@@ -182,6 +182,14 @@ def _core_of(root: Path, cpu: int) -> tuple[int, int] | None:
     return None if core is None else (package or 0, core)
 
 
+def one_of_each_core(root: Path, usable: Collection[int]) -> list[int]:
+    """One of the usable processors on each core, those of one core being the same one's hardware threads."""
+    seen: dict[object, int] = {}
+    for cpu in sorted(usable):
+        seen.setdefault(_core_of(root, cpu) or cpu, cpu)
+    return list(seen.values())
+
+
 def _hybrid(root: Path) -> list[str]:
     """What is lost where a processor has cores of two kinds."""
     small = cpu_list(words_of(root / "sys/devices/cpu_atom/cpus"))

@@ -1,0 +1,400 @@
+"""The microbenchmarks of a probe, run in a process of its own, which prints a line of JSON before and after each.
+
+    python -m archsim.detect.benchmarks '{"loops": "llvm", "simd": 256, "fused": true, "memory_B": 268435456, "jobs": [["clock", "clock", 1]]}'
+
+A process of its own, because a numerical library takes its number of threads from the environment when it starts, and because an
+instruction that a processor refuses must not take the caller along.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archsim.detect.loops import CHAINS, LINE_B, Loop, Loops, available
+from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Ruler, Samples, best_rate, settled, together
+from archsim.detect.system import allowed_here, one_of_each_core
+
+HUGE_B = 1 << 21
+PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough for full speed, short enough for a sample
+IN_FLIGHT = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # chains of loads
+PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over and over
+BARRIERS = 2000
+FEW = 4096  # loads of a sample, while others take the lines out of a cache
+
+
+class Absent(Exception):
+    """The loops at hand cannot measure that."""
+
+
+class Found(NamedTuple):
+    """A figure, by which share the lower quartile of its samples is worse, and what is to be said of it."""
+
+    value: float
+    spread: float = 0.0
+    note: str = ""
+
+
+class Memory:
+    """A stretch of memory, on large pages where the kernel gives them, and chains of addresses through it."""
+
+    def __init__(self, size_B: int) -> None:
+        import ctypes
+        import mmap
+
+        import numpy as np
+
+        self.size_B = size_B // HUGE_B * HUGE_B or HUGE_B
+        private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+        room = mmap.mmap(-1, self.size_B + HUGE_B, flags=private)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            try:
+                room.madvise(mmap.MADV_HUGEPAGE)
+            except OSError:  # a kernel without large pages
+                pass
+        begin = ctypes.addressof(ctypes.c_char.from_buffer(room))
+        self.address = -(-begin // HUGE_B) * HUGE_B
+        first = (self.address - begin) // 8
+        self.words = np.frombuffer(room, np.uint64)[first : first + self.size_B // 8]
+        self.chained_B = 0
+
+    def chain(self, size_B: int) -> Any:
+        """Every line of the first `size_B` gets the address of another one, all in one cycle: the addresses in its order [N]."""
+        import numpy as np
+
+        lines = max(2, min(size_B, self.size_B) // LINE_B)
+        order = np.random.default_rng(0).permutation(lines)
+        step = LINE_B // 8
+        addresses = (self.address + order * LINE_B).astype(np.uint64)
+        self.words[order * step] = np.roll(addresses, -1)
+        self.chained_B = lines * LINE_B
+        return addresses
+
+    @property
+    def pages(self) -> str:
+        """What the pages are."""
+        try:
+            told = Path("/proc/self/smaps_rollup").read_text()
+            large = next(int(line.split()[1]) for line in told.splitlines() if line.startswith("AnonHugePages")) * 1024
+        except (OSError, StopIteration, ValueError):
+            large = 0
+        return "large pages" if large >= self.chained_B // 2 else "small pages, page walks included"
+
+
+class Bench:
+    """The microbenchmarks; `at` is the number of threads or the bytes that are visited, as `JOBS` has it."""
+
+    def __init__(self, loops: str = "llvm", simd: int = 128, fused: bool = True, memory_B: int = 1 << 26) -> None:
+        self._name, self.simd, self.fused, self.memory_B = loops, simd, fused, memory_B
+        self._cpus = one_of_each_core(Path("/"), allowed_here())
+        self._lines = _Lines(())
+        self._shares: tuple[int, list[Memory]] = 0, []
+
+    @functools.cached_property
+    def loops(self) -> Loops:
+        """The makers of loops; OSError or ImportError where there are none."""
+        return available(self._name)
+
+    @functools.cached_property
+    def ruler(self) -> Ruler:
+        """The chain that tells the clock."""
+        ruler = Ruler(_present(self.loops.chain()))
+        ruler.warm()
+        return ruler
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        """Memory for chains of loads and for reads of one core."""
+        return Memory(self.memory_B)
+
+    def clock(self, threads: int) -> Found:
+        """Core clock while so many cores run scalar code [Hz]."""
+        chain = _present(self.loops.chain())
+        turns = self.ruler.turns(lambda n: chain.run(n), 64, SHARED_S)
+        rate = best_rate([lambda: chain.run(turns)] * threads, threads * turns * chain.per_turn, self._cpus)
+        return Found(rate.best / threads, rate.spread)
+
+    def fma_latency(self, bits: int) -> Found:
+        """Latency of a multiply-add along its accumulator [clk]."""
+        return self._fma_clocks(bits, 1)
+
+    def fma_per_clock(self, bits: int) -> Found:
+        """Multiply-adds of that width that one core starts per clock [1/clk]."""
+        found = self._fma_clocks(bits, CHAINS)
+        return Found(1 / found.value, found.spread)
+
+    def _fma_clocks(self, bits: int, chains: int) -> Found:
+        loop = _present(self.loops.fma(bits, chains, self.fused))
+        turns = self.ruler.turns(lambda n: loop.run(n), 64)
+        loop.run(40 * turns)  # some cores lower their clock a while after the first wide instruction
+        return _found(self.ruler.clocks(lambda: loop.run(turns), turns * loop.per_turn))
+
+    def fma128(self, threads: int) -> Found:
+        """Multiply-adds of 128 bit that each of so many cores starts at once [1/s]."""
+        return self._fma_rate(128, threads)
+
+    def fma256(self, threads: int) -> Found:
+        """The same of 256 bit."""
+        return self._fma_rate(256, threads)
+
+    def fma512(self, threads: int) -> Found:
+        """The same of 512 bit."""
+        return self._fma_rate(512, threads)
+
+    def _fma_rate(self, bits: int, threads: int) -> Found:
+        loop = _present(self.loops.fma(bits, CHAINS, self.fused))
+        turns = self.ruler.turns(lambda n: loop.run(n), 64, SHARED_S)
+        rate = best_rate([lambda: loop.run(turns)] * threads, threads * turns * loop.per_turn, self._cpus)
+        return Found(rate.best / threads, rate.spread)
+
+    def latency(self, size_B: int) -> Found:
+        """Load-to-use latency within so many bytes [clk]: every load has the address of the next one, in random order."""
+        loop, place = self._cycle(size_B)
+        loop.run(place.ctypes.data, size_B // LINE_B * 2)  # all of it in the caches that hold it
+        turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
+        found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
+        return Found(found.best, found.spread, f"a chain of loads over {_size(size_B)}, {self.memory.pages}")
+
+    def shared_latency(self, size_B: int) -> Found:
+        """The same of a cache that others use too [clk]: of lines that were just driven out of the caches before it.
+
+        Each sample visits some of the lines of `size_B`, right after these and twice as many bytes were read.
+        """
+        loop, place = self._cycle(size_B)
+        own, others = self.memory.words[: size_B // 8], self.memory.words[size_B // 8 : 3 * size_B // 8]
+        others.fill(0)
+
+        def prepare() -> None:
+            own.max()
+            others.max()
+
+        found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, FEW), FEW, 0.5, 2 * SAMPLES, prepare)
+        return Found(found.best, found.spread, f"a chain of loads over {_size(size_B)} that {_size(2 * size_B)} drove out of the "
+                     f"cache before, {self.memory.pages}")  # fmt: skip
+
+    def _cycle(self, size_B: int) -> tuple[Loop, Any]:
+        """A chase, and the place of the address where it goes on, in an array [1]."""
+        import numpy as np
+
+        loop = _present(self.loops.chase(1))
+        return loop, np.array(self.memory.chain(size_B)[:1], np.uint64)
+
+    def memory_latency(self, size_B: int) -> Found:
+        """Load-to-use latency of main memory [s]."""
+        del size_B
+        found = self.ruler.seconds(*self._chase(1), apart=0.3)
+        return Found(found.best, found.spread, f"a chain of loads over {_size(self.memory.size_B)}, {self.memory.pages}")
+
+    def in_flight(self, size_B: int) -> Found:
+        """Lines that one core has on their way from memory at once [1]: what more chains of loads gain (Little's law)."""
+        del size_B
+        rates: dict[int, float] = {}
+        spread = 0.0
+        for chains in IN_FLIGHT:
+            found = self.ruler.seconds(*self._chase(chains), apart=0.3, samples=8)
+            rates[chains], spread = 1 / found.best, max(spread, found.spread)
+            if chains >= 4 * _knee(rates):
+                break
+        gained = {chains: rate / rates[1] for chains, rate in rates.items()}
+        most = max(gained, key=lambda chains: gained[chains])
+        last = ", more at each step" if most == IN_FLIGHT[-1] else ""
+        return Found(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one{last}")
+
+    def _chase(self, chains: int) -> tuple[Callable[[], object], int]:
+        """Chains through lines of the whole memory that no sample has visited yet, and the loads of a sample."""
+        import numpy as np
+
+        loop = _present(self.loops.chase(chains))
+        if self.memory.chained_B != self.memory.size_B:
+            self._lines = _Lines(self.memory.chain(self.memory.size_B))
+        lines, turns = self._lines, 4000 // chains + 200
+
+        def work() -> None:
+            starts = np.array(lines.take(chains, turns), np.uint64)
+            loop.run(starts.ctypes.data, turns)
+
+        return work, chains * turns
+
+    def read(self, size_B: int) -> Found:
+        """Read bandwidth of one core within so many bytes [B/clk]."""
+        return self._read(size_B, 0.15)
+
+    def shared_read(self, size_B: int) -> Found:
+        """The same of a cache that others use too."""
+        return self._read(size_B, 0.6)
+
+    def _read(self, size_B: int, apart: float) -> Found:
+        loop = _present(self.loops.read(self.simd))
+        turns = max(1, min(size_B, self.memory.size_B) // loop.per_turn)
+        visited = turns * loop.per_turn
+        address = self._touched(visited)
+        loop.run(address, turns, 2)
+        passes = self.ruler.turns(lambda n: loop.run(address, turns, n), 1)
+        found = self.ruler.clocks(lambda: loop.run(address, turns, passes), passes * visited, apart)
+        return Found(1 / found.best, found.spread, f"reads of {self.simd} bit over {_size(visited)}")
+
+    def _touched(self, size_B: int) -> int:
+        """The address of memory of which the first bytes have pages of their own."""
+        self.memory.words[: size_B // 8 : 512] = self.memory.words[: size_B // 8 : 512]
+        return self.memory.address
+
+    def reach(self, size_B: int) -> Found:
+        """Bytes up to which one core reads at the speed of a cache [B], which is said to hold `size_B`.
+
+        That is, faster than the mean of logarithms of the speeds within an eighth of it and in all of the memory.
+        """
+        sizes = [int(part * size_B) for part in PARTS if part * size_B <= self.memory.size_B]
+        speeds = {size: self._read(size, 1.0).value for size in sizes}
+        memory = self._read(self.memory.size_B, 1.0).value
+        if not sizes or speeds[sizes[0]] < 1.5 * memory:
+            raise Disturbed("reads from memory are as fast as those from the cache")
+        least = math.sqrt(speeds[sizes[0]] * memory)
+        held = sizes[0]
+        for size in sizes:
+            if speeds[size] < least:
+                break
+            held = size
+        told = ", ".join(f"{speed:.0f} B/clk within {_size(size)}" for size, speed in (speeds | {self.memory.size_B: memory}).items())
+        return Found(held, 0.0, told)
+
+    def memory_read(self, threads: int) -> Found:
+        """Read bandwidth of main memory by so many cores [B/s]."""
+        loop = _present(self.loops.read(self.simd))
+        pieces = self._pieces(threads)
+        turns = pieces[0].size_B // loop.per_turn
+        work = [functools.partial(loop.run, piece.address, turns, 1) for piece in pieces]
+        rate = best_rate(work, threads * turns * loop.per_turn, self._cpus)
+        return Found(rate.best, rate.spread)
+
+    def copy(self, threads: int) -> Found:
+        """Copy bandwidth of main memory by so many cores, bytes read plus written [B/s]."""
+        import numpy as np
+
+        pieces = self._pieces(threads)
+        half = len(pieces[0].words) // 2
+        work = [functools.partial(np.copyto, piece.words[:half], piece.words[half : 2 * half]) for piece in pieces]
+        rate = best_rate(work, threads * 16 * half, self._cpus)
+        return Found(rate.best, rate.spread)
+
+    def _pieces(self, threads: int) -> list[Memory]:
+        """Memory of each thread, which touches it first, so that it lies with its socket."""
+        if self._shares[0] != threads:
+            self._shares = 0, []  # the old ones go before the new ones come
+            pieces = [Memory(self.memory_B // threads) for _ in range(threads)]
+            together([functools.partial(piece.words.fill, 1) for piece in pieces], self._cpus)
+            self._shares = threads, pieces
+        return self._shares[1]
+
+    def barrier(self, threads: int) -> Found:
+        """Time of a barrier of so many threads that spin [s]."""
+        import ctypes
+
+        loop, counter = _present(self.loops.barrier()), ctypes.c_uint64()
+        times: list[float] = []
+        for _ in range(8):
+            counter.value = 0
+            passed: list[object] = []
+            work = functools.partial(_pass, loop, ctypes.addressof(counter), threads, passed)
+            turns = together([work] * threads, self._cpus)
+            if passed == [BARRIERS] * threads:
+                times.append(max(turn.spent for turn in turns) / BARRIERS)
+        if len(times) < FEWEST:
+            raise Disturbed("a thread did not arrive, because other work had its core")
+        return _found(settled(times, 1.0))
+
+    def product(self, threads: int) -> Found:
+        """Rate of a single-precision matrix product of 1536 rows and columns [FLOP/s]; the library has been told its threads."""
+        import numpy as np
+
+        a, b, c = (np.ones((PRODUCT, PRODUCT), np.float32) for _ in range(3))
+        np.matmul(a, b, out=c)
+        times = []
+        for _ in range(5):
+            begin = time.process_time()
+            np.matmul(a, b, out=c)
+            times.append((time.process_time() - begin) / threads)
+        best = settled(times, 1.0)
+        return Found(2.0 * PRODUCT**3 / best.best, best.spread)
+
+
+class _Lines:
+    """The lines of a chain in its order, each given out once until all were."""
+
+    def __init__(self, addresses: Any) -> None:
+        self._addresses, self._next = addresses, 0
+
+    def take(self, chains: int, turns: int) -> Any:
+        """The first addresses of chains that do not overlap in so many turns."""
+        import numpy as np
+
+        begin, self._next = self._next, self._next + chains * turns
+        return self._addresses[(begin + np.arange(chains) * turns) % len(self._addresses)]
+
+
+def _knee(rates: dict[int, float]) -> int:
+    """The fewest chains that are within 5 % of the fastest."""
+    return min(chains for chains, rate in rates.items() if rate > 0.95 * max(rates.values()))
+
+
+def _pass(loop: Loop, counter: int, threads: int, passed: list[object]) -> None:
+    """Pass the barrier many times."""
+    passed.append(loop.run(counter, threads, BARRIERS))
+
+
+def _present(loop: Loop | None) -> Loop:
+    if loop is None:
+        raise Absent("")
+    return loop
+
+
+def _found(samples: Samples) -> Found:
+    return Found(samples.best, samples.spread)
+
+
+def _size(size_B: int) -> str:
+    return f"{size_B / 2**20:.4g} MiB" if size_B >= 1 << 20 else f"{size_B / 1024:.4g} KiB"
+
+
+# ---------------------------------------------------------------------------------------------- the process
+
+
+def main(asked: str) -> None:
+    """Run the jobs, with a line before each and one after it."""
+    words = json.loads(asked)
+    jobs = words.pop("jobs")
+    bench = Bench(**words)
+    try:
+        if bench.loops.chain() is not None:
+            _ = bench.ruler
+    except (OSError, ImportError, RuntimeError) as error:
+        _say(without=_reason(error))
+        return
+    _say(how=bench.loops.how)
+    for key, what, at in jobs:
+        _say(begins=[key, what, at])
+        try:
+            found: Found = getattr(bench, what)(at)
+            _say(key=key, at=at, value=found.value, spread=found.spread, note=found.note)
+        except Absent:
+            _say(absent=key)
+        except (Disturbed, OSError, MemoryError, RuntimeError) as error:
+            _say(failed=key, at=at, why=_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _say(**words: object) -> None:
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

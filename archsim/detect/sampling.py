@@ -1,0 +1,176 @@
+"""Times of short loops on a computer that has other work too.
+
+Another program, an interrupt or a neighbour can only make a loop slower, so that the best of many short samples is the loop's
+own time. Processor time leaves out the moments in which another program had the core. Clocks of a loop are its time beside that
+of a chain of operations whose clocks are known: a sample counts where the chain is as fast after the loop as before it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from archsim.detect.loops import Loop
+
+SAMPLE_S = 0.5e-3  # long beside the 1 us that a call from Python takes, short beside the time slice of a core
+SAMPLES, TRIES = 12, 60
+FEWEST = 4  # samples without which there is no value
+STEADY = 0.015  # by which the chain may differ before and after a sample
+SHARED_S = 8e-3  # a sample of several threads: long beside the start of a thread
+OVERLAP = 1.2  # wall time of a sample of several threads beside their processor time, at most
+
+Timer = Callable[[], int]
+
+
+class Disturbed(Exception):
+    """Other work took the cores, or changed their clock, in so many samples that there is no value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """The best of several samples, and by which share the lower quartile is worse."""
+
+    best: float
+    spread: float
+
+
+def settled(values: Iterable[float], apart: float, part: float = 0.0) -> Samples:
+    """The value below which a part of the samples lies, if as many again lie close to it.
+
+    part: 0 is the least value, where errors have one sign; above 0 where the clock beside a sample has an error too
+    apart: by which share the value a quarter further on may be worse
+    Raises Disturbed for fewer than four values and for values that lie further apart.
+
+    >>> settled([4.2, 4.0, 4.1, 9.0], 0.1)
+    Samples(best=4.0, spread=0.025)
+    """
+    known = sorted(values)
+    if len(known) < FEWEST:
+        raise Disturbed(f"other work changed the clock in all but {len(known)} of {TRIES} samples")
+    best, next_one = known[int(len(known) * part)], known[int(len(known) * (part + 0.25))]
+    if best <= 0 or next_one / best - 1 > apart:
+        raise Disturbed(f"samples disagree: {best:.4g}, and a quarter of them further on {next_one:.4g}")
+    return Samples(best=best, spread=round(next_one / best - 1, 4))
+
+
+class Ruler:
+    """A chain of known clocks, by which others are timed.
+
+    timer: nanoseconds of processor time of this thread
+    """
+
+    def __init__(self, chain: Loop, timer: Timer = time.thread_time_ns) -> None:
+        self._chain, self._timer = chain, timer
+        self._call_ns = min(self.took(lambda: chain.run(1)) for _ in range(50))
+        self._turns = self.turns(lambda n: chain.run(n), 16, SAMPLE_S / 2)
+
+    def took(self, work: Callable[[], object]) -> int:
+        """Time of a call [ns]."""
+        begin = self._timer()
+        work()
+        return max(self._timer() - begin, 1)
+
+    def turns(self, run: Callable[[int], object], first: int, seconds: float = SAMPLE_S) -> int:
+        """How many turns of a loop take so long."""
+        count = first
+        while (spent := self.took(lambda: run(count))) < 0.1e9 * seconds and count < 1 << 40:
+            count *= 4
+        return max(1, int(count * seconds * 1e9 / spent))
+
+    def clock_Hz(self) -> float:
+        """The clock by one run of the chain [Hz]."""
+        spent = self.took(lambda: self._chain.run(self._turns)) - self._call_ns
+        return 1e9 * self._turns * self._chain.per_turn / max(spent, 1)
+
+    def warm(self, seconds: float = 0.15) -> None:
+        """Run the chain until a core that rested has its clock."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.clock_Hz()
+
+    def clocks(
+        self, work: Callable[[], object], count: float, apart: float = 0.05, samples: int = SAMPLES,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> Samples:  # fmt: skip
+        """Clocks of each of the `count` operations of a call [clk]; `prepare` runs before each call. Raises Disturbed."""
+        found: list[float] = []
+        before = self.clock_Hz()
+        for _ in range(TRIES):
+            prepare()
+            spent = max(self.took(work) - self._call_ns, 1)
+            after = self.clock_Hz()
+            if abs(after / before - 1) <= STEADY:
+                found.append(1e-9 * spent * max(before, after) / count)
+            before = after
+            if len(found) == samples:
+                break
+        return settled(found, apart, 0.25)
+
+    def seconds(self, work: Callable[[], object], count: float, apart: float = 0.15, samples: int = SAMPLES) -> Samples:
+        """Time of each of the `count` operations of a call [s]; raises Disturbed."""
+        return settled([1e-9 * max(self.took(work) - self._call_ns, 1) / count for _ in range(samples)], apart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One thread's part of a sample: processor time [s], and wall time from beginning to end [s]."""
+
+    spent: float
+    begin: float
+    end: float
+
+
+def together(work: Sequence[Callable[[], object]], cpus: Sequence[int]) -> list[Turn]:
+    """Run each piece of work in a thread of its own, all at once, each on its processor where there is one for all."""
+    import os
+
+    gate, turns = threading.Barrier(len(work)), [Turn(spent=0.0, begin=0.0, end=0.0)] * len(work)
+    pinned = len(work) > 1 and len(cpus) >= len(work) and hasattr(os, "sched_setaffinity")
+
+    def run(place: int) -> None:
+        if pinned:
+            try:
+                os.sched_setaffinity(0, {cpus[place]})
+            except OSError:  # the processor was taken away meanwhile
+                pass
+        gate.wait()
+        begin, processor = time.perf_counter(), time.thread_time()
+        work[place]()
+        turns[place] = Turn(spent=time.thread_time() - processor, begin=begin, end=time.perf_counter())
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(work))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return turns
+
+
+def overlap(turns: Sequence[Turn]) -> bool:
+    """Whether the threads ran at the same time, each on a core that it had for itself."""
+    wall = max(turn.end for turn in turns) - min(turn.begin for turn in turns)
+    return wall <= OVERLAP * max(turn.spent for turn in turns) + 1e-4
+
+
+def best_rate(
+    work: Sequence[Callable[[], object]], done: float, cpus: Sequence[int] = (), apart: float = 0.15,
+    samples: int = 8, run: Callable[[Sequence[Callable[[], object]], Sequence[int]], list[Turn]] = together,
+) -> Samples:  # fmt: skip
+    """The highest rate of all threads together [1/s]: what they did over the processor time of the slowest.
+
+    work: of each thread, which does `done` in all; only samples in which the threads ran side by side count
+    Raises Disturbed where there are too few of them.
+    """
+    found: list[float] = []
+    for _ in range(4 * samples):
+        turns = run(work, cpus)
+        if len(work) == 1 or overlap(turns):
+            found.append(max(turn.spent for turn in turns))
+        if len(found) == samples:
+            break
+    if len(found) < FEWEST:
+        raise Disturbed(f"other work had a core in all but {len(found)} of {4 * samples} samples of {len(work)} threads")
+    sample = settled(found, apart)
+    return Samples(best=done / sample.best, spread=sample.spread)
