@@ -34,7 +34,7 @@ class CoreRow(Form):
     parts: list[str] = []
     flags: list[str] = []
     without: list[str] = []
-    fma_ports: Annotated[int, Field(ge=1)] | None = None
+    fma_ports: Annotated[float, Field(gt=0, le=64)] | None = None
 
     def fits(self, computer: Computer) -> bool:
         """Whether this may be the core of the computer."""

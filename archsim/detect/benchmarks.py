@@ -1,6 +1,7 @@
 """The microbenchmarks of a probe, run in a process of its own, which prints a line of JSON before and after each.
 
-    python -m archsim.detect.benchmarks '{"loops": "llvm", "simd": 256, "fused": true, "memory_B": 268435456, "jobs": [["clock", "clock", 1]]}'
+    python -m archsim.detect.benchmarks '{"loops": "llvm", "simd": 256, "fused": true, "memory_B": 1000000,
+      "jobs": [["clock", "clock", 1]]}'
 
 A process of its own, because a numerical library takes its number of threads from the environment when it starts, and because an
 instruction that a processor refuses must not take the caller along.
@@ -8,7 +9,9 @@ instruction that a processor refuses must not take the caller along.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import json
 import math
 import sys
@@ -23,6 +26,7 @@ from archsim.detect.system import allowed_here, one_of_each_core
 
 HUGE_B = 1 << 21
 PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough for full speed, short enough for a sample
+SLICE_B = 1 << 26  # read in a few milliseconds: less than a core is left alone for beside other work
 IN_FLIGHT = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # chains of loads
 PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over and over
 BARRIERS = 2000
@@ -54,15 +58,15 @@ class Memory:
         private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
         room = mmap.mmap(-1, self.size_B + HUGE_B, flags=private)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            try:
+            with contextlib.suppress(OSError):  # a kernel without large pages
                 room.madvise(mmap.MADV_HUGEPAGE)
-            except OSError:  # a kernel without large pages
-                pass
         begin = ctypes.addressof(ctypes.c_char.from_buffer(room))
         self.address = -(-begin // HUGE_B) * HUGE_B
         first = (self.address - begin) // 8
         self.words = np.frombuffer(room, np.uint64)[first : first + self.size_B // 8]
         self.chained_B = 0
+        self.slice_B = self.size_B // max(1, self.size_B // SLICE_B)
+        self._slices = itertools.cycle(range(0, self.size_B // self.slice_B * self.slice_B, self.slice_B))
 
     def chain(self, size_B: int) -> Any:
         """Every line of the first `size_B` gets the address of another one, all in one cycle: the addresses in its order [N]."""
@@ -75,6 +79,10 @@ class Memory:
         self.words[order * step] = np.roll(addresses, -1)
         self.chained_B = lines * LINE_B
         return addresses
+
+    def next_slice(self) -> int:
+        """The address of the next slice; all others are visited before it comes again."""
+        return self.address + next(self._slices)
 
     @property
     def pages(self) -> str:
@@ -90,8 +98,11 @@ class Memory:
 class Bench:
     """The microbenchmarks; `at` is the number of threads or the bytes that are visited, as `JOBS` has it."""
 
-    def __init__(self, loops: str = "llvm", simd: int = 128, fused: bool = True, memory_B: int = 1 << 26) -> None:
+    def __init__(
+        self, loops: str = "llvm", simd: int = 128, fused: bool = True, memory_B: int = 1 << 26, streamed_B: int = 0
+    ) -> None:
         self._name, self.simd, self.fused, self.memory_B = loops, simd, fused, memory_B
+        self.streamed_B = max(streamed_B, memory_B)
         self._cpus = one_of_each_core(Path("/"), allowed_here())
         self._lines = _Lines(())
         self._shares: tuple[int, list[Memory]] = 0, []
@@ -117,7 +128,7 @@ class Bench:
         """Core clock while so many cores run scalar code [Hz]."""
         chain = _present(self.loops.chain())
         turns = self.ruler.turns(lambda n: chain.run(n), 64, SHARED_S)
-        rate = best_rate([lambda: chain.run(turns)] * threads, threads * turns * chain.per_turn, self._cpus)
+        rate = best_rate([lambda: chain.run(turns)] * threads, threads * turns * chain.per_turn, self._cpus, alone=False)
         return Found(rate.best / threads, rate.spread)
 
     def fma_latency(self, bits: int) -> Found:
@@ -150,7 +161,7 @@ class Bench:
     def _fma_rate(self, bits: int, threads: int) -> Found:
         loop = _present(self.loops.fma(bits, CHAINS, self.fused))
         turns = self.ruler.turns(lambda n: loop.run(n), 64, SHARED_S)
-        rate = best_rate([lambda: loop.run(turns)] * threads, threads * turns * loop.per_turn, self._cpus)
+        rate = best_rate([lambda: loop.run(turns)] * threads, threads * turns * loop.per_turn, self._cpus, alone=False)
         return Found(rate.best / threads, rate.spread)
 
     def latency(self, size_B: int) -> Found:
@@ -203,8 +214,7 @@ class Bench:
                 break
         gained = {chains: rate / rates[1] for chains, rate in rates.items()}
         most = max(gained, key=lambda chains: gained[chains])
-        last = ", more at each step" if most == IN_FLIGHT[-1] else ""
-        return Found(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one{last}")
+        return Found(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one")
 
     def _chase(self, chains: int) -> tuple[Callable[[], object], int]:
         """Chains through lines of the whole memory that no sample has visited yet, and the loads of a sample."""
@@ -260,15 +270,15 @@ class Bench:
             if speeds[size] < least:
                 break
             held = size
-        told = ", ".join(f"{speed:.0f} B/clk within {_size(size)}" for size, speed in (speeds | {self.memory.size_B: memory}).items())
-        return Found(held, 0.0, told)
+        speeds[self.memory.size_B] = memory
+        return Found(held, 0.0, ", ".join(f"{speed:.0f} B/clk within {_size(size)}" for size, speed in speeds.items()))
 
     def memory_read(self, threads: int) -> Found:
         """Read bandwidth of main memory by so many cores [B/s]."""
         loop = _present(self.loops.read(self.simd))
         pieces = self._pieces(threads)
-        turns = pieces[0].size_B // loop.per_turn
-        work = [functools.partial(loop.run, piece.address, turns, 1) for piece in pieces]
+        turns = pieces[0].slice_B // loop.per_turn
+        work = [lambda piece=piece: loop.run(piece.next_slice(), turns, 1) for piece in pieces]
         rate = best_rate(work, threads * turns * loop.per_turn, self._cpus)
         return Found(rate.best, rate.spread)
 
@@ -277,16 +287,20 @@ class Bench:
         import numpy as np
 
         pieces = self._pieces(threads)
-        half = len(pieces[0].words) // 2
-        work = [functools.partial(np.copyto, piece.words[:half], piece.words[half : 2 * half]) for piece in pieces]
-        rate = best_rate(work, threads * 16 * half, self._cpus)
+        half = pieces[0].slice_B // 16
+
+        def work(piece: Memory) -> None:
+            begin = (piece.next_slice() - piece.address) // 8
+            np.copyto(piece.words[begin : begin + half], piece.words[begin + half : begin + 2 * half])
+
+        rate = best_rate([functools.partial(work, piece) for piece in pieces], threads * 16 * half, self._cpus)
         return Found(rate.best, rate.spread)
 
     def _pieces(self, threads: int) -> list[Memory]:
         """Memory of each thread, which touches it first, so that it lies with its socket."""
         if self._shares[0] != threads:
             self._shares = 0, []  # the old ones go before the new ones come
-            pieces = [Memory(self.memory_B // threads) for _ in range(threads)]
+            pieces = [Memory(self.streamed_B // threads) for _ in range(threads)]
             together([functools.partial(piece.words.fill, 1) for piece in pieces], self._cpus)
             self._shares = threads, pieces
         return self._shares[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from typing import Any
 
 from archsim.detect.loops import CHAINS, Loop
 

@@ -18,8 +18,9 @@ ID = "host"
 STACK = "onnxruntime-cpu"
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 COUNTED = "/sys/devices/system/cpu, the processors that this process may use"
-VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "0x41": "Arm"}
+VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "0x41": "Arm", "0x61": "Apple"}
 CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
+BEYOND = ("l2.miss_buffers",)  # that a probe tells, and few relatives have
 REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
 KINDS = ("measured", "derived", "datasheet", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
@@ -69,12 +70,14 @@ def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | No
     lines = [*_core(computer, kin), *_clock(computer, kin, found), *_caches(computer, kin), *_memory(computer, kin),
              *_power(computer, kin), kin.assumed("chip.node", kin.spec.entries["chip.node"].written)]  # fmt: skip
     lines = [found.lines.get(line.key, line) for line in lines]
+    lines = list(_with(lines, [found.lines[key] for key in BEYOND if key in found.lines]))
     head: dict[str, str | float] = {
         "schema": 1, "id": name, "name": f"this computer: {plain(computer.name) or row.architecture}", "kind": "cpu",
         "vendor": VENDORS.get(computer.vendor, plain(computer.vendor) or "unknown"), "architecture": row.architecture,
         "year": row.year, "default_stack": STACK,
     }  # fmt: skip
-    said = [f"# not seen: {plain(text)}" for text in _unseen(computer, simd_bits(computer, relative), probe)]
+    said = [f"# {probe.busy}"] if probe and probe.busy else []
+    said += [f"# not seen: {plain(text)}" for text in _unseen(computer, simd_bits(computer, relative), probe)]
     tables = table_lines([(line.key, _words(line)) for line in lines])
     return "\n".join(["# Written by archsim detect.", *said, *header_lines(head), *tables]) + "\n"
 
@@ -104,6 +107,15 @@ def usable_cores(computer: Computer) -> int:
 def simd_bits(computer: Computer, relative: Spec) -> int:
     """Width of the widest SIMD registers [bit]; the relative's where the system does not say."""
     return computer.vector_bits or int(float(relative.entries["core.simd"].value))
+
+
+def _with(lines: list[Line], more: list[Line]) -> Iterator[Line]:
+    """The lines, and at the end of each table those that belong to it."""
+    for i, line in enumerate(lines):
+        yield line
+        table = line.key.partition(".")[0]
+        if i + 1 == len(lines) or lines[i + 1].key.partition(".")[0] != table:
+            yield from (other for other in more if other.key.partition(".")[0] == table)
 
 
 def _unseen(computer: Computer, bits: int, probe: Probe | None) -> tuple[str, ...]:

@@ -49,8 +49,12 @@ def detect(
 def subject_of(computer: Computer, simd: int, left: Told | None) -> Subject:
     """What the probe must know: `simd` is the width of the widest registers [bit], `left` the memory that can still be taken."""
     sizes = [size.value for size in (computer.memory, left) if size is not None]
-    return Subject(threads=usable_cores(computer), simd=simd, fused=not {"fma", "asimd"}.isdisjoint(computer.flags),
-                   caches_B=tuple(cache.size_B for cache in computer.caches), memory_B=int(min(sizes, default=UNKNOWN_B)))  # fmt: skip
+    threads = usable_cores(computer)
+    last = -(-threads // computer.caches[-1].shared_by) if computer.caches else 1
+    return Subject(
+        threads=threads, last=last, simd=simd, fused=not {"fma", "asimd"}.isdisjoint(computer.flags),
+        caches_B=tuple(cache.size_B for cache in computer.caches), memory_B=int(min(sizes, default=UNKNOWN_B)),
+    )  # fmt: skip
 
 
 @cache

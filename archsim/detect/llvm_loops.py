@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from archsim.detect.loops import CHAINS, Loop
+from archsim.detect.loops import Loop
 
 CHAIN = 512  # dependent operations in a turn, one clock each on every processor; so many that the jump back adds nothing
 UNROLLED = 8
@@ -29,7 +29,6 @@ class LlvmLoops:
 
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        self._kept: list[Any] = []
 
     def chain(self) -> Loop:
         """Dependent exclusive-ors and additions of two registers by turns; an addition of a constant may cost no clock."""
@@ -61,9 +60,13 @@ class LlvmLoops:
             cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)  # fmt: skip
         engine = llvm.create_mcjit_compiler(module, machine)  # which owns the machine from now on
         engine.finalize_object()
-        self._kept.append(engine)
         function = ctypes.CFUNCTYPE(result, *[ctypes.c_uint64] * numbers)(engine.get_function_address("f"))
-        return lambda *given: function(*given, *defaults[len(given) :])
+
+        def run(*given: int) -> object:
+            assert engine is not None  # which holds the code as long as there is this function
+            return function(*given, *defaults[len(given) :])
+
+        return run
 
 
 def pointer(kind: str) -> str:
@@ -96,9 +99,7 @@ out:
 def chain_text() -> str:
     """x = x xor a, x = x + b, ...: arguments turns, a, b."""
     names = ["%x", *(f"%x{i}" for i in range(CHAIN))]
-    body = [
-        f"  {names[i + 1]} = {'add' if i % 2 else 'xor'} i64 {names[i]}, {'%b' if i % 2 else '%a'}" for i in range(CHAIN)
-    ]
+    body = [f"  {names[i + 1]} = {'add' if i % 2 else 'xor'} i64 {names[i]}, {'%b' if i % 2 else '%a'}" for i in range(CHAIN)]
     text = _loop(
         "i64 %turns, i64 %a, i64 %b", "", f"  %x = phi i64 [ %a, %entry ], [ {names[-1]}, %loop ]", "\n".join(body),
         f"  store volatile i64 {names[-1]}, {pointer('i64')} %kept\n  ret void",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,6 +19,7 @@ from archsim.detect.loops import LINE_B
 
 LIMIT_S = 90  # for all microbenchmarks of one process
 MEMORY_B = (1 << 28, 1 << 29)  # what chains of loads visit: twice the last cache, within these bounds
+BUSY = 0.5  # load of each processor that is worth a word
 LARGEST_SHARE = 8  # at most this part of the memory is visited
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 FAST = "archsim[fast]"
@@ -45,13 +46,15 @@ class Probe:
 
     readings: by name, then by the number of threads, bits or bytes
     failed: what could not be measured and why, in sentences; absent: names for which the loops at hand have nothing
-    how: the loops that were timed
+    threads: the most that were to run at once; how: the loops that were timed; busy: what else ran, in a sentence
     """
 
     readings: dict[str, dict[int, Reading]] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    threads: int = 1
     how: str = ""
+    busy: str = ""
 
     def values(self, name: str) -> dict[int, float]:
         """The figures of that name by threads, bits or bytes."""
@@ -67,7 +70,8 @@ class Subject:
     """What the microbenchmarks must know of a computer.
 
     threads: the most that run at once; simd: width of the widest registers [bit]; fused: it has multiply-adds
-    caches_B: sizes of the cache levels, from the first one [B]; memory_B: of the main memory that may be taken [B]
+    caches_B: sizes of the cache levels, from the first one [B]; last: how many of the last one there are
+    memory_B: of the main memory that may be taken [B]
     """
 
     threads: int
@@ -75,13 +79,19 @@ class Subject:
     fused: bool
     caches_B: tuple[int, ...]
     memory_B: int
+    last: int = 1
 
     @property
     def visited_B(self) -> int:
-        """Memory that is visited [B]."""
+        """Memory that one core visits [B]."""
         least, most = MEMORY_B
         wanted = min(most, max(least, 2 * max(self.caches_B, default=0)))
         return int(min(wanted, self.memory_B // LARGEST_SHARE))
+
+    @property
+    def streamed_B(self) -> int:
+        """Memory that all cores read and copy together: more than their caches hold [B]."""
+        return min(max(self.visited_B, 2 * self.last * max(self.caches_B, default=0)), self.memory_B // LARGEST_SHARE)
 
 
 def counts(most: int) -> list[int]:
@@ -140,6 +150,7 @@ def _lines(size_B: float) -> int:
 
 def measure(subject: Subject, tell: Tell = lambda text: None) -> Probe:
     """Run every microbenchmark; `tell` is told what is being measured."""
+    busy = _busy(subject.threads)
     jobs = jobs_of(subject)
     products: list[Job] = [("product", "product", n) for n in counts(subject.threads)]
     session = _Session(subject, len(jobs) + len(products), tell)
@@ -149,7 +160,19 @@ def measure(subject: Subject, tell: Tell = lambda text: None) -> Probe:
             break
     for job in products:
         session.run("none", [job], job[2])
-    return session.probe()
+    return replace(session.probe(), busy=busy, threads=subject.threads)
+
+
+def _busy(processors: int) -> str:
+    """What the system says of other work, if it is much."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return ""
+    if load < BUSY * processors:
+        return ""
+    return (f"probed beside other programs (load average {load:.1f} on {processors} processors): memory and shared caches may be "
+            "faster alone")  # fmt: skip
 
 
 class _Session:
@@ -187,7 +210,8 @@ class _Session:
 
     def _start(self, loops: str, jobs: list[Job], threads: int) -> subprocess.Popen[str] | None:
         subject = self._subject
-        asked = {"loops": loops, "simd": subject.simd, "fused": subject.fused, "memory_B": subject.visited_B, "jobs": jobs}
+        asked = {"loops": loops, "simd": subject.simd, "fused": subject.fused, "memory_B": subject.visited_B,
+                 "streamed_B": subject.streamed_B, "jobs": jobs}  # fmt: skip
         environment = os.environ | dict.fromkeys(BLAS_THREADS, str(threads))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         words = [sys.executable, "-m", "archsim.detect.benchmarks", json.dumps(asked)]
@@ -200,7 +224,12 @@ class _Session:
     def _follow(self, process: subprocess.Popen[str], jobs: list[Job]) -> tuple[bool, Job | None, str]:
         """Hear a process to its end: whether it had its loops, the job that it did not end, and how it ended if badly."""
         had, current, late = False, None, threading.Event()
-        watch = threading.Timer(LIMIT_S, lambda: (late.set(), process.kill()))
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        watch = threading.Timer(LIMIT_S, stop)
         watch.start()
         try:
             assert process.stdout is not None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.detect.line import Line, sentence
+from archsim.detect.loops import LINE_B
 from archsim.detect.probe import FAST, Probe, Reading
 from archsim.detect.system import Computer
 
@@ -15,7 +16,8 @@ WHOLE = 0.04  # by which a latency in whole clocks may be missed
 WORN = 0.1  # a spread that is worth a word
 SMALLER = 0.5  # part of a virtual machine's last cache that one core must reach, or the cache counts as what it reaches
 KEYS = {  # what a figure is for
-    "clock": "clock.boost", "fma_latency": "core.fma_latency", "fma_per_clock": "core.fma_ports", "in_flight": "core.miss_buffers",
+    "clock": "clock.boost", "fma_latency": "core.fma_latency", "fma_per_clock": "core.fma_ports",
+    "in_flight": "core.miss_buffers",
     "fma128": "clock.simd", "fma256": "clock.simd", "fma512": "clock.simd512", "memory.latency": "memory.latency",
     **{f"l{i}.{what}": f"l{i}.{key}" for i in (1, 2, 3) for what, key in (("latency", "latency"), ("read", "bandwidth"))},
 }  # fmt: skip
@@ -44,7 +46,7 @@ def measured(probe: Probe | None, computer: Computer, bits: int) -> Measured:
     if probe is None:
         return Measured(lines={})
     kept, refused = plausible(probe)
-    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept))
+    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept))
     return Measured(lines={line.key: line for line in made}, refused=(*refused, *_lacking(probe)))
 
 
@@ -67,7 +69,7 @@ def plausible(probe: Probe) -> tuple[Probe, list[str]]:
             elif value is not None:
                 last = name, value
     found = {name: readings for name, readings in kept.items() if readings}
-    return Probe(readings=found, failed=probe.failed, absent=probe.absent, how=probe.how), refused
+    return replace(probe, readings=found), refused
 
 
 def _lacking(probe: Probe) -> Iterator[str]:
@@ -93,13 +95,23 @@ def _core(probe: Probe, bits: int) -> Iterator[Line]:
     rates = probe.values("fma_per_clock")
     if ports is not None:
         told = ", ".join(f"{rate:.2f} of {width} bit" for width, rate in rates.items())
-        yield _line("core.fma_ports", ports, probe.readings["fma_per_clock"][bits], f"multiply-adds per clock of scalar code: {told}")
+        reading = probe.readings["fma_per_clock"][bits]
+        yield _line("core.fma_ports", ports, reading, f"multiply-adds per clock of scalar code: {told}")
     latency = probe.readings.get("fma_latency", {}).get(bits)
     if latency is not None:
         yield _line("core.fma_latency", _clocks_text(latency.value), latency, f"along the accumulator, {bits} bit")
     lines = probe.best("in_flight")
     if lines is not None:
         yield _line("core.miss_buffers", max(1, round(lines.value)), lines, "lines of memory on their way at once (Little's law)")
+
+
+def _reading_lines(probe: Probe) -> Iterator[Line]:
+    """Lines that one core has on their way while it reads one after the other: bandwidth x latency / line (Little's law)."""
+    read, latency = probe.readings.get("memory.read", {}).get(1), probe.best("memory.latency")
+    if read is not None and latency is not None:
+        lines = read.value * latency.value / LINE_B
+        yield _line("l2.miss_buffers", max(1, round(lines)), read,
+                    f"{read.value / 1e9:.1f} GB/s read by one core x {latency.value * 1e9:.0f} ns / {LINE_B} B")  # fmt: skip
 
 
 def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
@@ -112,19 +124,14 @@ def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
     if computer.base is None or computer.base.value > fastest.value:
         yield _line("clock.base", _hertz(fastest.value), fastest, "no rated clock below it is told; taken as the measured one")
     yield _line("clock.boost", _hertz(fastest.value), fastest, "a chain of dependent operations on one core")
-    if most > 1 or not _several(probe):
+    if most == probe.threads:
         yield _line("clock.all_core", _hertz(scalar[most].value), scalar[most], f"the same on {_cores(most)} at once")
     for key, width in (("clock.simd", min(256, bits)), ("clock.simd512", 512)):
         readings, starts = probe.readings.get(f"fma{width}", {}), per_clock(probe, width)
-        if readings and starts and width <= bits and (max(readings) > 1 or not _several(probe)):
+        if readings and starts and width <= bits and max(readings) == probe.threads:
             reading = readings[max(readings)]
             value = min(fastest.value, reading.value / starts)
             yield _line(key, _hertz(value), reading, f"{width}-bit multiply-adds on {_cores(max(readings))}")
-
-
-def _several(probe: Probe) -> bool:
-    """Whether several threads were tried."""
-    return any(max(found, default=1) > 1 for name, found in probe.readings.items() if name in ("copy", "product"))
 
 
 def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
@@ -133,7 +140,9 @@ def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
         if latency is not None:
             yield _line(f"{level}.latency", _clocks_text(latency.value), latency)
         if read is not None:
-            yield _line(f"{level}.bandwidth", f"{read.value:.3g} B/clk", read)
+            others = [found for found in probe.readings[f"{level}.read"].values() if found is not read]
+            notes = [f"{found.value:.3g} B/clk: {found.note}" for found in others]
+            yield _line(f"{level}.bandwidth", f"{read.value:.3g} B/clk", read, note_after=sentence(*notes))
     for told, reading in probe.readings.get("reach", {}).items():
         level = f"l{computer.caches[-1].level}" if computer.caches else "l3"
         if computer.virtual and reading.value < SMALLER * told:
@@ -144,9 +153,10 @@ def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
 def _memory(probe: Probe) -> Iterator[Line]:
     copies, reads = probe.best("copy"), probe.best("memory.read")
     top = max((found for found in (copies, reads) if found), key=lambda found: found.value, default=None)
-    if top is not None:
-        told = [f"{what}, GB/s (threads): " + ", ".join(f"{rate / 1e9:.1f} ({n})" for n, rate in probe.values(name).items())
-                for what, name in (("read", "memory.read"), ("read plus written by copies", "copy")) if probe.values(name)]  # fmt: skip
+    if top is not None and probe.threads in probe.values("memory.read") | probe.values("copy"):
+        kinds = (("read", "memory.read"), ("read plus written by copies", "copy"))
+        told = [f"{what}, GB/s (threads): {', '.join(f'{rate / 1e9:.1f} ({n})' for n, rate in probe.values(name).items())}"
+                for what, name in kinds if probe.values(name)]  # fmt: skip
         yield _line("memory.bandwidth", f"{top.value / 1e9:.2f} GB/s", top, sentence(*told))
         share = copies.value / top.value if copies else 1.0
         yield Line(key="memory.achievable", value=round(share, 3), source=SOURCE, kind="derived",
@@ -156,9 +166,9 @@ def _memory(probe: Probe) -> Iterator[Line]:
         yield _line("memory.latency", f"{latency.value * 1e9:.1f} ns", latency)
 
 
-def _line(key: str, value: str | float, reading: Reading, note: str = "") -> Line:
-    disturbed = f"other samples up to {reading.spread:.0%} worse" if reading.spread > WORN else ""
-    return Line(key=key, value=value, source=SOURCE, kind="measured", note=sentence(note, reading.note, disturbed))
+def _line(key: str, value: str | float, reading: Reading, note: str = "", note_after: str = "") -> Line:
+    disturbed = f"other samples up to {100 * reading.spread:.0f} % worse" if reading.spread > WORN else ""
+    return Line(key=key, value=value, source=SOURCE, kind="measured", note=sentence(note, reading.note, note_after, disturbed))
 
 
 def _clocks_text(value: float) -> str:
@@ -189,3 +199,5 @@ def told(probe: Probe) -> Iterable[str]:
         yield f"a barrier of {n} threads that spin: {seconds * 1e9:.0f} ns"
     if probe.how:
         yield f"probed by {probe.how}"
+    if probe.busy:
+        yield probe.busy

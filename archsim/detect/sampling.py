@@ -7,6 +7,9 @@ of a chain of operations whose clocks are known: a sample counts where the chain
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +18,11 @@ from dataclasses import dataclass
 from archsim.detect.loops import Loop
 
 SAMPLE_S = 0.5e-3  # long beside the 1 us that a call from Python takes, short beside the time slice of a core
-SAMPLES, TRIES = 12, 60
+SAMPLES, TRIES = 20, 80
 FEWEST = 4  # samples without which there is no value
+SECOND = 0.1  # part of the samples that are left out as too good, because the chain beside them was disturbed
 STEADY = 0.015  # by which the chain may differ before and after a sample
-SHARED_S = 8e-3  # a sample of several threads: long beside the start of a thread
+SHARED_S = 16e-3  # a sample of several threads: long beside the start of a thread
 OVERLAP = 1.2  # wall time of a sample of several threads beside their processor time, at most
 
 Timer = Callable[[], int]
@@ -75,7 +79,7 @@ class Ruler:
     def turns(self, run: Callable[[int], object], first: int, seconds: float = SAMPLE_S) -> int:
         """How many turns of a loop take so long."""
         count = first
-        while (spent := self.took(lambda: run(count))) < 0.1e9 * seconds and count < 1 << 40:
+        while (spent := self.took(functools.partial(run, count))) < 0.1e9 * seconds and count < 1 << 40:
             count *= 4
         return max(1, int(count * seconds * 1e9 / spent))
 
@@ -106,7 +110,7 @@ class Ruler:
             before = after
             if len(found) == samples:
                 break
-        return settled(found, apart, 0.25)
+        return settled(found, apart, SECOND)
 
     def seconds(self, work: Callable[[], object], count: float, apart: float = 0.15, samples: int = SAMPLES) -> Samples:
         """Time of each of the `count` operations of a call [s]; raises Disturbed."""
@@ -124,17 +128,13 @@ class Turn:
 
 def together(work: Sequence[Callable[[], object]], cpus: Sequence[int]) -> list[Turn]:
     """Run each piece of work in a thread of its own, all at once, each on its processor where there is one for all."""
-    import os
-
     gate, turns = threading.Barrier(len(work)), [Turn(spent=0.0, begin=0.0, end=0.0)] * len(work)
     pinned = len(work) > 1 and len(cpus) >= len(work) and hasattr(os, "sched_setaffinity")
 
     def run(place: int) -> None:
         if pinned:
-            try:
+            with contextlib.suppress(OSError):  # the processor was taken away meanwhile
                 os.sched_setaffinity(0, {cpus[place]})
-            except OSError:  # the processor was taken away meanwhile
-                pass
         gate.wait()
         begin, processor = time.perf_counter(), time.thread_time()
         work[place]()
@@ -155,22 +155,25 @@ def overlap(turns: Sequence[Turn]) -> bool:
 
 
 def best_rate(
-    work: Sequence[Callable[[], object]], done: float, cpus: Sequence[int] = (), apart: float = 0.15,
-    samples: int = 8, run: Callable[[Sequence[Callable[[], object]], Sequence[int]], list[Turn]] = together,
+    work: Sequence[Callable[[], object]], done: float, cpus: Sequence[int] = (), apart: float = 0.15, samples: int = 8,
+    alone: bool = True, run: Callable[[Sequence[Callable[[], object]], Sequence[int]], list[Turn]] = together,
 ) -> Samples:  # fmt: skip
     """The highest rate of all threads together [1/s]: what they did over the processor time of the slowest.
 
-    work: of each thread, which does `done` in all; only samples in which the threads ran side by side count
-    Raises Disturbed where there are too few of them.
+    work: of each thread, which does `done` in all
+    alone: only samples count in which the threads ran side by side, as they must where they share what they use; a core's own
+        units run as fast while another core has other work, which keeps that core as busy, so that each thread has its best time
+    Raises Disturbed where too few samples count.
     """
-    found: list[float] = []
-    for _ in range(4 * samples):
+    kept: list[list[float]] = []
+    for _ in range(TRIES):
         turns = run(work, cpus)
-        if len(work) == 1 or overlap(turns):
-            found.append(max(turn.spent for turn in turns))
-        if len(found) == samples:
+        if len(work) == 1 or not alone or overlap(turns):
+            kept.append([turn.spent for turn in turns])
+        if len(kept) == samples:
             break
-    if len(found) < FEWEST:
-        raise Disturbed(f"other work had a core in all but {len(found)} of {4 * samples} samples of {len(work)} threads")
-    sample = settled(found, apart)
-    return Samples(best=done / sample.best, spread=sample.spread)
+    if len(kept) < FEWEST:
+        raise Disturbed(f"other work had a core in all but {len(kept)} of {TRIES} samples of {len(work)} threads")
+    columns = [[max(times) for times in kept]] if alone else list(zip(*kept, strict=True))
+    slowest = max((settled(column, apart) for column in columns), key=lambda found: found.best)
+    return Samples(best=done / slowest.best, spread=slowest.spread)

@@ -9,11 +9,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.detect import probe as probes
 from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
-from archsim.detect.probe import Probe
+from archsim.detect.probe import Probe, Reading
 from archsim.detect.system import Computer, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.file import loads
@@ -28,9 +27,20 @@ MASKED = HASWELL | {"model": "167", "model name": "Intel(R) Xeon(R) Processor", 
                     "flags": "sse2 avx avx2 fma avx512f avx512_fp16 amx_tile hypervisor"}  # fmt: skip
 ZEN4 = {"vendor_id": "AuthenticAMD", "cpu family": "25", "model": "17", "model name": "AMD EPYC 9654 96-Core Processor",
         "flags": "sse2 avx avx2 fma avx512f"}  # fmt: skip
-PROBE = Probe(
-    clock_Hz={1: 3.0e9, 4: 2.8e9}, fma256_ps={1: 6.0e9, 4: 5.6e9}, fma512_ps={1: 5.4e9, 4: 5.2e9}, copy_Bps={1: 2e10, 4: 6e10},
-    product_flops={1: 1.5e11}, latency_s={1 << 29: 1.1e-7}, failed=("latency: was cut short",),
+
+
+def probe_of(threads: int = 4, failed: tuple[str, ...] = (), **found: dict[int, float]) -> Probe:
+    """A probe that found these figures; `_` in a name is the dot of `l1.latency`."""
+    named = {name.replace("_", ".") if name[0] in "lm" else name: values for name, values in found.items()}
+    readings = {name: {at: Reading(value=value) for at, value in values.items()} for name, values in named.items()}
+    return Probe(readings=readings, failed=failed, threads=threads, how="a test")
+
+
+PROBE = probe_of(
+    clock={1: 3.0e9, 4: 2.8e9}, fma_per_clock={256: 2.0, 512: 1.8}, fma256={1: 6.0e9, 4: 5.6e9}, fma512={1: 5.4e9, 4: 5.2e9},
+    fma_latency={512: 3.97}, l1_latency={16384: 5.05}, l1_read={16384: 126.0}, l2_latency={90000: 14.1},
+    in_flight={1 << 28: 15.6}, l2_read={90000: 41.0, 128000: 47.0}, memory_latency={1 << 29: 1.1e-7}, memory_read={1: 1e10, 4: 5e10},
+    copy={1: 2e10, 4: 6e10}, product={1: 1.5e11}, failed=("l3.latency: samples disagree",),
 )  # fmt: skip
 
 
@@ -172,20 +182,68 @@ def test_a_probe_replaces_what_would_be_assumed(tmp_path: Path) -> None:
     found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
     spec = spec_of(found, PROBE)
     values = {key: entry.value for key, entry in spec.entries.items()}
-    assert values["core.fma_ports"] == 2  # 5.4 / 3.0 = 1.8: wide code clocks lower
+    assert values["core.fma_ports"] == 2  # 1.8: wide code clocks lower
     assert (values["clock.boost"], values["clock.all_core"]) == (3.0e9, 2.8e9)
     assert (values["clock.simd"], values["clock.simd512"]) == (2.8e9, 2.6e9)
     assert (values["memory.bandwidth"], values["memory.achievable"], values["memory.latency"]) == (6e10, 1, pytest.approx(1.1e-7))
-    assert len(spec.assumed) < len(spec_of(found).assumed)
+    assert (values["core.fma_latency"], values["core.miss_buffers"]) == (4, 16)
+    assert (values["l1.latency"], values["l2.latency"], values["l1.bandwidth"], values["l2.bandwidth"]) == (5, 14, 126, 47)
+    assert values["l2.miss_buffers"] == round(1e10 * 1.1e-7 / 64)
+    assert "41 B/clk" in spec.entries["l2.bandwidth"].note
+    assert {spec.entries[key].kind for key in ("core.fma_latency", "l1.latency", "l2.bandwidth")} == {"measured"}
+    assert spec.entries["l3.latency"].kind == "assumed"
+    assert not {"core.fma_latency", "l1.latency", "l2.bandwidth", "memory.latency"} & set(spec.assumed)
     said = summary(spec, found, PROBE)
-    assert "latency: was cut short" in said
+    assert "l3.latency: samples disagree" in said
     assert "150 GFLOP/s" in said
+    assert "assumed: core.scalar_ipc, " in said
 
 
 def test_one_512_bit_unit_is_told_from_two(tmp_path: Path) -> None:
     found = read_computer(computer(tmp_path, MASKED, ways=1))
-    one = Probe(clock_Hz={1: 3.0e9, 2: 3.0e9}, fma512_ps={1: 2.9e9, 2: 2.9e9})
-    assert spec_of(found, one).entries["core.fma_ports"].value == 1
+    for rate, ports in ((0.97, 1), (1.93, 2), (0.5, 0.5)):
+        one = probe_of(2, clock={1: 3.0e9, 2: 3.0e9}, fma_per_clock={512: rate})
+        assert spec_of(found, one).entries["core.fma_ports"].value == ports
+
+
+def test_what_cannot_be_is_refused_and_stays_assumed(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
+    absurd = probe_of(clock={1: 5e10, 4: 3e9}, l1_latency={16384: 4.0}, l2_latency={90000: 4.1}, l3_latency={1 << 21: 50.0},
+                      l1_read={16384: 60.0}, l2_read={90000: 90.0}, memory_latency={1 << 29: 1e-9}, in_flight={1 << 28: 1e6},
+                      fma_latency={512: 0.1})  # fmt: skip
+    spec, said = spec_of(found, absurd), ""
+    said = summary(spec, found, absurd)
+    for key in ("l2.latency", "l2.bandwidth", "memory.latency", "core.miss_buffers", "core.fma_latency"):
+        assert spec.entries[key].source != "archsim detect --probe", key
+        assert f"not seen: {key}: the probe found" in said, key
+    assert spec.entries["clock.boost"].value == 3e9
+    assert (spec.entries["l1.latency"].value, spec.entries["l3.latency"].value) == (4, 50)
+    assert "not within 0.2 to 10 GHz" in said
+
+
+def test_all_cores_are_not_said_where_they_were_not_measured(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
+    alone = probe_of(4, clock={1: 3.0e9}, fma_per_clock={512: 2.0}, fma512={1: 5.4e9}, memory_read={1: 1e10}, copy={1: 2e10})
+    spec = spec_of(found, alone)
+    assert spec.entries["clock.boost"].value == 3.0e9
+    for key in ("clock.all_core", "clock.simd512", "memory.bandwidth", "memory.achievable"):
+        assert spec.entries[key].kind == "assumed", key
+
+
+def test_a_virtual_machine_s_cache_counts_as_what_one_core_reaches(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
+    for reached, size in ((20 << 20, 25600 << 10), (6 << 20, 6 << 20)):
+        spec = spec_of(found, probe_of(reach={25600 << 10: float(reached)}))
+        assert spec.entries["l3.size"].value == size
+    bare = read_computer(computer(tmp_path / "bare", HASWELL, cores=4, ways=1))
+    assert spec_of(bare, probe_of(reach={25600 << 10: 3e6})).entries["l3.size"].value == 25600 << 10
+
+
+def test_what_llvm_would_measure_is_said(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
+    plain = Probe(absent=("l1.read", "in_flight", "barrier"), how="machine code of x86-64")
+    said = summary(spec_of(found, plain), found, plain)
+    assert 'not measured by machine code of x86-64: l1.bandwidth, core.miss_buffers; pip install "archsim[fast]"' in said
 
 
 def test_nothing_of_a_stranger_s_name_escapes_its_quotes(tmp_path: Path) -> None:
@@ -217,31 +275,6 @@ def test_lists_of_processors() -> None:
     assert cpu_list("0,2-4,7") == {0, 2, 3, 4, 7}
     assert cpu_list("") == set()
     assert cpu_list("a-b,3-") == {3}
-
-
-# ---------------------------------------------------------------------------------------------- the probe
-
-
-def test_the_loops_are_what_their_comments_say() -> None:
-    for bits, length in ((256, 5), (512, 6)):
-        code = probes.fma_loop(bits)
-        back = code[-5] - 256  # the jump of the loop ends before vzeroupper and ret
-        assert back == -(probes.FMA_CHAINS * length + 6)
-    assert probes.CLOCK_LOOP[-2] - 256 == -(4 * probes.CHAIN + 6)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the probe runs on Linux")
-def test_a_clock_is_a_clock() -> None:
-    found = probes._child("clock", 1)
-    if isinstance(found, str):
-        pytest.skip(found)
-    assert 5e8 < found < 8e9
-
-
-def test_a_microbenchmark_that_fails_says_why_and_takes_nobody_along() -> None:
-    found = probes._child("latency", -1)
-    assert isinstance(found, float | str)
-    assert "ended with" in str(probes._child("no such thing", 1))
 
 
 # ---------------------------------------------------------------------------------------------- GPUs
