@@ -11,7 +11,7 @@ from archsim.cli.output import FORCE, output
 @click.command("detect")
 @output("--out", TOML, "Write the spec here; otherwise it is printed.", prints=True)
 @FORCE
-@click.option("--probe", is_flag=True, help="Measure clocks, multiply-adds, latencies and bandwidths; takes less than ten seconds.")
+@click.option("--probe", is_flag=True, help="Measure clocks, multiply-adds, latencies and bandwidths; takes some seconds.")
 @click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
 @click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
 def command(out: OutputFile | None, probe: bool, name: str, gpu: int | None) -> None:

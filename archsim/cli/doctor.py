@@ -13,7 +13,8 @@ from archsim.cli.terminal import say
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich")
 EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
-    "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"), "dse": ("optuna", "`archsim search --trials`"),
+    "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
+    "dse": ("optuna", "`archsim search --trials`"),
     "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
 }  # fmt: skip
 

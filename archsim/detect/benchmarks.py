@@ -9,9 +9,7 @@ instruction that a processor refuses must not take the caller along.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import itertools
 import json
 import math
 import sys
@@ -20,13 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archsim.detect.loops import CHAINS, LINE_B, Loop, Loops, available
+from archsim.detect.loop_makers import available
+from archsim.detect.loops import CHAINS, LINE_B, Loop, Loops
 from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Ruler, Samples, best_rate, settled, together
+from archsim.detect.stretch import Lines, Stretch, size_text
 from archsim.detect.system import allowed_here, one_of_each_core
 
-HUGE_B = 1 << 21
 PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough for full speed, short enough for a sample
-SLICE_B = 1 << 26  # read in a few milliseconds: less than a core is left alone for beside other work
 IN_FLIGHT = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # chains of loads
 PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over and over
 BARRIERS = 2000
@@ -45,56 +43,6 @@ class Found(NamedTuple):
     note: str = ""
 
 
-class Memory:
-    """A stretch of memory, on large pages where the kernel gives them, and chains of addresses through it."""
-
-    def __init__(self, size_B: int) -> None:
-        import ctypes
-        import mmap
-
-        import numpy as np
-
-        self.size_B = size_B // HUGE_B * HUGE_B or HUGE_B
-        private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
-        room = mmap.mmap(-1, self.size_B + HUGE_B, flags=private)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with contextlib.suppress(OSError):  # a kernel without large pages
-                room.madvise(mmap.MADV_HUGEPAGE)
-        begin = ctypes.addressof(ctypes.c_char.from_buffer(room))
-        self.address = -(-begin // HUGE_B) * HUGE_B
-        first = (self.address - begin) // 8
-        self.words = np.frombuffer(room, np.uint64)[first : first + self.size_B // 8]
-        self.chained_B = 0
-        self.slice_B = self.size_B // max(1, self.size_B // SLICE_B)
-        self._slices = itertools.cycle(range(0, self.size_B // self.slice_B * self.slice_B, self.slice_B))
-
-    def chain(self, size_B: int) -> Any:
-        """Every line of the first `size_B` gets the address of another one, all in one cycle: the addresses in its order [N]."""
-        import numpy as np
-
-        lines = max(2, min(size_B, self.size_B) // LINE_B)
-        order = np.random.default_rng(0).permutation(lines)
-        step = LINE_B // 8
-        addresses = (self.address + order * LINE_B).astype(np.uint64)
-        self.words[order * step] = np.roll(addresses, -1)
-        self.chained_B = lines * LINE_B
-        return addresses
-
-    def next_slice(self) -> int:
-        """The address of the next slice; all others are visited before it comes again."""
-        return self.address + next(self._slices)
-
-    @property
-    def pages(self) -> str:
-        """What the pages are."""
-        try:
-            told = Path("/proc/self/smaps_rollup").read_text()
-            large = next(int(line.split()[1]) for line in told.splitlines() if line.startswith("AnonHugePages")) * 1024
-        except (OSError, StopIteration, ValueError):
-            large = 0
-        return "large pages" if large >= self.chained_B // 2 else "small pages, page walks included"
-
-
 class Bench:
     """The microbenchmarks; `at` is the number of threads or the bytes that are visited, as `JOBS` has it."""
 
@@ -104,8 +52,8 @@ class Bench:
         self._name, self.simd, self.fused, self.memory_B = loops, simd, fused, memory_B
         self.streamed_B = max(streamed_B, memory_B)
         self._cpus = one_of_each_core(Path("/"), allowed_here())
-        self._lines = _Lines(())
-        self._shares: tuple[int, list[Memory]] = 0, []
+        self._lines = Lines(())
+        self._shares: tuple[int, list[Stretch]] = 0, []
 
     @functools.cached_property
     def loops(self) -> Loops:
@@ -120,9 +68,9 @@ class Bench:
         return ruler
 
     @functools.cached_property
-    def memory(self) -> Memory:
-        """Memory for chains of loads and for reads of one core."""
-        return Memory(self.memory_B)
+    def memory(self) -> Stretch:
+        """Stretch for chains of loads and for reads of one core."""
+        return Stretch(self.memory_B)
 
     def clock(self, threads: int) -> Found:
         """Core clock while so many cores run scalar code [Hz]."""
@@ -170,7 +118,7 @@ class Bench:
         loop.run(place.ctypes.data, size_B // LINE_B * 2)  # all of it in the caches that hold it
         turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
         found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
-        return Found(found.best, found.spread, f"a chain of loads over {_size(size_B)}, {self.memory.pages}")
+        return Found(found.best, found.spread, f"a chain of loads over {size_text(size_B)}, {self.memory.pages}")
 
     def shared_latency(self, size_B: int) -> Found:
         """The same of a cache that others use too [clk]: of lines that were just driven out of the caches before it.
@@ -186,8 +134,8 @@ class Bench:
             others.max()
 
         found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, FEW), FEW, 0.5, 2 * SAMPLES, prepare)
-        return Found(found.best, found.spread, f"a chain of loads over {_size(size_B)} that {_size(2 * size_B)} drove out of the "
-                     f"cache before, {self.memory.pages}")  # fmt: skip
+        how = f"a chain of loads over {size_text(size_B)} that {size_text(2 * size_B)} drove out of the cache before"
+        return Found(found.best, found.spread, f"{how}, {self.memory.pages}")
 
     def _cycle(self, size_B: int) -> tuple[Loop, Any]:
         """A chase, and the place of the address where it goes on, in an array [1]."""
@@ -200,7 +148,7 @@ class Bench:
         """Load-to-use latency of main memory [s]."""
         del size_B
         found = self.ruler.seconds(*self._chase(1), apart=0.3)
-        return Found(found.best, found.spread, f"a chain of loads over {_size(self.memory.size_B)}, {self.memory.pages}")
+        return Found(found.best, found.spread, f"a chain of loads over {size_text(self.memory.size_B)}, {self.memory.pages}")
 
     def in_flight(self, size_B: int) -> Found:
         """Lines that one core has on their way from memory at once [1]: what more chains of loads gain (Little's law)."""
@@ -222,7 +170,7 @@ class Bench:
 
         loop = _present(self.loops.chase(chains))
         if self.memory.chained_B != self.memory.size_B:
-            self._lines = _Lines(self.memory.chain(self.memory.size_B))
+            self._lines = Lines(self.memory.chain(self.memory.size_B))
         lines, turns = self._lines, 4000 // chains + 200
 
         def work() -> None:
@@ -247,7 +195,7 @@ class Bench:
         loop.run(address, turns, 2)
         passes = self.ruler.turns(lambda n: loop.run(address, turns, n), 1)
         found = self.ruler.clocks(lambda: loop.run(address, turns, passes), passes * visited, apart)
-        return Found(1 / found.best, found.spread, f"reads of {self.simd} bit over {_size(visited)}")
+        return Found(1 / found.best, found.spread, f"reads of {self.simd} bit over {size_text(visited)}")
 
     def _touched(self, size_B: int) -> int:
         """The address of memory of which the first bytes have pages of their own."""
@@ -271,7 +219,7 @@ class Bench:
                 break
             held = size
         speeds[self.memory.size_B] = memory
-        return Found(held, 0.0, ", ".join(f"{speed:.0f} B/clk within {_size(size)}" for size, speed in speeds.items()))
+        return Found(held, 0.0, ", ".join(f"{speed:.0f} B/clk within {size_text(size)}" for size, speed in speeds.items()))
 
     def memory_read(self, threads: int) -> Found:
         """Read bandwidth of main memory by so many cores [B/s]."""
@@ -289,18 +237,18 @@ class Bench:
         pieces = self._pieces(threads)
         half = pieces[0].slice_B // 16
 
-        def work(piece: Memory) -> None:
+        def work(piece: Stretch) -> None:
             begin = (piece.next_slice() - piece.address) // 8
             np.copyto(piece.words[begin : begin + half], piece.words[begin + half : begin + 2 * half])
 
         rate = best_rate([functools.partial(work, piece) for piece in pieces], threads * 16 * half, self._cpus)
         return Found(rate.best, rate.spread)
 
-    def _pieces(self, threads: int) -> list[Memory]:
-        """Memory of each thread, which touches it first, so that it lies with its socket."""
+    def _pieces(self, threads: int) -> list[Stretch]:
+        """Stretch of each thread, which touches it first, so that it lies with its socket."""
         if self._shares[0] != threads:
             self._shares = 0, []  # the old ones go before the new ones come
-            pieces = [Memory(self.streamed_B // threads) for _ in range(threads)]
+            pieces = [Stretch(self.streamed_B // threads) for _ in range(threads)]
             together([functools.partial(piece.words.fill, 1) for piece in pieces], self._cpus)
             self._shares = threads, pieces
         return self._shares[1]
@@ -337,20 +285,6 @@ class Bench:
         return Found(2.0 * PRODUCT**3 / best.best, best.spread)
 
 
-class _Lines:
-    """The lines of a chain in its order, each given out once until all were."""
-
-    def __init__(self, addresses: Any) -> None:
-        self._addresses, self._next = addresses, 0
-
-    def take(self, chains: int, turns: int) -> Any:
-        """The first addresses of chains that do not overlap in so many turns."""
-        import numpy as np
-
-        begin, self._next = self._next, self._next + chains * turns
-        return self._addresses[(begin + np.arange(chains) * turns) % len(self._addresses)]
-
-
 def _knee(rates: dict[int, float]) -> int:
     """The fewest chains that are within 5 % of the fastest."""
     return min(chains for chains, rate in rates.items() if rate > 0.95 * max(rates.values()))
@@ -369,10 +303,6 @@ def _present(loop: Loop | None) -> Loop:
 
 def _found(samples: Samples) -> Found:
     return Found(samples.best, samples.spread)
-
-
-def _size(size_B: int) -> str:
-    return f"{size_B / 2**20:.4g} MiB" if size_B >= 1 << 20 else f"{size_B / 1024:.4g} KiB"
 
 
 # ---------------------------------------------------------------------------------------------- the process

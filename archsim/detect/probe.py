@@ -29,7 +29,7 @@ Job = tuple[str, str, int]  # what a figure is called, the method of `benchmarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Finding:
     """A figure that was measured, in the unit that its method of `benchmarks.Bench` states.
 
     spread: by which share the samples next to the best ones are worse; note: how it was measured
@@ -49,7 +49,7 @@ class Probe:
     threads: the most that were to run at once; how: the loops that were timed; busy: what else ran, in a sentence
     """
 
-    readings: dict[str, dict[int, Reading]] = field(default_factory=dict)
+    readings: dict[str, dict[int, Finding]] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     threads: int = 1
@@ -60,7 +60,7 @@ class Probe:
         """The figures of that name by threads, bits or bytes."""
         return {at: reading.value for at, reading in self.readings.get(name, {}).items()}
 
-    def best(self, name: str) -> Reading | None:
+    def best(self, name: str) -> Finding | None:
         """The highest figure of that name."""
         return max(self.readings.get(name, {}).values(), key=lambda reading: reading.value, default=None)
 
@@ -181,7 +181,7 @@ class _Session:
     def __init__(self, subject: Subject, total: int, tell: Tell) -> None:
         self._subject, self._total, self._tell = subject, total, tell
         self._begun = 0
-        self._readings: dict[str, dict[int, Reading]] = {}
+        self._readings: dict[str, dict[int, Finding]] = {}
         self._failed: list[str] = []
         self._absent: list[str] = []
         self._how = ""
@@ -256,7 +256,7 @@ class _Session:
     def _hear(self, said: dict[str, Any]) -> bool:
         """Keep what a line says; whether it ends a job."""
         if "value" in said:
-            reading = Reading(value=float(said["value"]), spread=float(said["spread"]), note=str(said["note"]))
+            reading = Finding(value=float(said["value"]), spread=float(said["spread"]), note=str(said["note"]))
             self._readings.setdefault(said["key"], {})[int(said["at"])] = reading
         elif "failed" in said:
             self._failed.append(f"{said['failed']}: {said['why']}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from archsim.detect.line import Line, sentence
 from archsim.detect.loops import LINE_B
-from archsim.detect.probe import FAST, Probe, Reading
+from archsim.detect.probe import FAST, Finding, Probe
 from archsim.detect.system import Computer
 
 SOURCE = "archsim detect --probe"
@@ -166,7 +166,7 @@ def _memory(probe: Probe) -> Iterator[Line]:
         yield _line("memory.latency", f"{latency.value * 1e9:.1f} ns", latency)
 
 
-def _line(key: str, value: str | float, reading: Reading, note: str = "", note_after: str = "") -> Line:
+def _line(key: str, value: str | float, reading: Finding, note: str = "", note_after: str = "") -> Line:
     disturbed = f"other samples up to {100 * reading.spread:.0f} % worse" if reading.spread > WORN else ""
     return Line(key=key, value=value, source=SOURCE, kind="measured", note=sentence(note, reading.note, note_after, disturbed))
 

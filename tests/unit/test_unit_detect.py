@@ -12,7 +12,7 @@ from archsim.base.errors import Unsupported
 from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
-from archsim.detect.probe import Probe, Reading
+from archsim.detect.probe import Finding, Probe
 from archsim.detect.system import Computer, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.file import loads
@@ -32,15 +32,15 @@ ZEN4 = {"vendor_id": "AuthenticAMD", "cpu family": "25", "model": "17", "model n
 def probe_of(threads: int = 4, failed: tuple[str, ...] = (), **found: dict[int, float]) -> Probe:
     """A probe that found these figures; `_` in a name is the dot of `l1.latency`."""
     named = {name.replace("_", ".") if name[0] in "lm" else name: values for name, values in found.items()}
-    readings = {name: {at: Reading(value=value) for at, value in values.items()} for name, values in named.items()}
+    readings = {name: {at: Finding(value=value) for at, value in values.items()} for name, values in named.items()}
     return Probe(readings=readings, failed=failed, threads=threads, how="a test")
 
 
 PROBE = probe_of(
     clock={1: 3.0e9, 4: 2.8e9}, fma_per_clock={256: 2.0, 512: 1.8}, fma256={1: 6.0e9, 4: 5.6e9}, fma512={1: 5.4e9, 4: 5.2e9},
     fma_latency={512: 3.97}, l1_latency={16384: 5.05}, l1_read={16384: 126.0}, l2_latency={90000: 14.1},
-    in_flight={1 << 28: 15.6}, l2_read={90000: 41.0, 128000: 47.0}, memory_latency={1 << 29: 1.1e-7}, memory_read={1: 1e10, 4: 5e10},
-    copy={1: 2e10, 4: 6e10}, product={1: 1.5e11}, failed=("l3.latency: samples disagree",),
+    in_flight={1 << 28: 15.6}, l2_read={90000: 41.0, 128000: 47.0}, memory_latency={1 << 29: 1.1e-7},
+    memory_read={1: 1e10, 4: 5e10}, copy={1: 2e10, 4: 6e10}, product={1: 1.5e11}, failed=("l3.latency: samples disagree",),
 )  # fmt: skip
 
 

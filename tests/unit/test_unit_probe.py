@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from archsim.detect import llvm_loops
-from archsim.detect.benchmarks import IN_FLIGHT, Bench, Memory
+from archsim.detect.benchmarks import IN_FLIGHT, Bench
 from archsim.detect.byte_loops import CHAIN, CLOCK_LOOP, ByteLoops, fma_loop
 from archsim.detect.detect import detect
 from archsim.detect.loops import CHAINS, LINE_B, Loop
 from archsim.detect.probe import Probe, Subject, _Session, jobs_of
 from archsim.detect.sampling import Disturbed, Ruler, Turn, best_rate, overlap, settled
+from archsim.detect.stretch import Stretch
 from tests.each import each
 
 SUBJECT = Subject(threads=2, simd=256, fused=True, caches_B=(32 << 10, 1 << 20, 32 << 20), memory_B=1 << 34)
@@ -144,7 +145,7 @@ def test_a_chase_visits_every_line_once(name: str) -> None:
     except OSError as error:
         pytest.skip(str(error))
     assert loop is not None
-    memory = Memory(1 << 21)
+    memory = Stretch(1 << 21)
     order = memory.chain(1 << 14)
     assert sorted(order) == [memory.address + i * LINE_B for i in range(len(order))]
     place = np.array(order[:1], np.uint64)
@@ -167,7 +168,7 @@ def test_loops_of_llvm_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert barrier.run(ctypes.addressof(counter), 1, 5) == 5
     counter.value = 0
     assert barrier.run(ctypes.addressof(counter), 2, 5) == 0  # the other thread never arrives
-    memory = Memory(1 << 21)
+    memory = Stretch(1 << 21)
     loops.read(128).run(memory.address, 4, 2)
 
 
