@@ -251,7 +251,8 @@ def table(rows: Sequence[MicroOperation], shared: Container[int] = ()) -> list[i
             (layout.DIVIDES, round(row.divides * layout.TICKS)), (layout.LATENCY, round(row.latency)),
             (layout.QUEUE, layout.INT_QUEUE if row.queue in shared else row.queue),
             (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
-            (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)),
+            (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)), (layout.LOW, (row.ports & -row.ports).bit_length() - 1),
+            (layout.HIGH, row.ports.bit_length()),
         ):  # fmt: skip
             line[column] = value
         for source in range(layout.SOURCES):

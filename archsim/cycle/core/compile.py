@@ -12,8 +12,8 @@ from archsim.base.errors import MissingExtra
 from archsim.base.machine_code import digest, njit
 from archsim.cycle.core import layout, timeline
 
-CALLEES_FIRST = ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "fetched", "branched",
-                 "room", "retire", "operands", "simulate")  # fmt: skip
+CALLEES_FIRST = ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched",
+                 "branched", "room", "retire", "operands", "simulate")  # fmt: skip
 SEPARATE = ("ask_far", "ask", "touch", "advance", "simulate")  # one copy of each is enough
 
 

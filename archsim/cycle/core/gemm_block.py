@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from archsim.base.errors import ArgumentError
-from archsim.cycle.core.assembly import AssemblyWriter
 from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.writer import LoopWriter, Value
 
 BROADCASTS = ("register", "embedded", "element")
 PRODUCTS = ("fma", "muladd", "dot")
+APART = 1088  # bytes between the places of streams in their pages, so that they begin in different sets of a cache
 SEGMENT = 128  # bit: an instruction that multiplies by one element takes it from 128 bit of a register
 
 
@@ -47,52 +49,54 @@ def gemm_block(
     kept = max(0, min(rows * vectors, named - operands - (vectors if held else 1)))
     spilled = rows * vectors > kept
     kept = max(0, kept - 1) if spilled else kept  # one register is for accumulators that come and go
-    w = AssemblyWriter(width, lane)
-    w.stream("A", rows * lane // 8 * unroll, a_level)
-    w.stream("B", vectors * w.size * unroll, b_level)
+    w = LoopWriter(f"gemm {rows}x{columns}", width, lane)
+    trips = max(1, depth // (unroll * taken))
+    for name, stride, level in (("A", rows * lane // 8 * unroll, a_level), ("B", vectors * width // 8 * unroll, b_level)):
+        w.stream(name, stride, stride * trips, level, start=APART * (name == "B"))
     if spilled:
-        w.stream("C", 0, 1, footprint=(rows * vectors - kept) * w.size)
+        w.stream("C", 0, (rows * vectors - kept) * width // 8, 1, start=2 * APART)
+    results: list[Value] = [f"c{at}" for at in range(rows * vectors)]
     for step in range(unroll):
-        _step(w, step, rows, vectors, broadcast, product, kept, held)
-    flop = 2.0 * rows * vectors * w.lanes * taken * unroll
-    return w.loop(f"gemm {rows}x{columns}", max(1, depth // (unroll * taken)), isa=isa, flop=flop)
+        results = _step(w, step, rows, vectors, broadcast, product, kept, held, results)
+    for at, value in enumerate(results[:kept]):
+        assert isinstance(value, int)
+        w.keep(f"c{at}", value)
+    w.step(("A", "B"))
+    flop = 2.0 * rows * vectors * (width // lane) * taken * unroll
+    return replace(w.loop(flop=flop, isa=isa), trips=trips)
 
 
-def _step(w: AssemblyWriter, step: int, rows: int, vectors: int, broadcast: str, product: str, kept: int, held: bool) -> None:
-    """The rank-1 update of one step."""
-    size, one = w.size, w.element // 8
-    if held:
-        for vector in range(vectors):
-            w.load(f"b{vector}", "B", (step * vectors + vector) * size)
-    segment = SEGMENT // w.element
-    if broadcast == "element":
-        for part in range(ceil(rows / segment)):
-            w.load(f"a{part}", "A", step * rows * one + part * SEGMENT // 8, width=min(w.width, SEGMENT))
+def _step(w: LoopWriter, step: int, rows: int, vectors: int, broadcast: str, product: str, kept: int, held: bool,
+          before: list[Value]) -> list[Value]:  # fmt: skip
+    """The rank-1 update of one step: the accumulators after it."""
+    size, one, segment = w.width // 8, w.element // 8, SEGMENT // w.element
+    b: list[Value] = [w.load("B", (step * vectors + vector) * size) for vector in range(vectors)] if held else [None] * vectors
+    parts = range(ceil(rows / segment)) if broadcast == "element" else ()
+    lanes = [w.load("A", step * rows * one + part * SEGMENT // 8, width=min(w.width, SEGMENT)) for part in parts]
+    results: list[Value] = []
     for row in range(rows):
-        value = f"a{row // segment}" if broadcast == "element" else "a"
+        a: Value = lanes[row // segment] if lanes else None
         if broadcast == "register":
-            w.load(value, "A", (step * rows + row) * one, broadcast=True)
+            a = w.load("A", (step * rows + row) * one, kind="broadcast")
         for vector in range(vectors):
             if broadcast == "embedded":
-                w.load(value, "A", (step * rows + row) * one, broadcast=True, folded=True)
+                a = w.load("A", (step * rows + row) * one, kind="broadcast", folded=True)
             elif not held:
-                w.load(f"b{vector}", "B", (step * vectors + vector) * size, folded=True)
-            _update(w, row * vectors + vector, f"b{vector}", value, product, kept)
+                b[vector] = w.load("B", (step * vectors + vector) * size, folded=True)
+            at = row * vectors + vector
+            results.append(_update(w, at - kept, b[vector], a, before[at], product))
+    return results
 
 
-def _update(w: AssemblyWriter, at: int, b: str, a: str, product: str, kept: int) -> None:
-    """One accumulator's multiply-add; an accumulator without a register is loaded before and stored behind."""
-    inside = at < kept
-    c = f"c{at}" if inside else "c"
-    if not inside:
-        w.load(c, "C", (at - kept) * w.size)
-    if product == "muladd":
-        w.op("mul", "t", a, b)
-        w.op("add", c, c, "t")
-    else:
-        w.op(product, c, b, a, c, chained=True)
-    if not inside:
-        w.store(c, "C", (at - kept) * w.size)
+def _update(w: LoopWriter, spilled: int, b: Value, a: Value, c: Value, product: str) -> int:
+    """One accumulator's multiply-add; one without a register (`spilled` is its place) is loaded before and stored behind."""
+    size = w.width // 8
+    if spilled >= 0:
+        c = w.load("C", spilled * size)
+    found = w.op("add", c, w.op("mul", a, b)) if product == "muladd" else w.op(product, b, a, c, chained=True)
+    if spilled >= 0:
+        w.store("C", spilled * size, found)
+    return found
 
 
 def _check(rows: int, columns: int, width: int, element: int, unroll: int, broadcast: str, product: str, depth: int) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-TICKS = 1024  # of a clock, for what a bus carries
-RING = 1 << 14  # clocks that reservations reach ahead
+TICKS = 1 << 20  # of a clock, for what a bus carries
+RING = 1 << 14  # clocks that reservations reach ahead; a power of two
+LAST = RING - 1
 LINES = 512  # lines of a stream whose arrival is remembered
 
 # Kinds of micro-operations.
 ARITHMETIC, LOAD, STORE, NOTHING = range(4)
 # Columns of a program: one row for each micro-operation.
 (KIND, SLOTS, PORTS, PASSES, DIVIDES, LATENCY, QUEUE, REGISTER, STREAM, OFFSET, BYTES, TAKEN,
- FROM1, BACK1, MORE1, FROM2, BACK2, MORE2, FROM3, BACK3, MORE3, FROM4, BACK4, MORE4) = range(24)  # fmt: skip
+ FROM1, BACK1, MORE1, FROM2, BACK2, MORE2, FROM3, BACK3, MORE3, FROM4, BACK4, MORE4, LOW, HIGH) = range(26)  # fmt: skip
 SOURCES = 4  # operands of a micro-operation: who made each, how many iterations before, and what it takes more or less
-COLUMNS = 24
+COLUMNS = 26  # LOW, HIGH: the first of its ports, and the one behind the last
 # Columns of the streams of a program. START: the first byte in its page; LEVEL: where its data lie, 1 to 4; CHASED: each address
 # is in the data before; PAGED: its pages are more than the TLB has
 START, STRIDE, LEVEL, CHASED, PAGED = range(5)
@@ -31,15 +32,17 @@ MACHINE_FIELDS = 25
 # Buses: bytes of loads and of stores at the L1, lines from the L2, from the L3, from memory; the divider counts as one.
 READS, WRITES, FROM_L2, FROM_L3, FROM_MEMORY, DIVIDER = range(6)
 BUSES = 6
+CARRIED = BUSES + 1  # columns of a clock: what each bus carries, and whether any does
 # Pools that are full at their number of entries.
 (INT_QUEUE, VECTOR_QUEUE, MEMORY_QUEUE, LOAD_QUEUE, STORE_QUEUE, INT_REGISTERS, VECTOR_REGISTERS, REORDER) = range(8)
 POOLS = 8
+FREED = POOLS + 1  # columns of a clock: what each pool gets back, and whether any does
 POOL_NAMES = ("integer scheduler", "vector scheduler", "memory scheduler", "load queue", "store queue", "integer registers",
               "vector registers", "reorder buffer")  # fmt: skip
 # State of the pipeline: the clock of rename and what was renamed in it; fetch; retirement; the last start of an in-order core;
-# the last commit of a store.
-(CLOCK, RENAMED, FETCH_CLOCK, FETCHED, TAKEN_NOW, RETIRED, RETIRED_NOW, LAST_START, STARTED_NOW, COMMITTED) = range(10)
-STATES = 10
+# the last commit of a store; the port that was found last.
+(CLOCK, RENAMED, FETCH_CLOCK, FETCHED, TAKEN_NOW, RETIRED, RETIRED_NOW, LAST_START, STARTED_NOW, COMMITTED, PORT) = range(11)
+STATES = 11
 # Counts: operations, lines by level, clocks of rename lost to the front end and to each pool.
 OPERATIONS, LINES2, LINES3, LINES4, STORED, TRACED, FRONT_END, POOL = range(8)
 COUNTS = POOL + POOLS

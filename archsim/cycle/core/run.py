@@ -55,19 +55,18 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     streams = streams_of(machine, loop)
     warm, whole = steady(loop, streams, machine) if trips is None else (0, trips)
     program = table(rows, shared=one_scheduler(machine))
-    keep = 2 + max((back for row in rows for _, back, _ in row.sources), default=0)
+    keep = 1 << (1 + max((back for row in rows for _, back, _ in row.sources), default=0)).bit_length()
     ports, held = len(machine.ports), len(loop.streams) or 1
     m = _fields(machine, sum(row.slots for row in rows))
-    columns: list[Any] = [
-        program, m, pools(machine), streams or [0] * layout.STREAM_COLUMNS, [0] * whole, [0] * (keep * len(rows)),
-        [0] * layout.STATES, [0] * layout.POOLS, [0] * (layout.POOLS * layout.RING), [0] * layout.RING, [0] * ports,
-        [0] * (ports * layout.RING), [0] * ports, [0] * (layout.BUSES * layout.RING), [0] * m[layout.BUFFERS],
-        [0] * m[layout.BUFFERS2], [-1] * (layout.STREAM_STATE * held), [0] * (layout.LINES * held), [0] * (layout.LINES * held),
-        [0] * layout.COUNTS, [0] * (layout.TRACE_COLUMNS * max(1, trace)),
-    ]  # fmt: skip
-    given: list[Any] = [np.asarray(column, dtype=np.int64) for column in columns] if fast else columns
+    given: list[Any] = [_numbers(column, fast) for column in (program, m, pools(machine), streams or layout.STREAM_COLUMNS)]
+    given += [_numbers(size, fast) for size in (
+        whole, keep * len(rows), layout.STATES, layout.POOLS, layout.FREED * layout.RING, layout.RING, ports,
+        (ports + 1) * layout.RING, ports, ports, layout.CARRIED * layout.RING, m[layout.BUFFERS], m[layout.BUFFERS2],
+        [-1] * (layout.STREAM_STATE * held), layout.LINES * held, layout.LINES * held, layout.COUNTS,
+        layout.TRACE_COLUMNS * max(1, trace),
+    )]  # fmt: skip
     _simulate(fast)(*given[:4], whole, keep, *given[4:], trace)
-    ends, taken, counts, recorded = given[4], given[12], given[-2], given[-1]
+    ends, taken, counts, recorded = given[4], given[13], given[-2], given[-1]
     cycles = (int(ends[whole - 1]) - int(ends[warm])) / (whole - 1 - warm) if whole > warm + 1 else float(ends[-1])
     names = ["front end", *layout.POOL_NAMES]
     if machine.pipeline.scheduler is not None:
@@ -148,6 +147,13 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     ):  # fmt: skip
         m[name] = value
     return m
+
+
+def _numbers(given: list[int] | int, fast: bool) -> Any:
+    """Some integers, or as many zeros, as an array or a list."""
+    if isinstance(given, int):
+        return np.zeros(given, dtype=np.int64) if fast else [0] * given
+    return np.asarray(given, dtype=np.int64) if fast else given
 
 
 def _simulate(fast: bool) -> Callable[..., None]:

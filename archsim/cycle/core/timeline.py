@@ -1,21 +1,22 @@
 """The pipeline of a core: each micro-operation in the order of the program is renamed, starts, ends and retires.
 
 An older operation is given its port before a younger one, as a scheduler that takes the oldest first does, so that one pass in
-the order of the program finds all times. What is taken when stands in rings of clocks: `busy` has a bit for each port and unit,
-`freed` counts what each pool gets back, `buses` has what each bus carries [1/1024 of a clock]. Only integers; lists or arrays of
-int64 give the same.
+the order of the program finds all times. What is taken when stands in rings of clocks: `busy` has a bit for each port, `freed`
+counts what each pool gets back, `started` what starts on each port, `buses` has what each bus carries [ticks]; the last column of
+the three says whether there is anything. Only integers; lists or arrays of int64 give the same.
 """
 
 from __future__ import annotations
 
 from archsim.cycle.core.layout import (  # isort: skip  # fmt: skip
-    AHEAD, AHEAD2, AT_RENAME, BACK1, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CHASED, CLOCK, COLUMNS, COMMITTED, DELAY,
-    DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FROM1, FROM_L2, FROM_L3, FROM_MEMORY, FRONT_END,
-    INT_REGISTERS, IN_ORDER, KIND, LAST_LINE, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4, LEVEL, LINE, LINES, LINES2,
-    LINES3, LINES4, LOAD, LOAD_QUEUE, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ, PASSES,
-    POOL, POOLS, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE, RETIRED, RETIRED_NOW,
-    RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE,
-    TAKEN, TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME, Ints,
+    AHEAD, AHEAD2, AT_RENAME, BACK1, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CARRIED, CHASED, CLOCK, COLUMNS, COMMITTED,
+    DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED, FROM1, FROM_L2, FROM_L3, FROM_MEMORY,
+    FRONT_END, HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4,
+    LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD, LOAD_QUEUE, LOW, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED,
+    PAGE_LINES, PAGE_READ, PASSES, POOL, POOLS, PORT, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED,
+    REORDER, RETIRE, RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE,
+    STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED,
+    TRACE_COLUMNS, WRITES, WRITE_TIME,
 )
 
 
@@ -23,32 +24,43 @@ def advance(s: Ints, used: Ints, freed: Ints, busy: Ints, waiting: Ints, started
     """One clock more: what it frees is free."""
     s[CLOCK] += 1
     s[RENAMED] = 0
-    at = s[CLOCK] % RING
-    for pool in range(POOLS):
-        used[pool] -= freed[pool * RING + at]
-        freed[pool * RING + at] = 0
-    for port in range(ports):
-        waiting[port] -= started[port * RING + at]
-        started[port * RING + at] = 0
-    before = (at + RING - 1) % RING
+    at = s[CLOCK] & LAST
+    row = at * FREED
+    if freed[row + POOLS]:
+        freed[row + POOLS] = 0
+        for pool in range(POOLS):
+            used[pool] -= freed[row + pool]
+            freed[row + pool] = 0
+    row = at * (ports + 1)
+    if started[row + ports]:
+        started[row + ports] = 0
+        for port in range(ports):
+            waiting[port] -= started[row + port]
+            started[row + port] = 0
+    before = at - 1 & LAST
     busy[before] = 0
-    for bus in range(BUSES):
-        buses[bus * RING + before] = 0
+    row = before * CARRIED
+    if buses[row + BUSES]:
+        buses[row + BUSES] = 0
+        for bus in range(BUSES):
+            buses[row + bus] = 0
 
 
-def release(freed: Ints, pool: int, clock: int, now: int) -> None:
-    """One entry of a pool is free from a clock on, which is after now."""
-    at = min(max(clock, now + 1), now + RING - 1)
-    freed[pool * RING + at % RING] += 1
+def release(freed: Ints, pool: int, count: int, clock: int, now: int) -> None:
+    """Some entries of a pool are free from a clock on, which is after now."""
+    row = (min(max(clock, now + 1), now + LAST) & LAST) * FREED
+    freed[row + pool] += count
+    freed[row + POOLS] = 1
 
 
 def carried(buses: Ints, bus: int, begin: int, ticks: int, now: int) -> int:
     """The clock at which a bus has carried what takes it some ticks, from a clock on, in what others leave free."""
     clock, left = max(begin, now), ticks
-    while left > 0 and clock < now + RING - 1:
-        at = bus * RING + clock % RING
-        taken = min(left, TICKS - buses[at])
-        buses[at] += taken
+    while left > 0 and clock < now + LAST:
+        row = (clock & LAST) * CARRIED
+        taken = min(left, TICKS - buses[row + bus])
+        buses[row + bus] += taken
+        buses[row + BUSES] = 1
         left -= taken
         clock += 1
     return int(clock)
@@ -121,26 +133,42 @@ def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: 
     return arrives
 
 
-def free_port(busy: Ints, waiting: Ints, ports: int, passes: int, ready: int, count: int, last: int) -> int:
-    """The first clock from `ready` on at which one of some ports is free, times the ports of the core, plus the port.
+def free_port(s: Ints, busy: Ints, waiting: Ints, full: Ints, mask: int, low: int, high: int, passes: int, ready: int,
+              last: int) -> int:  # fmt: skip
+    """The first clock from `ready` on at which one of some ports is free for some passes; `s[PORT]` is the port.
 
-    Of free ports the one on which fewest wait.
+    Of free ports the one on which fewest wait. low, high: the first of the ports, and the one behind the last; full: the clock
+    before which each port has no room
     """
-    clock = ready
+    clock = last
+    for port in range(low, high):
+        if mask >> port & 1:
+            clock = min(clock, full[port])
+    clock = max(clock, ready)
     while clock < last:
-        best = -1
-        for port in range(count):
-            if ports >> port & 1:
-                free = True
-                for later in range(passes):
-                    if busy[(clock + later) % RING] >> port & 1:
-                        free = False
-                if free and (best < 0 or waiting[port] < waiting[best]):
+        free = mask & ~busy[clock & LAST]
+        for later in range(1, passes):
+            free &= ~busy[clock + later & LAST]
+        if free:
+            best = -1
+            for port in range(low, high):
+                if free >> port & 1 and (best < 0 or waiting[port] < waiting[best]):
                     best = port
-        if best >= 0:
-            return clock * count + best
+            s[PORT] = best
+            return clock
         clock += 1
-    return clock * count
+    s[PORT] = 0
+    return clock
+
+
+def take(busy: Ints, full: Ints, port: int, passes: int, begin: int, now: int) -> None:
+    """A port is taken for some passes from a clock on."""
+    for later in range(passes):
+        busy[begin + later & LAST] |= 1 << port
+    clock = max(full[port], now)
+    while clock < now + LAST and busy[clock & LAST] >> port & 1:
+        clock += 1
+    full[port] = clock
 
 
 def fetched(m: Ints, s: Ints, slots: int) -> int:
@@ -202,13 +230,14 @@ def operands(program: Ints, row: int, done: Ints, iteration: int, count: int, ke
         if made >= 0:
             before = iteration - program[row + BACK1 + 3 * source]
             if before >= 0:
-                ready = max(ready, done[before % keep * count + made] + program[row + MORE1 + 3 * source])
+                ready = max(ready, done[(before & keep - 1) * count + made] + program[row + MORE1 + 3 * source])
     return ready
 
 
 def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int, keep: int, ends: Ints, done: Ints, s: Ints,
-             used: Ints, freed: Ints, busy: Ints, waiting: Ints, started: Ints, taken: Ints, buses: Ints, buffers: Ints,
-             buffers2: Ints, of: Ints, near: Ints, far: Ints, counts: Ints, trace: Ints, traced: int) -> None:  # fmt: skip
+             used: Ints, freed: Ints, busy: Ints, waiting: Ints, started: Ints, full: Ints, taken: Ints, buses: Ints,
+             buffers: Ints, buffers2: Ints, of: Ints, near: Ints, far: Ints, counts: Ints, trace: Ints,
+             traced: int) -> None:  # fmt: skip
     """Run some iterations of a loop; `ends` gets the clock at which the last micro-operation of each retires."""
     count = len(program) // COLUMNS
     ports = m[PORT_COUNT]
@@ -222,41 +251,42 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
                     if s[CLOCK] < clock and s[RENAMED] + slots <= m[RENAME]:
                         counts[FRONT_END] += 1
                     advance(s, used, freed, busy, waiting, started, buses, ports)
-            full = room(program, row, used, size)
-            while full >= 0:
-                counts[POOL + full] += 1
+            short = room(program, row, used, size)
+            while short >= 0:
+                counts[POOL + short] += 1
                 advance(s, used, freed, busy, waiting, started, buses, ports)
-                full = room(program, row, used, size)
+                short = room(program, row, used, size)
             s[RENAMED] += slots
             now = s[CLOCK]
-            ready = max(operands(program, row, done, iteration, count, keep), now + m[DELAY])
-            end, begin, port = now, now, -1
+            made = operands(program, row, done, iteration, count, keep)
+            ready = max(made, now + m[DELAY])
+            end, begin, port = max(now, made), now, -1  # what rename does itself is there with its operand
             if kind != NOTHING:
-                mask, passes = program[row + PORTS], program[row + PASSES]
+                mask, passes, low, high = program[row + PORTS], program[row + PASSES], program[row + LOW], program[row + HIGH]
+                last = now + RING - passes - 1
                 if m[IN_ORDER]:
                     ready = max(ready, s[LAST_START])
                 if m[AT_RENAME]:
-                    for one in range(ports):
+                    for one in range(low, high):
                         if mask >> one & 1 and (port < 0 or waiting[one] < waiting[port]):
                             port = one
-                    mask = 1 << port
-                found = free_port(busy, waiting, mask, passes, ready, ports, now + RING - passes - 1)
-                begin, port = found // ports, found % ports
+                    mask, low, high = 1 << port, port, port + 1
+                begin = free_port(s, busy, waiting, full, mask, low, high, passes, ready, last)
                 if m[IN_ORDER]:
                     if begin == s[LAST_START] and s[STARTED_NOW] >= m[RENAME]:
-                        found = free_port(busy, waiting, mask, passes, begin + 1, ports, now + RING - passes - 1)
-                        begin, port = found // ports, found % ports
+                        begin = free_port(s, busy, waiting, full, mask, low, high, passes, begin + 1, last)
                     if begin > s[LAST_START]:
                         s[LAST_START] = begin
                         s[STARTED_NOW] = 0
                     s[STARTED_NOW] += 1
-                for later in range(passes):
-                    busy[(begin + later) % RING] |= 1 << port
+                port = s[PORT]
+                take(busy, full, port, passes, begin, now)
                 taken[port] += passes
                 waiting[port] += 1
-                started[port * RING + begin % RING] += 1
+                started[(begin & LAST) * (ports + 1) + port] += 1
+                started[(begin & LAST) * (ports + 1) + ports] = 1
                 used[program[row + QUEUE]] += 1
-                release(freed, program[row + QUEUE], begin, now)
+                release(freed, program[row + QUEUE], 1, begin, now)
                 end = begin + program[row + LATENCY]
                 if program[row + DIVIDES]:  # it works on one after the other
                     held = program[row + DIVIDES]
@@ -268,33 +298,33 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
             if stream >= 0 and kind != NOTHING:
                 at = streams[stream * STREAM_COLUMNS + START] + iteration * streams[stream * STREAM_COLUMNS + STRIDE]
                 at += program[row + OFFSET]
-                first, last = at // m[LINE], (at + max(size_of, 1) - 1) // m[LINE]
-                for line in range(first, last + 1):
+                first = at // m[LINE]
+                final = first if at + size_of <= (first + 1) * m[LINE] else (at + size_of - 1) // m[LINE]
+                for line in range(first, final + 1):
                     there = touch(m, s, counts, buses, buffers, buffers2, streams, of, near, far, stream, line, begin)
                     arrives = max(arrives, there)
                 if kind == LOAD:
                     gone = carried(buses, READS, begin, size_of * m[READ_TIME], now)
-                    more = m[SPLIT] if last > first else 0
+                    more = m[SPLIT] if final > first else 0
                     if more:  # the port is taken a second time
-                        busy[(begin + passes) % RING] |= 1 << port
+                        busy[begin + passes & LAST] |= 1 << port
                     end = max(end + more, arrives, gone - 1 + program[row + LATENCY])
-            done[iteration % keep * count + u] = end
+            done[(iteration & keep - 1) * count + u] = end
             retired = retire(m, s, end, slots)
             if slots:
                 used[REORDER] += slots
-                for _ in range(slots):
-                    release(freed, REORDER, retired + 1, now)
+                release(freed, REORDER, slots, retired + 1, now)
             if program[row + REGISTER]:
                 used[INT_REGISTERS - 1 + program[row + REGISTER]] += 1
-                release(freed, INT_REGISTERS - 1 + program[row + REGISTER], retired + 1, now)
+                release(freed, INT_REGISTERS - 1 + program[row + REGISTER], 1, retired + 1, now)
             if kind == LOAD:
                 used[LOAD_QUEUE] += 1
-                release(freed, LOAD_QUEUE, retired + 1, now)
+                release(freed, LOAD_QUEUE, 1, retired + 1, now)
             if kind == STORE and size_of:
                 counts[STORED] += size_of
                 s[COMMITTED] = carried(buses, WRITES, max(retired, arrives, s[COMMITTED] - 1), size_of * m[WRITE_TIME], now)
                 used[STORE_QUEUE] += 1
-                release(freed, STORE_QUEUE, s[COMMITTED] + 1, now)
+                release(freed, STORE_QUEUE, 1, s[COMMITTED] + 1, now)
             if program[row + TAKEN]:
                 branched(m, s)
             if counts[TRACED] < traced:

@@ -26,7 +26,7 @@ class LoopWriter:
         self._kept: dict[str, int] = {}
         self._streams: dict[str, MemoryStream] = {}
 
-    def stream(self, name: str, stride: int, footprint: int = 64, level: int = 1, start: int = 0) -> str:
+    def stream(self, name: str, stride: int, footprint: int = 64, level: int | None = 1, start: int = 0) -> str:
         """Name a stream of addresses; its pointer advances once an iteration."""
         self._streams[name] = MemoryStream(name=name, stride=stride, footprint=footprint, level=level, start=start)
         return name
@@ -35,7 +35,8 @@ class LoopWriter:
         """Arithmetic of a kind."""
         size = width or (self.width if vector else 64)
         element = self.element if vector else 64
-        one = Operation(kind=kind, width=size, element=element, chained=chained, vector=vector, writes=kind != "branch", text=kind)
+        one = Operation(kind=kind, width=size, element=element, chained=chained, vector=vector, text=kind,
+                        writes=kind != "branch")  # fmt: skip
         return self._add(one, operands, ())
 
     def load(self, stream: str, offset: int, *, kind: str = "load", folded: bool = False, width: int = 0, vector: bool = True,
@@ -64,7 +65,8 @@ class LoopWriter:
             self.keep(f"at_{name}", self.op("int", f"at_{name}", vector=False))
         counter = self.op("int", "count", vector=False)
         self.keep("count", counter)
-        self._ops[self.op("branch", counter, vector=False)] = replace(self._ops[-1], fused=True)
+        branch = self.op("branch", counter, vector=False)
+        self._ops[branch] = replace(self._ops[branch], fused=True)
 
     def loop(self, flop: float = 0.0, isa: str = "") -> CoreLoop:
         """The loop that was written; what nobody kept stands in a register."""
