@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from archsim.detect.loop_makers import available
 from archsim.detect.loops import CHAINS, LINE_B, Loop, Loops
 from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Ruler, Samples, best_rate, settled, together
-from archsim.detect.stretch import Lines, Stretch, size_text
+from archsim.detect.stretch import PAGE_B, Lines, Stretch, size_text
 from archsim.detect.system import allowed_here, one_of_each_core
 
 PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough for full speed, short enough for a sample
@@ -137,6 +137,22 @@ class Bench:
         how = f"a chain of loads over {size_text(size_B)} that {size_text(2 * size_B)} drove out of the cache before"
         return Found(found.best, found.spread, f"{how}, {self.memory.pages}")
 
+    def tlb_miss(self, pages: int) -> Found:
+        """What a load takes longer where its page is in no TLB [clk]: a line of each of so many small pages.
+
+        Beside it stands a chain through as many lines side by side, which lie in the same cache.
+        """
+        import numpy as np
+
+        near = self.latency(pages * LINE_B)
+        small = Stretch(pages * PAGE_B, large=False)
+        loop, place = _present(self.loops.chase(1)), np.array(small.pages_chain(pages)[:1], np.uint64)
+        loop.run(place.ctypes.data, 2 * pages)
+        turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
+        far = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
+        return Found(far.best - near.value, far.spread, f"{far.best:.1f} clk for loads of {pages} pages in random order, "
+                     f"{near.value:.1f} clk for as many lines side by side")  # fmt: skip
+
     def _cycle(self, size_B: int) -> tuple[Loop, Any]:
         """A chase, and the place of the address where it goes on, in an array [1]."""
         import numpy as np
@@ -156,10 +172,17 @@ class Bench:
         rates: dict[int, float] = {}
         spread = 0.0
         for chains in IN_FLIGHT:
-            found = self.ruler.seconds(*self._chase(chains), apart=0.3, samples=8)
+            try:
+                found = self.ruler.seconds(*self._chase(chains), apart=0.3)
+            except Disturbed:
+                if not rates:  # the single chain, beside which the others stand
+                    raise
+                continue
             rates[chains], spread = 1 / found.best, max(spread, found.spread)
             if chains >= 4 * _knee(rates):
                 break
+        if len(rates) < FEWEST:
+            raise Disturbed("samples of most numbers of chains disagree")
         gained = {chains: rate / rates[1] for chains, rate in rates.items()}
         most = max(gained, key=lambda chains: gained[chains])
         return Found(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one")

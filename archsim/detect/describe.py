@@ -20,8 +20,9 @@ CACHES = "/sys/devices/system/cpu/cpu0/cache"
 COUNTED = "/sys/devices/system/cpu, the processors that this process may use"
 VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "0x41": "Arm", "0x61": "Apple"}
 CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
-BEYOND = ("l2.miss_buffers",)  # that a probe tells, and few relatives have
+BEYOND = ("l2.miss_buffers", "l2.tlb_miss")  # that a probe tells, and few relatives have
 REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
+SENTENCE = 600  # characters of a sentence of ours, which has some text from outside
 KINDS = ("measured", "derived", "datasheet", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
 BOTH_PORTS = 2  # units a core without 512-bit registers in use starts at most
@@ -77,18 +78,18 @@ def describe(computer: Computer, row: CoreRow, relative: Spec, probe: Probe | No
         "year": row.year, "default_stack": STACK,
     }  # fmt: skip
     said = [f"# {probe.busy}"] if probe and probe.busy else []
-    said += [f"# not seen: {plain(text)}" for text in _unseen(computer, simd_bits(computer, relative), probe)]
+    said += [f"# not seen: {plain(text, SENTENCE)}" for text in _unseen(computer, simd_bits(computer, relative), probe)]
     tables = table_lines([(line.key, _words(line)) for line in lines])
     return "\n".join(["# Written by archsim detect.", *said, *header_lines(head), *tables]) + "\n"
 
 
-def plain(text: str) -> str:
-    """Text from outside, cut to 200 printable ASCII characters.
+def plain(text: str, most: int = 200) -> str:
+    """Text from outside, cut to so many printable ASCII characters.
 
     >>> plain("Xeon\x1b[31m \u00b5arch")
     'Xeon[31m arch'
     """
-    return "".join(c for c in text if c.isascii() and c.isprintable())[:200]
+    return "".join(c for c in text if c.isascii() and c.isprintable())[:most]
 
 
 def _words(line: Line) -> dict[str, str | float]:
@@ -257,5 +258,5 @@ def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
     if computer.virtual:
         said.append("a virtual machine: clocks, caches and sockets are what its hypervisor shows")
     said += told(probe) if probe else ()
-    said += [f"not seen: {plain(text)}" for text in _unseen(computer, int(float(entries["core.simd"].value)), probe)]
+    said += [f"not seen: {plain(text, SENTENCE)}" for text in _unseen(computer, int(float(entries["core.simd"].value)), probe)]
     return "\n".join(said)

@@ -11,6 +11,7 @@ from archsim.detect.architecture import core_of
 from archsim.detect.available import available_here
 from archsim.detect.describe import ID, describe, simd_bits, usable_cores
 from archsim.detect.probe import Probe, Subject, measure
+from archsim.detect.stretch import PAGE_B
 from archsim.detect.system import Computer, Told, allowed_here, read_computer
 from archsim.device.catalog import find
 from archsim.device.file import loads
@@ -41,19 +42,22 @@ def detect(
     relative = find(row.like)
     found = None
     if probe:
-        found = measure(subject_of(computer, simd_bits(computer, relative), available_here(root)), tell)
+        found = measure(subject_of(computer, relative, available_here(root)), tell)
     text = describe(computer, row, relative, found, name)
     return Detected(computer=computer, probe=found, text=text, spec=loads(text, "this computer", find))
 
 
-def subject_of(computer: Computer, simd: int, left: Told | None) -> Subject:
-    """What the probe must know: `simd` is the width of the widest registers [bit], `left` the memory that can still be taken."""
+def subject_of(computer: Computer, relative: Spec, left: Told | None) -> Subject:
+    """What the probe must know; `relative` is the spec of the nearest core, `left` the memory that can still be taken."""
     sizes = [size.value for size in (computer.memory, left) if size is not None]
     threads = usable_cores(computer)
     last = -(-threads // computer.caches[-1].shared_by) if computer.caches else 1
+    tlb, page = (relative.entries.get(f"l2.{key}") for key in ("tlb_entries", "tlb_page"))
+    small = tlb is not None and page is not None and page.value == PAGE_B
     return Subject(
-        threads=threads, last=last, simd=simd, fused=not {"fma", "asimd"}.isdisjoint(computer.flags),
+        threads=threads, last=last, simd=simd_bits(computer, relative), fused=not {"fma", "asimd"}.isdisjoint(computer.flags),
         caches_B=tuple(cache.size_B for cache in computer.caches), memory_B=int(min(sizes, default=UNKNOWN_B)),
+        tlb_entries=int(float(tlb.value)) if tlb is not None and small else 0,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from archsim.detect.loops import Loops
 class NoLoops:
     """Where there are none."""
 
-    how = "no loops of machine code"
+    how = "copies and products alone"
 
     def chain(self) -> None:
         """Not here."""

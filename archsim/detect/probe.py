@@ -71,7 +71,7 @@ class Subject:
 
     threads: the most that run at once; simd: width of the widest registers [bit]; fused: it has multiply-adds
     caches_B: sizes of the cache levels, from the first one [B]; last: how many of the last one there are
-    memory_B: of the main memory that may be taken [B]
+    memory_B: of the main memory that may be taken [B]; tlb_entries: small pages that its last TLB holds, 0 if unknown
     """
 
     threads: int
@@ -80,6 +80,7 @@ class Subject:
     caches_B: tuple[int, ...]
     memory_B: int
     last: int = 1
+    tlb_entries: int = 0
 
     @property
     def visited_B(self) -> int:
@@ -113,6 +114,8 @@ def jobs_of(subject: Subject) -> list[Job]:
     jobs += [("fma_per_clock", "fma_per_clock", bits) for bits in widths]
     jobs += [(f"fma{bits}", f"fma{bits}", n) for bits in widths for n in ends]
     jobs += _cache_jobs(subject)
+    if subject.tlb_entries:
+        jobs.append(("l2.tlb_miss", "tlb_miss", 2 * subject.tlb_entries))
     if subject.visited_B > max(subject.caches_B, default=0):
         jobs += [("memory.latency", "memory_latency", subject.visited_B), ("in_flight", "in_flight", subject.visited_B)]
     if len(subject.caches_B) > 2:
@@ -236,7 +239,9 @@ class _Session:
             assert process.stderr is not None
             for line in process.stdout:
                 said = _parsed(line)
-                if "how" in said:
+                if "without" in said:
+                    self._failed.append(f"loops: {said['without']}")
+                elif "how" in said:
                     had, self._how = True, self._how or said["how"]
                 elif "begins" in said:
                     current = next((job for job in jobs if list(job) == said["begins"]), None)

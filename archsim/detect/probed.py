@@ -18,7 +18,7 @@ SMALLER = 0.5  # part of a virtual machine's last cache that one core must reach
 KEYS = {  # what a figure is for
     "clock": "clock.boost", "fma_latency": "core.fma_latency", "fma_per_clock": "core.fma_ports",
     "in_flight": "core.miss_buffers",
-    "fma128": "clock.simd", "fma256": "clock.simd", "fma512": "clock.simd512", "memory.latency": "memory.latency",
+    "l2.tlb_miss": "l2.tlb_miss", "fma128": "clock.simd", "fma256": "clock.simd", "fma512": "clock.simd512", "memory.latency": "memory.latency",
     **{f"l{i}.{what}": f"l{i}.{key}" for i in (1, 2, 3) for what, key in (("latency", "latency"), ("read", "bandwidth"))},
 }  # fmt: skip
 RANGES = {  # what a figure can be: names, least and most in the unit of the second column, for people
@@ -27,7 +27,7 @@ RANGES = {  # what a figure can be: names, least and most in the unit of the sec
     "l1.latency": (1.8, 12, 1, "clk"), "l2.latency": (6, 100, 1, "clk"), "l3.latency": (15, 500, 1, "clk"),
     "l1.read": (4, 512, 1, "B/clk"), "l2.read": (2, 512, 1, "B/clk"), "l3.read": (0.5, 256, 1, "B/clk"),
     "memory.latency": (20e-9, 5e-6, 1e9, "ns"), "memory.read": (1e8, 1e13, 1e-9, "GB/s"), "copy": (1e8, 1e13, 1e-9, "GB/s"),
-    "in_flight": (1.5, 512, 1, "lines"),
+    "in_flight": (1.5, 512, 1, "lines"), "l2.tlb_miss": (1, 400, 1, "clk"),
 }  # fmt: skip
 FARTHER = ("l1.latency", "l2.latency", "l3.latency")  # each is longer than the one before
 SLOWER = ("l1.read", "l2.read", "l3.read")  # none is faster than the one before, but for what samples miss
@@ -46,7 +46,7 @@ def measured(probe: Probe | None, computer: Computer, bits: int) -> Measured:
     if probe is None:
         return Measured(lines={})
     kept, refused = plausible(probe)
-    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept))
+    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept), *_pages(kept))
     return Measured(lines={line.key: line for line in made}, refused=(*refused, *_lacking(probe)))
 
 
@@ -76,7 +76,7 @@ def _lacking(probe: Probe) -> Iterator[str]:
     """What other loops would measure."""
     keys = dict.fromkeys(KEYS[name] for name in probe.absent if name in KEYS)
     if keys:
-        yield f'not measured by {probe.how}: {", ".join(keys)}; pip install "{FAST}" has loops for them'
+        yield f'{", ".join(keys)}: loops for them come with pip install "{FAST}"'
 
 
 def per_clock(probe: Probe, bits: int) -> float | None:
@@ -105,6 +105,12 @@ def _core(probe: Probe, bits: int) -> Iterator[Line]:
         yield _line("core.miss_buffers", max(1, round(lines.value)), lines, "lines of memory on their way at once (Little's law)")
 
 
+def _pages(probe: Probe) -> Iterator[Line]:
+    miss = probe.best("l2.tlb_miss")
+    if miss is not None:
+        yield _line("l2.tlb_miss", f"{miss.value:.1f} clk", miss)
+
+
 def _reading_lines(probe: Probe) -> Iterator[Line]:
     """Lines that one core has on their way while it reads one after the other: bandwidth x latency / line (Little's law)."""
     read, latency = probe.readings.get("memory.read", {}).get(1), probe.best("memory.latency")
@@ -125,7 +131,7 @@ def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
         yield _line("clock.base", _hertz(fastest.value), fastest, "no rated clock below it is told; taken as the measured one")
     yield _line("clock.boost", _hertz(fastest.value), fastest, "a chain of dependent operations on one core")
     if most == probe.threads:
-        yield _line("clock.all_core", _hertz(scalar[most].value), scalar[most], f"the same on {_cores(most)} at once")
+        yield _line("clock.all_core", _hertz(scalar[most].value), scalar[most], f"the same on {_cores(most)}")
     for key, width in (("clock.simd", min(256, bits)), ("clock.simd512", 512)):
         readings, starts = probe.readings.get(f"fma{width}", {}), per_clock(probe, width)
         if readings and starts and width <= bits and max(readings) == probe.threads:
@@ -187,7 +193,7 @@ def _hertz(value: float) -> str:
 
 
 def _cores(count: int) -> str:
-    return f"{count} cores" if count > 1 else "one core"
+    return f"{count} cores at once" if count > 1 else "one core"
 
 
 def told(probe: Probe) -> Iterable[str]:

@@ -9,14 +9,14 @@ from typing import Any
 
 from archsim.detect.loops import LINE_B
 
-HUGE_B = 1 << 21
+HUGE_B, PAGE_B = 1 << 21, 4096
 SLICE_B = 1 << 26  # read in a few milliseconds: less than a core is left alone for beside other work
 
 
 class Stretch:
-    """A stretch of memory, on large pages where the kernel gives them, and chains of addresses through it."""
+    """A stretch of memory, on large pages where they are wanted and the kernel gives them, and chains of addresses through it."""
 
-    def __init__(self, size_B: int) -> None:
+    def __init__(self, size_B: int, large: bool = True) -> None:
         import ctypes
         import mmap
 
@@ -25,9 +25,10 @@ class Stretch:
         self.size_B = size_B // HUGE_B * HUGE_B or HUGE_B
         private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
         room = mmap.mmap(-1, self.size_B + HUGE_B, flags=private)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
+        advice = getattr(mmap, "MADV_HUGEPAGE" if large else "MADV_NOHUGEPAGE", None)
+        if advice is not None:
             with contextlib.suppress(OSError):  # a kernel without large pages
-                room.madvise(mmap.MADV_HUGEPAGE)
+                room.madvise(advice)
         begin = ctypes.addressof(ctypes.c_char.from_buffer(room))
         self.address = -(-begin // HUGE_B) * HUGE_B
         first = (self.address - begin) // 8
@@ -41,11 +42,22 @@ class Stretch:
         import numpy as np
 
         lines = max(2, min(size_B, self.size_B) // LINE_B)
-        order = np.random.default_rng(0).permutation(lines)
-        step = LINE_B // 8
-        addresses = (self.address + order * LINE_B).astype(np.uint64)
-        self.words[order * step] = np.roll(addresses, -1)
         self.chained_B = lines * LINE_B
+        return self._linked(np.random.default_rng(0).permutation(lines))
+
+    def pages_chain(self, pages: int) -> Any:
+        """The same through one line of each of so many small pages."""
+        import numpy as np
+
+        random, lines = np.random.default_rng(0), PAGE_B // LINE_B
+        self.chained_B = pages * PAGE_B
+        return self._linked(random.permutation(pages) * lines + random.integers(lines, size=pages))
+
+    def _linked(self, order: Any) -> Any:
+        import numpy as np
+
+        addresses = (self.address + order * LINE_B).astype(np.uint64)
+        self.words[order * (LINE_B // 8)] = np.roll(addresses, -1)
         return addresses
 
     def next_slice(self) -> int:

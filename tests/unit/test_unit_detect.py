@@ -243,7 +243,7 @@ def test_what_llvm_would_measure_is_said(tmp_path: Path) -> None:
     found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
     plain = Probe(absent=("l1.read", "in_flight", "barrier"), how="machine code of x86-64")
     said = summary(spec_of(found, plain), found, plain)
-    assert 'not measured by machine code of x86-64: l1.bandwidth, core.miss_buffers; pip install "archsim[fast]"' in said
+    assert 'not seen: l1.bandwidth, core.miss_buffers: loops for them come with pip install "archsim[fast]"' in said
 
 
 def test_nothing_of_a_stranger_s_name_escapes_its_quotes(tmp_path: Path) -> None:

@@ -270,7 +270,9 @@ def test_an_instruction_that_ends_its_process_leaves_the_others(monkeypatch: pyt
 
 
 def test_loops_that_cannot_be_had_are_told_from_those_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not session(monkeypatch, ['print(\'{"without": "no memory may be executed"}\')']).run("llvm", JOBS)
+    refused = session(monkeypatch, ['print(\'{"without": "no memory may be executed"}\')'])
+    assert not refused.run("llvm", JOBS)
+    assert refused.probe().failed == ("loops: no memory may be executed",)
     assert not session(monkeypatch, ["os.kill(os.getpid(), 6)"]).run("llvm", JOBS)
     failing = HOW + BEGIN % "a" + 'print(\'{"failed": "a", "at": 1, "why": "samples disagree"}\')\nprint(\'{"absent": "b"}\')'
     made = session(monkeypatch, [failing])
