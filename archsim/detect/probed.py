@@ -18,7 +18,8 @@ SMALLER = 0.5  # part of a virtual machine's last cache that one core must reach
 KEYS = {  # what a figure is for
     "clock": "clock.boost", "fma_latency": "core.fma_latency", "fma_per_clock": "core.fma_ports",
     "in_flight": "core.miss_buffers",
-    "l2.tlb_miss": "l2.tlb_miss", "fma128": "clock.simd", "fma256": "clock.simd", "fma512": "clock.simd512", "memory.latency": "memory.latency",
+    "l2.tlb_miss": "l2.tlb_miss",
+    "fma128": "clock.simd", "fma256": "clock.simd", "fma512": "clock.simd512", "memory.latency": "memory.latency",
     **{f"l{i}.{what}": f"l{i}.{key}" for i in (1, 2, 3) for what, key in (("latency", "latency"), ("read", "bandwidth"))},
 }  # fmt: skip
 RANGES = {  # what a figure can be: names, least and most in the unit of the second column, for people
@@ -46,7 +47,8 @@ def measured(probe: Probe | None, computer: Computer, bits: int) -> Measured:
     if probe is None:
         return Measured(lines={})
     kept, refused = plausible(probe)
-    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept), *_pages(kept))
+    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept),
+            *_pages(kept))  # fmt: skip
     return Measured(lines={line.key: line for line in made}, refused=(*refused, *_lacking(probe)))
 
 
@@ -96,7 +98,8 @@ def _core(probe: Probe, bits: int) -> Iterator[Line]:
     if ports is not None:
         told = ", ".join(f"{rate:.2f} of {width} bit" for width, rate in rates.items())
         reading = probe.readings["fma_per_clock"][bits]
-        yield _line("core.fma_ports", ports, reading, f"multiply-adds per clock of scalar code: {told}")
+        whole = int(ports) if ports >= 1 else ports
+        yield _line("core.fma_ports", whole, reading, f"multiply-adds per clock of scalar code: {told}")
     latency = probe.readings.get("fma_latency", {}).get(bits)
     if latency is not None:
         yield _line("core.fma_latency", _clocks_text(latency.value), latency, f"along the accumulator, {bits} bit")

@@ -11,9 +11,10 @@ import pytest
 from archsim.base.errors import Unsupported
 from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
+from archsim.detect.detect import subject_of
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
 from archsim.detect.probe import Finding, Probe
-from archsim.detect.system import Computer, cpu_list, read_computer
+from archsim.detect.system import Computer, Told, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.file import loads
 from archsim.device.spec import Spec
@@ -31,7 +32,7 @@ ZEN4 = {"vendor_id": "AuthenticAMD", "cpu family": "25", "model": "17", "model n
 
 def probe_of(threads: int = 4, failed: tuple[str, ...] = (), **found: dict[int, float]) -> Probe:
     """A probe that found these figures; `_` in a name is the dot of `l1.latency`."""
-    named = {name.replace("_", ".") if name[0] in "lm" else name: values for name, values in found.items()}
+    named = {name if "." in name or name[0] not in "lm" else name.replace("_", "."): values for name, values in found.items()}
     readings = {name: {at: Finding(value=value) for at, value in values.items()} for name, values in named.items()}
     return Probe(readings=readings, failed=failed, threads=threads, how="a test")
 
@@ -237,6 +238,24 @@ def test_a_virtual_machine_s_cache_counts_as_what_one_core_reaches(tmp_path: Pat
         assert spec.entries["l3.size"].value == size
     bare = read_computer(computer(tmp_path / "bare", HASWELL, cores=4, ways=1))
     assert spec_of(bare, probe_of(reach={25600 << 10: 3e6})).entries["l3.size"].value == 25600 << 10
+
+
+def test_what_the_probe_must_know(tmp_path: Path) -> None:
+    root = computer(tmp_path, ZEN4, packages=2, cores=6, ways=1)
+    asked = subject_of(read_computer(root), catalog.find("epyc_9654"), Told(value=2**30, source="a test"))
+    assert (asked.threads, asked.last, asked.simd, asked.fused) == (12, 2, 512, True)
+    assert asked.caches_B == (32 << 10, 256 << 10, 25600 << 10)
+    assert asked.memory_B == 2**30
+    old = subject_of(read_computer(computer(tmp_path / "old", HASWELL | {"flags": "sse2 avx"})), catalog.find("i7_3820"), None)
+    assert (old.fused, old.simd, old.memory_B) == (False, 256, 16 << 30)
+
+
+def test_a_page_walk_is_measured_where_the_tlb_is_known(tmp_path: Path) -> None:
+    found = read_computer(computer(tmp_path, MASKED, cores=4, ways=1))
+    spec = spec_of(found, probe_of(**{"l2.tlb_miss": {3072: 31.4}}))
+    assert (spec.entries["l2.tlb_miss"].value, spec.entries["l2.tlb_miss"].kind) == (31.4, "measured")
+    refused = spec_of(found, probe_of(**{"l2.tlb_miss": {3072: -4.0}}))
+    assert refused.entries.get("l2.tlb_miss") == spec_of(found).entries.get("l2.tlb_miss")
 
 
 def test_what_llvm_would_measure_is_said(tmp_path: Path) -> None:

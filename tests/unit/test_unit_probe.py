@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from archsim.detect.detect import detect
 from archsim.detect.loops import CHAINS, LINE_B, Loop
 from archsim.detect.probe import Probe, Subject, _Session, jobs_of
 from archsim.detect.sampling import Disturbed, Ruler, Turn, best_rate, overlap, settled
-from archsim.detect.stretch import Stretch
+from archsim.detect.stretch import PAGE_B, Stretch
 from tests.each import each
 
 SUBJECT = Subject(threads=2, simd=256, fused=True, caches_B=(32 << 10, 1 << 20, 32 << 20), memory_B=1 << 34)
@@ -45,6 +46,7 @@ def test_clocks_are_those_of_the_chain_whatever_the_clock() -> None:
         ruler = core.ruler()
         assert ruler.clock_Hz() == pytest.approx(clock * 1e9, rel=0.01)
         assert ruler.clocks(lambda core=core: core.run(4e6), 1e6).best == pytest.approx(4, rel=0.01)
+        assert ruler.clocks(lambda core=core: core.run(4e4), 1e4).best == pytest.approx(4, rel=0.005)  # the call is not counted
 
 
 def test_a_neighbour_that_slows_most_samples_does_not_move_the_best() -> None:
@@ -155,6 +157,17 @@ def test_a_chase_visits_every_line_once(name: str) -> None:
     assert place[0] == order[0]
 
 
+def test_a_chain_of_pages_visits_each_once() -> None:
+    stretch = Stretch(1 << 21, large=False)
+    order = stretch.pages_chain(300)
+    assert sorted((int(address) - stretch.address) // PAGE_B for address in order) == list(range(300))
+    offsets = {int(address) % PAGE_B for address in order}
+    assert len(offsets) > 40  # of 64: they lie in all sets of a cache
+    assert {offset % LINE_B for offset in offsets} == {0}
+    words = stretch.words[(order - stretch.address).astype(int) // 8]
+    assert list(words) == [*order[1:], order[0]]
+
+
 def test_loops_of_llvm_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     import ctypes
 
@@ -218,7 +231,8 @@ def test_one_core_is_measured_once_and_meets_nobody_at_a_barrier() -> None:
     alone = Subject(threads=1, simd=128, fused=True, caches_B=(32 << 10, 1 << 20), memory_B=1 << 30)
     asked = jobs_of(alone)
     assert names(asked).count("clock") == names(asked).count("copy") == 1
-    assert not {"barrier", "reach", "l3.latency", "fma256"} & set(names(asked))
+    assert not {"barrier", "reach", "l3.latency", "fma256", "l2.tlb_miss"} & set(names(asked))
+    assert ("l2.tlb_miss", "tlb_miss", 3072) in jobs_of(replace(SUBJECT, tlb_entries=1536))
 
 
 def test_memory_is_more_than_the_caches_and_less_than_the_container_has() -> None:
