@@ -101,7 +101,8 @@ def test_clocks_are_ordered(name: str) -> None:
 def test_a_clock_for_wide_code_comes_with_wide_registers(name: str) -> None:
     device = cpu(name)
     assert (device.clock.simd512 is not None) == (device.core.simd == 512)
-    assert device.core.registers == {128: 32, 256: 16, 512: 32}[int(device.core.simd)]
+    of_arm = device.identity.architecture.startswith(("cortex", "neoverse", "apple", "carmel"))
+    assert device.core.registers == (32 if of_arm else {256: 16, 512: 32}[int(device.core.simd)])
 
 
 @each("name", CPUS)
@@ -222,7 +223,8 @@ def test_one_core_has_one_scalar_speed_per_clock() -> None:
 
 def test_later_cores_of_a_maker_do_more_per_clock() -> None:
     by_architecture = {catalog.find(name).identity.architecture: float(cpu(name).core.scalar_ipc) for name in CPUS}
-    for line in (("sandy_bridge", "ivy_bridge", "haswell", "broadwell", "skylake", "sapphire_rapids"), ("zen2", "zen4")):
+    for line in (("sandy_bridge", "ivy_bridge", "haswell", "broadwell", "skylake", "sapphire_rapids"), ("zen1", "zen2", "zen3", "zen4", "zen5"),
+                 ("cortex_a53", "cortex_a57", "cortex_a72", "cortex_a76", "cortex_a78"), ("neoverse_n1", "neoverse_v1", "neoverse_v2")):  # fmt: skip
         speeds = [by_architecture[core] for core in line]
         assert speeds == sorted(speeds)
         assert len(set(speeds)) == len(speeds)
