@@ -64,6 +64,10 @@ class Probe:
         """The highest figure of that name."""
         return max(self.readings.get(name, {}).values(), key=lambda reading: reading.value, default=None)
 
+    def least(self, name: str) -> Finding | None:
+        """The lowest figure of that name."""
+        return min(self.readings.get(name, {}).values(), key=lambda reading: reading.value, default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:

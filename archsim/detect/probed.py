@@ -145,7 +145,8 @@ def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
 
 def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
     for level in ("l1", "l2", "l3"):
-        latency, read = probe.best(f"{level}.latency"), probe.best(f"{level}.read")
+        latency = probe.best(f"{level}.latency")
+        read = probe.least(f"{level}.read")  # what reads sustain, whatever part of the cache they visit
         if latency is not None:
             yield _line(f"{level}.latency", _clocks_text(latency.value), latency)
         if read is not None:
