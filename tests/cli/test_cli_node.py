@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from archsim.detect.probe import Probe
+from archsim.detect.probe import Finding, Probe
 from archsim.trace.trace import BoundTrace
 
 pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux describes itself")
@@ -19,7 +19,7 @@ QUICK = ("--rounds", "1", "--time-limit", "0s", "--threads", "1")
 @pytest.fixture(autouse=True)
 def probed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A probe takes no time."""
-    monkeypatch.setattr("archsim.detect.detect.measure", lambda *_: Probe(clock_Hz={1: 2e9}))
+    monkeypatch.setattr("archsim.detect.detect.measure", lambda *_: Probe(readings={"clock": {1: Finding(value=2e9)}}))
 
 
 @pytest.fixture
