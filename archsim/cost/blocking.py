@@ -15,25 +15,88 @@ from archsim.device.part import CpuCache
 from archsim.lower.kernel import CpuKernels
 
 LANE_BITS = 32  # bit of an fp32 lane of a SIMD register
+COLUMN_REGISTERS = 2.0  # registers of a row of a register block
+OPERAND_REGISTERS = 4.0  # registers beside the results of a block: two for each operand
 
 
 def micro_tile(device: Cpu) -> tuple[Array, Array]:
     """Rows and columns of the register block of a product [1].
 
-    rows = ceil(latency ports lanes / columns), columns = 2 lanes, each [D, 1]        (Low et al. 2016, equation 1)
+    rows = floor((registers - 4) / 2), columns = 2 lanes, each [D, 1]
 
     simd_lanes: fp32 values of a SIMD register
-    block_m: rows of the register block: latency x ports results are in flight
-    block_n: its columns: two registers
+    block_m: rows: all registers that the instruction set names, but those of the operands
+    block_n: columns: two registers
+
+    6 x 16 values of AVX2, 14 x 32 of AVX-512, as MKL, BLIS and MLAS have them: more than the latency of the multipliers asks for
+    (Low et al. 2016, equation 1), since each value that is loaded is then used more often.
 
     >>> from types import SimpleNamespace as some
-    >>> [value.item() for value in micro_tile(some(core=some(simd=256.0, fma_latency=5.0, fma_ports=2.0)))]  # Haswell
-    [5.0, 16.0]
+    >>> [value.item() for value in micro_tile(some(core=some(simd=256.0, registers=16.0)))]  # AVX2
+    [6.0, 16.0]
     """
     simd_lanes = device.core.simd / LANE_BITS
-    block_n = 2.0 * simd_lanes
-    block_m = np.ceil(device.core.fma_latency * device.core.fma_ports * simd_lanes / block_n)
+    block_n = COLUMN_REGISTERS * simd_lanes
+    block_m = np.maximum(np.floor((device.core.registers - OPERAND_REGISTERS) / COLUMN_REGISTERS), 1.0)
     return np.asarray(block_m, dtype=float), np.asarray(block_n, dtype=float)
+
+
+def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
+    """Multiply-adds per clock that the instructions of a library start on one core [FMA/clk].
+
+    peak min(1, simd / core.simd) (1 if fused else min(1, 1 / fma_ports)), [D, V]
+
+    peak: of the core, `Cpu.pipe`
+    apart: share of it without fused multiply-adds: a multiplication and an addition take what two of them would
+    simd: registers that the instructions name at most [bit], [V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> library_rate(some(simd=256.0, fused=0.0), find("i7_6700k").device, "fp32").item()  # AVX on a core with two FMA units
+    8.0
+    """
+    apart = np.where(kernels.fused > 0, 1.0, np.minimum(1.0, 1.0 / device.core.fma_ports))
+    return np.asarray(device.pipe(precision) * np.minimum(1.0, kernels.simd / device.core.simd) * apart)
+
+
+def block_step(kernels: CpuKernels, device: Cpu, rate: Array) -> Array:
+    """Clocks in which one core makes one step of k in all register blocks of a launch [clk].
+
+    count (full_m (full_v S(R, 2) + rest_v S(R, 1)) + full_v S(rest_m, 2) + rest_v S(rest_m, 1)), [D, V]
+    S(r, v) = max(r v lanes / rate, latency), 0 for no rows
+
+    rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
+    lanes: fp32 values of a SIMD register
+    block_m: R; full_m, rest_m: rows in whole blocks, in units of a block, and the rows beyond them
+    across: registers of a row of the result
+    full_v, rest_v: pairs of registers, and the single one beside them
+
+    A block of few results waits for each sum before it adds to it. Channels of a direct convolution lie in the lanes, its pixels
+    in the rows.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> product = some(m=8.0, n=32.0, count=1.0, packed=1.0)
+    >>> block_step(product, find("i7_6700k").device, 16.0).item()  # 6 x 16 twice: 6 clocks each; 2 x 16 twice: 4 each
+    20.0
+    """
+    lanes = device.core.simd / LANE_BITS
+    block_m, _ = micro_tile(device)
+    direct = np.asarray(kernels.packed) == 0
+    rows, columns = np.where(direct, kernels.n, kernels.m), np.where(direct, kernels.m, kernels.n)
+    full_m = np.floor(rows / block_m)
+    rest_m = rows - full_m * block_m
+    across = np.ceil(columns / lanes)
+    full_v = np.floor(across / COLUMN_REGISTERS)
+    rest_v = across - full_v * COLUMN_REGISTERS
+    latency = device.core.fma_latency
+
+    def step(height: Array, registers: float) -> Array:
+        return np.where(height > 0, np.maximum(height * registers * lanes / rate, latency), 0.0)
+
+    whole = full_m * (full_v * step(block_m, COLUMN_REGISTERS) + rest_v * step(block_m, 1.0))
+    rest = full_v * step(rest_m, COLUMN_REGISTERS) + rest_v * step(rest_m, 1.0)
+    return np.asarray(kernels.count * (whole + rest))
 
 
 def panel_depth(device: Cpu, element: Array | float) -> Array:

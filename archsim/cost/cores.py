@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import micro_tile
+from archsim.cost.blocking import block_step, library_rate
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.team import busiest_share, overlapped, register_blocks
+from archsim.cost.team import busiest_share, overlapped
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
@@ -51,7 +51,8 @@ def busiest_clocks(
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
-    ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, pipe=np.inf * one, m=one, n=one, k=one, count=one,
+    ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
+    ...             k=one, count=one,
     ...             work=one, steps=1e6 * one, items=one, most=one, channels=one, block=0 * one, chunks=0 * one,
     ...             **dict.fromkeys(LOOP[1:], 0 * one))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
@@ -92,19 +93,18 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    block_macs / (rate family) + loop of a product; max(loop, flop / per_clock) of an element-wise kernel, [D, V]
+    blocks (k + 1) work / family + loop of a product; max(loop, flop / per_clock) of an element-wise kernel, [D, V]
 
     family: efficiency of the kernel's family
-    peak: multiply-accumulates per clock of a core's SIMD units [FMA/clk]
-    rate: multiply-accumulates per clock that the library's instructions start [FMA/clk]
-    block_macs: multiply-accumulates in whole register blocks, with the ramp of each
+    rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
+    blocks: clocks of one step of k in all register blocks, `block_step` [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
     per_clock: the same, or that at the rate of a product [OP/clk]
 
-    A product issues whole register blocks, and k grows by the ramp of one block, `cpu.ramp`. An element-wise kernel runs the
-    framework's loop, or, where nothing is known of it, arithmetic that is vectorised or one step for each operation.
+    A product issues register blocks; adding one to the result in memory takes as long as one more step. An element-wise kernel
+    runs the framework's loop, or, where nothing is known of it, arithmetic that is vectorised or one step for each operation.
 
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
@@ -113,21 +113,18 @@ def core_clocks(
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
-    ...                **dict.fromkeys(LOOP, 0 * one), dense=0 * one, pipe=np.inf * one,
-    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one)
-    >>> of = default().with_values({"cpu.ramp": 10.0})
-    >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, of).item()  # 2 blocks of 64
-    480.0
+    ...                **dict.fromkeys(LOOP, 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
+    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one)
+    >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
+    510.0
     """
-    block_m, block_n = micro_tile(device)
     family = family_efficiency(kernels, constants)
-    peak = device.pipe(precision)
-    rate = np.minimum(peak, kernels.pipe)
-    block_macs = register_blocks(kernels, device) * block_m * block_n * (kernels.k + constants["cpu.ramp"]) * kernels.work
+    rate = library_rate(kernels, device, precision)
+    blocks = block_step(kernels, device, rate)
     loop = loop_clocks(kernels, constants) * overlap
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
-    return np.asarray(np.where(kernels.matrix > 0, block_macs / (rate * family) + loop,
+    return np.asarray(np.where(kernels.matrix > 0, blocks * (kernels.k + 1.0) * kernels.work / family + loop,
                                np.maximum(loop, kernels.flop / per_clock)))  # fmt: skip
 
 

@@ -80,7 +80,7 @@ class CpuTerms:
     @cached_property
     def bandwidth(self) -> Array:
         """Memory bandwidth of the cores at work [B/s]."""
-        return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.local, self.constants)
+        return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.local)
 
     @cached_property
     def work(self) -> dict[str, Array]:

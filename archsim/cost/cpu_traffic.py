@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import block_columns, block_rows, micro_tile
 from archsim.cost.cost import Array
 from archsim.cost.team import instances_used, register_blocks
@@ -81,10 +80,11 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Traffic of one launch through the last cache level [B].
 
-    a + b + 2 c + sums + again + repeats, [D, V]
+    a + b + 2 c + sums + again + repeats + filters, [D, V]
 
     again: the operand that is not cut, read whole by every further core [B]
     tensors: all three once, the result read before it is written [B]
+    filters: of a direct convolution, read again for each block of pixels where the second level does not keep them [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
 
@@ -101,7 +101,7 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     again = np.where((kernels.matrix > 0) & (kernels.grain > 0),
                      (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
     tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
-    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device))
+    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device) + filter_bytes(kernels, device, device.l2.size))
 
 
 def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
@@ -128,40 +128,64 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
 
 def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
-    """Panels of A, read from the second level once for each column of register blocks [B].
+    """What register blocks read from the second level, or from beyond it, since the first one does not keep it [B].
 
-    blocks rows k element, 0 for element-wise kernels, [D, V]        (Low et al. 2016)
+    blocks rows k element of a packed product; filter_bytes of a direct one; 0 for element-wise kernels, [D, V]  (Low et al. 2016)
 
-    The panel of B stays in the first level while those of A pass.
+    The panel of B stays in the first level while those of A pass. A direct convolution has no panels: the filters of a block's
+    channels pass once for each block of pixels, and stay in the first level where they take half of it at most.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> refill_bytes(kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0), find("i7_6700k").device).item()
-    3200.0
+    >>> product = kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0, packed=1.0)
+    >>> refill_bytes(product, find("i7_6700k").device).item()  # four blocks of six rows
+    4800.0
     """
     block_m, _ = micro_tile(device)
-    return np.asarray(
-        np.where(kernels.matrix > 0, register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a, 0.0)
-    )
+    packed = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
+    direct = filter_bytes(kernels, device, device.l1.size)
+    return np.asarray(np.where(kernels.matrix > 0, np.where(np.asarray(kernels.packed) > 0, packed, direct), 0.0))
 
 
-def core_bandwidth(device: Cpu, constants: Calibration) -> Array | float:
+def filter_bytes(kernels: CpuKernels, device: Cpu, size: Array | float) -> Array:
+    """Filters that the blocks of a direct convolution read again, where they take more than half of a cache of `size` [B].
+
+    blocks k columns element, or 0 for what stays in the cache, [D, V]
+
+    columns: channels of a register block
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> layer = kernels(matrix=1.0, m=16.0, n=60.0, k=1000.0, count=1.0, operand_a=4.0, packed=0.0)
+    >>> [filter_bytes(layer, find("i7_6700k").device, size).item() for size in (32768.0, 262144.0)]  # ten blocks of 64 kB
+    [640000.0, 0.0]
+    """
+    _, block_n = micro_tile(device)
+    columns = np.minimum(kernels.m, block_n)
+    each = kernels.k * columns * kernels.operand_a
+    again = (np.asarray(kernels.packed) == 0) & (np.asarray(kernels.matrix) > 0) & (each > RESIDENT_SHARE * size)
+    return np.asarray(np.where(again, register_blocks(kernels, device) * each, 0.0))
+
+
+def core_bandwidth(device: Cpu) -> Array | float:
     """Memory bandwidth of one core [B/s].
 
-    prefetch miss_buffers line / latency, a float or [D, 1]        (Little's law; Bailey 1996, eq. 1)
+    buffers line / latency, a float or [D, 1]        (Little's law; Bailey 1996, eq. 1)
 
-    prefetch: lines in flight for each line fill buffer, those included that the L2 prefetcher asks for, `cpu.prefetch` [1]
-    miss_buffers: line fill buffers of a core [1]; line: its length [B]; latency: of memory, unloaded [s]
+    buffers: lines on their way into the second level, which its prefetcher fills; of a core whose number nobody has told, those
+        of its first level [1]
+    line: its length [B]; latency: of memory, unloaded [s]
 
     >>> from types import SimpleNamespace as some
-    >>> cpu = some(core=some(miss_buffers=10.0), l1=some(line=64.0), memory=some(latency=64e-9))
-    >>> round(core_bandwidth(cpu, {"cpu.prefetch": 1.5}) / 1e9, 3)
+    >>> cpu = some(core=some(miss_buffers=10.0), l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))
+    >>> round(core_bandwidth(cpu) / 1e9, 3)
     15.0
     """
-    return constants["cpu.prefetch"] * device.core.miss_buffers * device.l1.line / device.memory.latency
+    buffers = device.core.miss_buffers if device.l2.miss_buffers is None else device.l2.miss_buffers
+    return buffers * device.l1.line / device.memory.latency
 
 
-def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constants: Calibration) -> Array:
+def memory_bandwidth(device: Cpu, workers: Array, local: Array | float) -> Array:
     """Memory bandwidth that the cores at work draw together [B/s].
 
     min(workers core_bandwidth, socket (1 + (sockets_used - 1) local)), [D, V]
@@ -176,12 +200,12 @@ def memory_bandwidth(device: Cpu, workers: Array, local: Array | float, constant
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> memory = some(bandwidth=120e9, achievable=0.8, latency=64e-9)
-    >>> cpu = some(core=some(miss_buffers=10.0, count=16.0, sockets=2.0), l1=some(line=64.0), memory=memory)
-    >>> [memory_bandwidth(cpu, workers, 1.0, {"cpu.prefetch": 1.5}).item() / 1e9 for workers in (1.0, 16.0)]
+    >>> cpu = some(core=some(count=16.0, sockets=2.0), l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=memory)
+    >>> [memory_bandwidth(cpu, workers, 1.0).item() / 1e9 for workers in (1.0, 16.0)]
     [15.0, 96.0]
     """
     socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
-    return np.asarray(np.minimum(workers * core_bandwidth(device, constants),
+    return np.asarray(np.minimum(workers * core_bandwidth(device),
                                  socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array
     return np.minimum(host_s[..., first], constants["graph.launch_s"])
 
 
-def feed_time(size: float, stack: Stack, device: Device, host: Cpu, constants: Calibration) -> Array | float:
+def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input from the framework's host memory to a GPU [s]: copies there, then the link.
 
     t = size (copies 3 / B_core + 1 / B_link)
@@ -113,12 +113,12 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu, constants: C
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> host = some(core=some(miss_buffers=10.0), l1=some(line=64.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
+    >>> host = some(l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
     >>> stack, gpu = some(inputs="host", input_copies=2.0), find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
-    >>> round(feed_time(1e9, stack, gpu, host, {"cpu.prefetch": 1.5}), 4)  # 0.4 s and 0.0835 s
+    >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
     if stack.inputs != "host" or not isinstance(device, Gpu):
         return 0.0
     over_link = 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
-    return size * (stack.input_copies * COPIED / core_bandwidth(host, constants) + over_link)
+    return size * (stack.input_copies * COPIED / core_bandwidth(host) + over_link)

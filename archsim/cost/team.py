@@ -21,15 +21,18 @@ HANDSHAKE = 3.0  # lines that pass between a BLAS and one of its threads for a p
 def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
     """Register blocks of the results of all products of one launch, those at the edges counted whole.
 
-    ceil(m / rows) ceil(n / columns) count, [D, V]; rows, columns: `micro_tile`, [D, 1]
+    ceil(m / rows) ceil(n / columns) count, [D, V]; rows, columns: `micro_tile`, [D, 1]. A direct convolution has its pixels (n)
+    in the rows and channels in the columns.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> register_blocks(kernels(m=10.0, n=49.0, count=1.0), find("i7_6700k").device).item()  # 4 x 16 results each
-    12.0
+    >>> register_blocks(kernels(m=10.0, n=49.0, count=1.0, packed=1.0), find("i7_6700k").device).item()  # 6 x 16 results each
+    8.0
     """
     block_m, block_n = micro_tile(device)
-    return np.asarray(np.ceil(kernels.m / block_m) * np.ceil(kernels.n / block_n) * kernels.count)
+    direct = np.asarray(kernels.packed) == 0
+    rows, columns = np.where(direct, kernels.n, kernels.m), np.where(direct, kernels.m, kernels.n)
+    return np.asarray(np.ceil(rows / block_m) * np.ceil(columns / block_n) * kernels.count)
 
 
 def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
@@ -186,8 +189,9 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0, chunks=0.0)
-    >>> busiest_share(product, find("i7_6700k").device, 5.0, 5.0).item()  # three of twelve blocks
+    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0, chunks=0.0,
+    ...                   packed=1.0)
+    >>> busiest_share(product, find("i7_6700k").device, 4.0, 4.0).item()  # two of eight blocks
     0.25
     """
     whole = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)

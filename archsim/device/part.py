@@ -370,7 +370,7 @@ class CpuCache:
     write_bandwidth: Number | None = spec("B/clk", "what stores of one core write into this level", low=0.1, high=1e6,
                                           optional=True, cycle=True)  # fmt: skip
     miss_buffers: Number | None = whole("lines on their way from the next level that this level tracks for one core", high=65536,
-                                        optional=True, cycle=True)  # fmt: skip
+                                        optional=True)  # fmt: skip
     prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
                                       optional=True, cycle=True)  # fmt: skip
     tlb_entries: Number | None = whole("pages whose addresses the TLB of this level translates", high=1e9, optional=True,

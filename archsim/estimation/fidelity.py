@@ -143,7 +143,8 @@ FIDELITIES = {
             cost=_analytical, events=True, calibrated=True,
         ),
         Fidelity(
-            name=SIMULATED, meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues",
+            name=SIMULATED,
+            meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues",
             cost=_cycle, calibrated=True,
         ),
     )

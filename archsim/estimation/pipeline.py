@@ -188,7 +188,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     feed: Array | float = 0.0
     if request.stack.inputs == "host":
         size = _input_bytes(ByIdentity(request.trace.ops))
-        feed = feed_time(size, request.stack, device, request.host, constants) * counted
+        feed = feed_time(size, request.stack, device, request.host) * counted
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)

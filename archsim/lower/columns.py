@@ -119,4 +119,5 @@ class CpuColumns(Generic[T]):
     local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
     vector: T = column(0, "1", "1 where the loop is vectorised")
     spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
-    pipe: T = column(inf, "FMA/clk", "multiply-adds that the library's instructions can start per clock")
+    simd: T = column(inf, "bit", "registers that the library's instructions name at most")
+    fused: T = column(1, "1", "0 where they multiply and add apart")

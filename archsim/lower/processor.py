@@ -9,7 +9,7 @@ from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.threads import depthwise, loop_threads, product_threads, row_blocks
-from archsim.stack.stack import LOOP, Stack
+from archsim.stack.stack import APART, ISAS, LOOP, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
@@ -34,8 +34,8 @@ def _option(option: Option, op: BoundOp, context: Context) -> Option:
 def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
-                      vector=float(stack.vectorised), pipe=stack.multiply_adds,
-                      tree=float(stack.thread_barrier == "tree"))  # fmt: skip
+                      vector=float(stack.vectorised), simd=ISAS[stack.instructions],
+                      fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import ceil, floor, inf
 
 from archsim.lower.kernel import Kernel
-from archsim.stack.stack import Stack
+from archsim.stack.stack import ISAS, Stack
 from archsim.trace.trace import BoundOp
 
+LANE_BITS = 32  # bit of a value in a SIMD register
 BYTE_COST = 11 / 64  # Eigen, TensorCostModel.h: 11 clocks for a line of 64 B from the second cache level
 ROUNDED = 0.9  # Eigen, TensorCostModel.h: what is added before the number of threads is cut to a whole number
 
@@ -37,13 +38,14 @@ def product_threads(kernel: Kernel, stack: Stack) -> float:
 
     floor(multiply-adds / least) + 1        (MLAS, MLAS_SGEMM_THREAD_COMPLEXITY)
 
-    or `eigen_threads`, with the clocks of the multiply-adds as cost; inf for a library without a rule
+    or `eigen_threads`, with the multiply-adds of whole SIMD registers as cost; inf for a library without a rule
     """
     size = kernel.flop / 2.0
     if stack.multiply_adds_per_thread:
         return floor(size / stack.multiply_adds_per_thread) + 1.0
-    if stack.cost_per_thread and stack.multiply_adds < inf:
-        return eigen_threads(size / stack.multiply_adds, stack.cost_per_thread)
+    lanes = ISAS[stack.instructions] / LANE_BITS
+    if stack.cost_per_thread and lanes < inf:
+        return eigen_threads(size / lanes, stack.cost_per_thread)
     return inf
 
 

@@ -13,6 +13,8 @@ from archsim.stack.key import key
 T = TypeVar("T")
 
 LOOP = ("steps", "branches", "divisions", "exps", "pows", "gathers", "transitions")  # what the scalar loop of a CPU does
+ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
+APART = ("sse", "avx")  # without fused multiply-adds
 CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
@@ -248,9 +250,9 @@ class Stack:
         "index or stride, transitions between AVX and SSE code", names=((), LOOP), low=0, above=True, default={},
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)
-    multiply_adds: float = key(
-        "CPU: multiply-adds for each clock and core that the binary's instructions can start; none: those of the core",
-        low=0, above=True, default=inf,
+    instructions: str = key(
+        "CPU: the widest instructions of the library's binary, where they are not all that the core has", default="widest",
+        choices=tuple(ISAS),
     )  # fmt: skip
     packing: str = key(
         "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run",

@@ -13,10 +13,10 @@ import numpy as np
 
 from archsim.base.machine_code import digest
 from archsim.cost.blocking import panel_depth
-from archsim.cost.cores import busiest_share
-from archsim.cost.cost import Cost, smooth_maximum
+from archsim.cost.cost import Cost, family_efficiency, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
+from archsim.cost.team import busiest_share
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.cycle.core import assemble, layout, run, timeline
 from archsim.cycle.core.copies import rows_copied, transposed, value_by_value
@@ -28,7 +28,6 @@ from archsim.cycle.core.run import run_loop
 
 Known = MutableMapping[bytes, float]
 SHORT, LONG = 16, 32  # steps of k from whose blocks those of any depth follow
-LANE = 32  # bit of an fp32 value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +55,20 @@ class CpuVariant:
     @property
     def width(self) -> int:
         """SIMD registers that the library's instructions use [bit]."""
+        return int(min(self.at(self.terms.device.core.simd), self.of("simd")))
+
+    @property
+    def fused(self) -> bool:
+        """Whether the library multiplies and adds at once."""
+        return self.of("fused") > 0
+
+    def private(self, size: float) -> int:
+        """Where data of some bytes lie that a core reads again and again: the first level of which they take half at most."""
         device = self.terms.device
-        started = min(self.of("pipe"), self.at(device.pipe(self.terms.precision)))
-        return max(LANE, int(min(self.at(device.core.simd), started / self.at(device.core.fma_ports) * LANE)))
+        for number, held in enumerate((device.l1.size, device.l2.size), 1):
+            if size <= RESIDENT_SHARE * self.at(held):
+                return number
+        return self.level(size)
 
     def level(self, size: float) -> int:
         """Where data of some bytes lie that all cores at work share: 2 where each holds its part in its L2, to 4 for memory."""
@@ -91,7 +101,11 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
     """Clocks of the busiest core for one launch of a kernel [clk]; None for one that has no program yet."""
     terms = v.terms
     machine = core_machine(terms.device, v.at(terms.core_clock), v.workers)
-    clocks = _product(v, machine, known) if v.of("matrix") else _pass(v, machine, known)
+    if v.of("matrix"):
+        reached = float(family_efficiency(terms.kernels, terms.constants)[v.column])
+        clocks: float | None = _product(v, machine, known) / reached + _copies(v, machine, known)
+    else:
+        clocks = _pass(v, machine, known)
     if clocks is None:
         return None
     return clocks * v.at(busiest_share(terms.kernels, terms.device, terms.workers, terms.threads))
@@ -115,22 +129,27 @@ def code_version() -> str:
 
 
 def _product(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
-    """All register blocks of a product, and the copies before them, summed over cores [clk]."""
+    """All register blocks of a product, summed over cores [clk]."""
     m, n, k, count = v.of("m"), v.of("n"), v.of("k"), v.of("count")
     element = int(8 * v.of("operand_a"))
-    if min(m, n) == 1 and v.of("packed"):
-        return count * _matrix_vector(v, machine, max(m, n), k, element, known)
-    rows, vectors = block_of(machine)
+    rows, vectors = block_of(machine, v.width)
     lanes = v.width // element
-    depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
-    levels = (2, 1, 2)  # of C libraries ask for the next block in time
+    if not v.of("packed"):
+        # Channels lie in the lanes, pixels in the rows of a block, and all filters of its channels pass in each.
+        m, n, depth = n, m, k
+        levels = (1, v.private(k * min(n, vectors * lanes) * element / 8), 2)
+    elif min(m, n) == 1:
+        return count * _matrix_vector(v, machine, max(m, n), k, element, known)
+    else:
+        depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
+        levels = (2, 1, 2)  # libraries ask for C in time
     total = 0.0
     for panel, panels in _cut(k, min(depth, k)):
         for r, down in _cut(m, rows):
             for c, across in _cut(n, vectors * lanes):
-                each = block_clocks(machine, int(r), ceil(c / lanes), panel, v.width, element, levels, known)
+                each = block_clocks(machine, v, int(r), ceil(c / lanes), panel, levels, known)
                 total += panels * down * across * each
-    return count * total + _copies(v, machine, known)
+    return count * total
 
 
 def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
@@ -143,11 +162,13 @@ def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
     return [(length, number) for length, number in ((piece, full), (rest, 1.0)) if length and number]
 
 
-def block_clocks(machine: CoreMachine, rows: int, vectors: int, depth: float, width: int, element: int,
-                 levels: tuple[int, int, int], known: Known) -> float:  # fmt: skip
+def block_clocks(machine: CoreMachine, v: CpuVariant, rows: int, vectors: int, depth: float, levels: tuple[int, int, int],
+                 known: Known) -> float:  # fmt: skip
     """Clocks of one register block: those of a short one, and what each further step of k takes."""
+    element = int(8 * v.of("operand_a"))
+
     def of(steps: int) -> float:
-        return cycles(machine, block(machine, rows, vectors, steps, width, element, *levels), known)
+        return cycles(machine, block(machine, rows, vectors, steps, v.width, element, levels, v.fused), known)
 
     if depth <= SHORT:
         return of(max(1, int(depth)))
@@ -156,7 +177,7 @@ def block_clocks(machine: CoreMachine, rows: int, vectors: int, depth: float, wi
 
 
 def _matrix_vector(v: CpuVariant, machine: CoreMachine, rows: float, k: float, element: int, known: Known) -> float:
-    loop = vector_product(machine, v.width, element, v.level(rows * k * element / 8))
+    loop = vector_product(machine, v.width, element, v.level(rows * k * element / 8), v.fused)
     return rows * k * cycles(machine, loop, known) / (loop.flop / 2.0)
 
 
@@ -171,7 +192,7 @@ def _copies(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
     a_level, b_level = v.level(scalar * of_a * size + simd * of_a * size), v.level((scalar + simd) * of_b * size)
     total = 0.0
     if simd:
-        _, vectors = block_of(machine)
+        _, vectors = block_of(machine, v.width)
         for (loop, values), share in (
             (transposed(v.width, int(v.of("k") * size), int(simd * of_a * size), a_level), of_a),
             (rows_copied(v.width, vectors, int(n * size), int(simd * of_b * size), b_level), of_b),

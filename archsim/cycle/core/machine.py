@@ -42,6 +42,7 @@ class CoreMachine:
     near: tuple[tuple[float, float], ...]
     sizes: tuple[float, ...]
     registers: int
+    width: int
     buffers: int
     far_buffers: int
     ahead: int
@@ -97,7 +98,8 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
         cracked=_numbers(device.cracked),
         load=_number(device.l1.latency), line=int(_number(device.l1.line)), read=_number(device.l1.bandwidth),
         write=_number(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
-        registers=int(_number(device.core.registers)), buffers=int(_number(device.core.miss_buffers)),
+        registers=int(_number(device.core.registers)), width=int(_number(device.core.simd)),
+        buffers=int(_number(device.core.miss_buffers)),
         far_buffers=int(_number(last.miss_buffers or device.core.miss_buffers)), ahead=int(_number(device.l1.prefetched or 0)),
         far_ahead=int(_number(last.prefetched or 0)),
         tlb=(_number(last.tlb_entries or 0), _number(last.tlb_page or 4096.0), _number(last.tlb_miss or 0.0)),

@@ -11,36 +11,50 @@ from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.writer import LoopWriter
 
 SPARE = 4  # registers beside the results: two of B, two of A
+OLDER = 16  # registers of x86 before AVX-512
 VECTORS = 2  # registers of B in a row of a block
 UNROLLED = 4  # steps of k between two branches
+BY_ELEMENT = 128  # bit of the registers of NEON, whose multiply-adds take one element for all lanes
 PITCH = 4096 + 256  # B between rows of C, which lie in different pages
 
 
-def block_of(machine: CoreMachine) -> tuple[int, int]:
-    """Rows of a register block and registers in each: all that the instruction set names but those of the operands.
+def block_of(machine: CoreMachine, width: int) -> tuple[int, int]:
+    """Rows of a register block and registers in each: all that the instructions name but those of the operands.
 
     ((registers - 4) / 2, 2)        (6 x 16 values of AVX2, 14 x 32 of AVX-512, 14 x 8 of NEON)
+
+    Instructions for narrower registers than the core has are of an older set, which names sixteen.
     """
-    return max(1, (machine.registers - SPARE) // VECTORS), VECTORS
+    registers = machine.registers if width >= machine.width else min(machine.registers, OLDER)
+    return max(1, (registers - SPARE) // VECTORS), VECTORS
 
 
-def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int, element: int = 32, a_level: int = 2,
-          b_level: int = 1, c_level: int = 3) -> CoreLoop:  # fmt: skip
+def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int, element: int = 32,
+          levels: tuple[int, int, int] = (2, 1, 2), fused: bool = True) -> CoreLoop:  # fmt: skip
     """A register block of `rows` x `vectors` registers over `steps` of k, and its results into C; an iteration is one block.
 
-    a_level, b_level, c_level: where the panels and C lie, 1 for the L1 to 4 for memory
+    levels: where the panels of A and B and C lie, 1 for the L1 to 4 for memory
+    fused: the library multiplies and adds at once, where the core can
+
+    x86 broadcasts a value of A from memory; NEON loads a register of them, and multiplies by one of its elements.
     """
+    a_level, b_level, c_level = levels
     w = LoopWriter(f"block of {rows} x {vectors} registers, {steps} steps", width, element)
     size, lanes = width // 8, width // element
     w.stream("A", rows * steps * element // 8, 1 << 16, a_level)
     w.stream("B", 0, vectors * size * steps, b_level)
     w.stream("C", vectors * size, 1 << 20, c_level)
-    fused = "fma" in machine.masks
+    fused = fused and "fma" in machine.masks
+    by_element = width == BY_ELEMENT and machine.width == BY_ELEMENT and machine.registers > OLDER
     results: list[list[int | None]] = [[None] * vectors for _ in range(rows)]
     for step in range(steps):
         b = [w.load("B", (step * vectors + v) * size) for v in range(vectors)]
         for row in range(rows):
-            a = w.load("A", (step * rows + row) * element // 8, kind="broadcast")
+            at = (step * rows + row) * element // 8
+            if not by_element:
+                a = w.load("A", at, kind="broadcast")
+            elif row % lanes == 0:
+                a = w.load("A", at)
             for v in range(vectors):
                 before = results[row][v]
                 if before is None:
@@ -60,7 +74,7 @@ def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int,
     return w.loop(flop=2.0 * rows * vectors * lanes * steps)
 
 
-def vector_product(machine: CoreMachine, width: int, element: int, level: int, rows: int = 4) -> CoreLoop:
+def vector_product(machine: CoreMachine, width: int, element: int, level: int, fused: bool = True, rows: int = 4) -> CoreLoop:
     """A matrix, some rows at a time, times a vector that stays in the first level; an iteration takes a register of each row."""
     w = LoopWriter("matrix times vector", width, element)
     size = width // 8
@@ -69,7 +83,7 @@ def vector_product(machine: CoreMachine, width: int, element: int, level: int, r
     for row in range(rows):
         w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
         w.load(f"a{row}", 0, folded=True)
-        if "fma" in machine.masks:
+        if fused and "fma" in machine.masks:
             w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
         else:
             w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))
