@@ -28,6 +28,7 @@ PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough fo
 IN_FLIGHT = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # chains of loads
 PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over and over
 BARRIERS = 2000
+ATTEMPTS, BETWEEN = 4, 0.12  # times that a latency is measured, and by how many clocks it may miss a whole one
 FEW = 4096  # loads of a sample, while others take the lines out of a cache
 
 
@@ -81,7 +82,7 @@ class Bench:
 
     def fma_latency(self, bits: int) -> Found:
         """Latency of a multiply-add along its accumulator [clk]."""
-        return self._fma_clocks(bits, 1)
+        return whole(lambda: self._fma_clocks(bits, 1))
 
     def fma_per_clock(self, bits: int) -> Found:
         """Multiply-adds of that width that one core starts per clock [1/clk]."""
@@ -120,8 +121,12 @@ class Bench:
         found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
         return Found(found.best, found.spread, f"a chain of loads over {size_text(size_B)}, {self.memory.pages}")
 
+    def first_latency(self, size_B: int) -> Found:
+        """The same of the first cache, whose hits take whole clocks [clk]."""
+        return whole(lambda: self.latency(size_B))
+
     def shared_latency(self, size_B: int) -> Found:
-        """The same of a cache that others use too [clk]: of lines that were just driven out of the caches before it.
+        """Latency of a cache that others use too [clk]: of lines that were just driven out of the caches before it.
 
         Each sample visits some of the lines of `size_B`, right after these and twice as many bytes were read.
         """
@@ -149,7 +154,7 @@ class Bench:
         loop, place = _present(self.loops.chase(1)), np.array(small.pages_chain(pages)[:1], np.uint64)
         loop.run(place.ctypes.data, 2 * pages)
         turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
-        far = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
+        far = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.3)
         return Found(far.best - near.value, far.spread, f"{far.best:.1f} clk for loads of {pages} pages in random order, "
                      f"{near.value:.1f} clk for as many lines side by side")  # fmt: skip
 
@@ -306,6 +311,15 @@ class Bench:
             times.append((time.process_time() - begin) / threads)
         best = settled(times, 1.0)
         return Found(2.0 * PRODUCT**3 / best.best, best.spread)
+
+
+def whole(measured: Callable[[], Found]) -> Found:
+    """A latency that has whole clocks: measured again where it comes out between them, as beside a disturbed chain."""
+    for _ in range(ATTEMPTS):
+        found = measured()
+        if abs(found.value - round(found.value)) <= BETWEEN:
+            return found
+    raise Disturbed(f"{found.value:.2f} clk is no whole number of clocks")
 
 
 def _knee(rates: dict[int, float]) -> int:

@@ -134,7 +134,7 @@ def _cache_jobs(subject: Subject) -> Iterator[Job]:
     for level, size in enumerate(subject.caches_B, 1):
         name, inner = f"l{level}", subject.caches_B[level - 2] if level > 1 else 0
         if level == 1:
-            yield f"{name}.latency", "latency", _lines(size / 2)
+            yield f"{name}.latency", "first_latency", _lines(size / 2)
             yield f"{name}.read", "read", _lines(size / 2)
             continue
         middle = (inner * size) ** 0.5

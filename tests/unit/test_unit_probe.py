@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from archsim.detect import llvm_loops
-from archsim.detect.benchmarks import IN_FLIGHT, Bench
+from archsim.detect.benchmarks import IN_FLIGHT, Bench, Found, whole
 from archsim.detect.byte_loops import CHAIN, CLOCK_LOOP, ByteLoops, fma_loop
 from archsim.detect.detect import detect
 from archsim.detect.loops import CHAINS, LINE_B, Loop
@@ -203,6 +203,13 @@ def test_bytes_that_are_not_there_are_none(bits: int, chains: int, fused: bool) 
     assert loops.fma(bits, chains, fused) is None
     assert loops.chase(chains + 1) is None
     assert loops.read(bits) is None
+
+
+def test_a_latency_between_two_clocks_is_measured_again() -> None:
+    seen = iter([3.8, 4.05, 4.3, 3.7, 4.4, 3.6])
+    assert whole(lambda: Found(next(seen))).value == 4.05
+    with pytest.raises(Disturbed, match="3.60 clk is no whole number"):
+        whole(lambda: Found(next(seen)))
 
 
 def test_lines_in_flight_are_those_at_which_more_chains_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
