@@ -28,7 +28,7 @@ PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough fo
 IN_FLIGHT = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # chains of loads
 PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over and over
 BARRIERS = 2000
-ATTEMPTS, BETWEEN = 4, 0.12  # times that a latency is measured, and by how many clocks it may miss a whole one
+ATTEMPTS, BETWEEN = 4, 0.18  # times that a latency is measured, and by how many clocks it may miss a whole one
 FEW = 4096  # loads of a sample, while others take the lines out of a cache
 
 

@@ -208,7 +208,7 @@ def test_bytes_that_are_not_there_are_none(bits: int, chains: int, fused: bool) 
 def test_a_latency_between_two_clocks_is_measured_again() -> None:
     seen = iter([3.8, 4.05, 4.3, 3.7, 4.4, 3.6])
     assert whole(lambda: Found(next(seen))).value == 4.05
-    with pytest.raises(Disturbed, match="3.60 clk is no whole number"):
+    with pytest.raises(Disturbed, match=r"3\.60 clk is no whole number"):
         whole(lambda: Found(next(seen)))
 
 
