@@ -89,7 +89,8 @@ def test_a_broadcast_takes_what_spreads_it_where_loads_do_not() -> None:
 
 
 def test_addresses_wait_in_a_scheduler_of_their_own_where_the_core_has_one() -> None:
-    mixed = loop(Operation(kind="divide", width=256, sources=((0, 1),)), *(Operation(kind="add", width=256, sources=((0, 0),)),) * 8)
+    adds = (Operation(kind="add", width=256, sources=((0, 0),)),) * 8
+    mixed = loop(Operation(kind="divide", width=256, sources=((0, 1),)), *adds)
     waits = run_loop(machine("i7_6700k", scheduler=12.0, scheduler_memory=40.0), mixed).waits
     assert waits["scheduler"] > 0
     assert waits["memory scheduler"] == 0

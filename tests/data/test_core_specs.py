@@ -5,10 +5,14 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import pytest
+
 from archsim.base.files import data_folder
+from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop, Operation
 from archsim.cycle.core.run import run_loop
+from archsim.detect.architecture import CoreRow, rows
 from archsim.device import catalog
 from archsim.device.device import Cpu
 
@@ -105,3 +109,35 @@ def test_a_window_is_larger_than_its_queues(architecture: str) -> None:
     for key in ("scheduler", "load_queue", "store_queue"):
         if key in pipeline and "window" in pipeline and architecture != "cortex_a53":
             assert pipeline[key] < pipeline["window"], f"{architecture}: {key}"
+
+
+@each("row", rows)
+def test_a_core_that_a_computer_may_have_has_a_pipeline(row: CoreRow) -> None:
+    """The first lines of a spec that `detect` writes name the architecture, whose file gives the rest."""
+    path = data_folder(catalog.FOLDER).joinpath("architectures", f"{row.architecture}.toml")
+    assert path.is_file() or not row.same, f"{row.architecture} is told to be the core of {row.like}, and has no file"
+    assert catalog.find(row.like).device.pipeline is not None  # type: ignore[union-attr]
+
+
+PEAKS = (  # multiply-adds of 32 bit per clock of one core, as the makers and tests of products print them
+    ("i7_3820", 8), ("xeon_e5_2680_v2", 8), ("i7_5930k", 16), ("i7_6700k", 16), ("xeon_gold_6148", 32),
+    ("xeon_platinum_8280", 32), ("xeon_platinum_8380", 32), ("i9_11900k", 16), ("i9_12900k", 16), ("xeon_platinum_8480", 32), ("epyc_7601", 8),
+    ("epyc_7742", 16), ("epyc_7763", 16), ("epyc_9654", 16), ("epyc_9655", 32), ("raspberry_pi_3", 4), ("tegra_x1_cpu", 4),
+    ("raspberry_pi_4", 4), ("raspberry_pi_5", 8), ("graviton2", 8), ("graviton3", 16), ("grace", 16), ("apple_m1", 16),
+)  # fmt: skip
+
+
+@each(("name", "peak"), PEAKS)
+def test_the_pipeline_reaches_the_printed_peak_and_no_more(name: str, peak: float) -> None:
+    device = catalog.find(name).device
+    assert isinstance(device, Cpu)
+    rate = 12.0 / run_loop(machine(name), products(machine(name), int(device.core.simd))).cycles * float(device.core.simd) / 32
+    assert 0.97 * peak < rate <= peak * 1.001, f"{name}: {rate:.1f} a clock"
+
+
+@each(("name", "clocks"), [
+    ("xeon_e5_2650_v3", 6.0), ("i7_6700k", 6.0), ("xeon_gold_6148", 6.0), ("epyc_7601", 12.0), ("epyc_7742", 6.0),
+    ("epyc_9654", 6.0), ("xeon_platinum_8480", 6.0),
+])  # fmt: skip
+def test_a_block_of_six_by_sixteen_is_bound_by_its_products(name: str, clocks: float) -> None:
+    assert run_loop(machine(name), gemm_block(6, 16, 256, a_level=1, b_level=1)).cycles == pytest.approx(clocks, rel=0.02)

@@ -221,10 +221,16 @@ def test_one_core_has_one_scalar_speed_per_clock() -> None:
     assert found["haswell"] == {1.0}
 
 
+LINES = (
+    ("sandy_bridge", "ivy_bridge", "haswell", "broadwell", "skylake", "ice_lake", "sapphire_rapids"),
+    ("zen1", "zen2", "zen3", "zen4", "zen5"), ("cortex_a53", "cortex_a57", "cortex_a72", "cortex_a76", "cortex_a78"),
+    ("neoverse_n1", "neoverse_v1", "neoverse_v2"),
+)  # fmt: skip
+
+
 def test_later_cores_of_a_maker_do_more_per_clock() -> None:
     by_architecture = {catalog.find(name).identity.architecture: float(cpu(name).core.scalar_ipc) for name in CPUS}
-    for line in (("sandy_bridge", "ivy_bridge", "haswell", "broadwell", "skylake", "sapphire_rapids"), ("zen1", "zen2", "zen3", "zen4", "zen5"),
-                 ("cortex_a53", "cortex_a57", "cortex_a72", "cortex_a76", "cortex_a78"), ("neoverse_n1", "neoverse_v1", "neoverse_v2")):  # fmt: skip
+    for line in LINES:
         speeds = [by_architecture[core] for core in line]
         assert speeds == sorted(speeds)
         assert len(set(speeds)) == len(speeds)
