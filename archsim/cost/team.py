@@ -15,7 +15,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
-HANDSHAKE = 3.0  # lines that pass between a BLAS and one of its threads for a product: the request, its fetch, the end
+FLAGS = 4.0  # lines that pass between two threads of a BLAS for a panel: either half of what one packs is filled, and free again
 
 
 def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
@@ -235,15 +235,18 @@ def near_line(device: Cpu) -> Array:
     return np.asarray(2.0 * level.latency / device.clock.boost)
 
 
-def fork_join(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array) -> Array:
+def fork_join(
+    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array, constants: Calibration
+) -> Array:  # fmt: skip
     """Forking and joining the threads of one parallel loop [s].
 
-    barrier + deal; under a grain barrier (1 + panels) + queue, [D, V]; 0 with one core at work
+    barrier + deal; under a grain barrier + queue + flags panels, [D, V]; 0 with one core at work
 
     barrier: the join and the next fork [s]
     counter: every core at work gets the one line on which they count themselves, once for each of the two [s]
     levels: they meet in a tree, a line for each of its levels [s]
-    queue: a BLAS that starts one thread after the other, `HANDSHAKE` lines for each [s]
+    queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
+    flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
@@ -254,13 +257,14 @@ def fork_join(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array |
     threads: threads that were asked for, a float or [D, 1]
     panels: into which k is cut, [D, V]
 
-    A library with a grain (OpenBLAS) starts its threads one after the other, all that there are; they wait for each other
-    again before each panel, which every core packs a part of.
+    A library with a grain (OpenBLAS) starts its threads one after the other, all that there are. Of each panel every thread packs
+    a part, and waits for the parts of all others (driver/level3/level3_thread.c).
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0}
-    >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0).item() * 1e9) for tree in (0.0, 1.0)]
+    >>> of = {"cpu.wake_s": 1e-6}
+    >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
     """
     near, far = near_line(device), device.memory.latency
@@ -270,6 +274,7 @@ def fork_join(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array |
     counter = 2.0 * usual * (workers - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
     barrier = np.where(kernels.tree > 0, levels, counter)
-    queue = HANDSHAKE * (threads - 1.0) * usual
+    queue = constants["cpu.wake_s"] * (threads - 1.0)
+    flags = FLAGS * usual * (threads - 1.0)
     deal = kernels.chunks * usual
-    return np.asarray(np.where(workers > 1, barrier + np.where(kernels.grain > 0, barrier * panels + queue, deal), 0.0))
+    return np.asarray(np.where(workers > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))

@@ -22,6 +22,7 @@ from archsim.lower.conv_products import (
     scatter_gemm,
 )
 from archsim.lower.conv_transforms import fft, fft_tiling, winograd, winograd_4x4, winograd_nonfused, winograd_nonfused_5x5
+from archsim.lower.gemm import ones_product
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role
@@ -117,13 +118,16 @@ def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
 def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
     """The kernels of the bias: one pass for the batch or for each image (`conv.bias`), none where the convolution adds it.
 
-    A `prefilled` output is written with the bias, or with zeros where there is none, before each image's product adds to it.
+    A `prefilled` output is written with the bias, or with zeros where there is none, before each image's product adds to it. By a
+    `product` with a vector of ones the bias is added to each image, and its gradient is a product of a matrix and that vector.
     """
     rule, out = context.stack.conv.bias, context.bytes(op.shape)
     repeat = 1 if rule == "separate" else op.shape[0]
     fill = rule == "prefilled" and op.phase == "forward"
     if rule == "fused" or not (getattr(op.kind, "bias", False) or fill):
         return ()
+    if rule == "product":
+        return ones_product(op, context, channels=op.shape[1], values=op.shape[2] * op.shape[3], repeat=op.shape[0])
     if op.phase == "forward":
         return (element_wise("bias", Role.BIAS, out / repeat, out / repeat, flop=out / repeat / context.element,
                              element=context.element, repeat=repeat),)  # fmt: skip

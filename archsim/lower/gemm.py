@@ -59,6 +59,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
     family = "gemm.transposed" if transposed else "gemm"
     kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
+    if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
+        kernels += ones_product(op, context, channels=features, values=rows)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
         flop, element = out / context.element, context.element
         if op.phase == "forward":
@@ -66,6 +68,27 @@ def linear(op: BoundOp, context: Context) -> Plan:
         elif op.phase == "backward_filter":
             kernels.append(element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=flop, element=element))
     return plan(op, context, Option(algorithm="gemm", kernels=tuple(kernels)))
+
+
+def ones_product(op: BoundOp, context: Context, *, channels: int, values: int, repeat: int = 1) -> tuple[Kernel, ...]:
+    """A bias by the BLAS: the product of the bias and a vector of ones, added to the results; its gradient sums by such a vector.
+
+        forward            m = channels    n = values    k = 1        C is read and written
+        backward_filter    a matrix [channels, values] times a vector
+
+    channels: values of the bias; values: results of each, in one of `repeat` launches [1].
+    """
+    element, out = float(context.element), float(channels * values * context.element)
+    if op.phase == "forward":
+        return (Kernel(
+            name="bias", role=Role.PRODUCT, efficiency=context.efficiency("gemm"), menu=context.menu("gemm"), m=channels,
+            n=values, k=1, operand_a=element, operand_b=element, a_bytes=channels * element, b_bytes=values * element,
+            c_bytes=out, flop=2.0 * channels * values, items=float(channels * values), repeat=repeat,
+        ),)  # fmt: skip
+    if op.phase == "backward_filter":
+        return (element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=2.0 * channels * values, element=element,
+                             repeat=repeat, efficiency=context.efficiency("gemv"), dense=True),)  # fmt: skip
+    return ()
 
 
 def matmul(op: BoundOp, context: Context) -> Plan:

@@ -92,8 +92,9 @@ class Conv:
         choices=("sequential", "batched"), default="sequential",
     )
     bias: str = key(
-        "bias: a pass of its own; image by image; written before the product adds to it (zeros where there is none); in the "
-        "convolution's own kernel", choices=("separate", "per_image", "prefilled", "fused"), default="separate",
+        "bias: a pass of its own; image by image; written before the product adds to it (zeros where there is none); a product "
+        "of the BLAS for each image; in the convolution's own kernel",
+        choices=("separate", "per_image", "prefilled", "product", "fused"), default="separate",
     )  # fmt: skip
     layout_copies: str = key(
         "copies between the framework's and the library's layout: none; of images around tensor cores; of all images; of all "
@@ -213,7 +214,8 @@ class Stack:
     menus: Mapping[str, Menu] = key("tiles for a kind of product; NAME_tensor on tensor cores, NAME_half for halves elsewhere",
                                     default={})  # fmt: skip
     linear_bias: str = key(
-        "bias of fully connected layers: a pass of its own, or in the product's kernel", choices=("separate", "fused"),
+        "bias of fully connected layers: a pass of its own, a product of the BLAS, or in the product's kernel",
+        choices=("separate", "product", "fused"),
         default="separate",
     )  # fmt: skip
     recurrent: str = key(

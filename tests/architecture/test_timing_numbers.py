@@ -22,7 +22,7 @@ STRUCTURE = {
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {"LANE_BITS": "bits"},
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
-    "cost/team.py": {"HANDSHAKE": "cache lines"},
+    "cost/team.py": {"FLAGS": "cache lines"},
     "lower/threads.py": {"BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},

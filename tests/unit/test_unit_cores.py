@@ -178,14 +178,15 @@ NEAR, FAR = 20.0, 100.0  # ns: two latencies of 40 clocks at 4 GHz, and that of 
 
 def forked(workers: float, threads: float, device: Any = None, **words: float) -> float:
     """Time of a fork and join [ns] of a product with three panels."""
-    found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]))
+    of = default().with_values({"cpu.wake_s": 1e-6})
+    found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]), of)
     return number(found) * 1e9
 
 
 def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:
-    """A join and a fork are a line each; a BLAS has three for each further thread, and a barrier for each of three panels."""
+    """A join and a fork are a line each; a BLAS starts each further thread, and each of three panels takes four lines of it."""
     assert forked(2.0, 2.0) == pytest.approx(2 * NEAR)
-    assert forked(2.0, 2.0, grain=1.0) == pytest.approx(2 * NEAR * (1 + 3) + 3 * NEAR)
+    assert forked(2.0, 2.0, grain=1.0) == pytest.approx(2 * NEAR + 1000 + 3 * 4 * NEAR)
     assert forked(1.0, 1.0, grain=1.0) == forked(1.0, 4.0, grain=1.0) == forked(0.5, 1.0) == forked(1.0, 4.0, chunks=4.0) == 0.0
 
 
@@ -221,7 +222,7 @@ def test_hyper_threads_are_taken_once_every_core_has_a_thread(threads: float, wo
 
 def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
     """Scalar code gains up to the share of clocks in which it issues, a product and a vectorised loop nothing."""
-    of = default().with_values({"cpu.issue": 0.75, "cpu.ramp": 0.0, "loop.steps_clk": 4.0, "cpu.vector_flop": 4.0})
+    of = default().with_values({"cpu.issue": 0.75, "loop.steps_clk": 4.0, "cpu.vector_flop": 4.0})
 
     def clocks(threads: float, **words: Any) -> float:
         return number(cores.busiest_clocks(kernel(items=1e6, **words), machine(), "fp32", np.array([4.0]), threads, of))

@@ -183,7 +183,7 @@ def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -
 def test_joining_a_team_takes_a_line_for_each_core_and_forking_it_another() -> None:
     kernels, line = pack_cpu(plans(stream(items=1e6))), 2 * 42 / 4.2e9
     for workers in (1.0, 2.0, 4.0):
-        found = team.fork_join(kernels, catalog.find("i7_6700k").device, np.array([workers]), workers, np.ones(1))
+        found = team.fork_join(kernels, catalog.find("i7_6700k").device, np.array([workers]), workers, np.ones(1), CONSTANTS)
         assert only(found) == pytest.approx(2 * (workers - 1) * line)
 
 

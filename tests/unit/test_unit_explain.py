@@ -175,7 +175,7 @@ def test_only_what_applies_on_a_cpu_is_written():
                 for kernel in stories}  # fmt: skip
 
     one, two = (written(hw, stack="caffe-openblas", threads=16) for hw in ("xeon_e5_2630_v3", "xeon_e5_2630_v3_2s"))
-    assert {"strip", "again", "HANDSHAKE", "cpu.pack_clk", "copied"} <= one["gemm"] & two["gemm"]
+    assert {"strip", "again", "FLAGS", "cpu.wake_s", "cpu.pack_clk", "copied"} <= one["gemm"] & two["gemm"]
     assert {"link", "core.link"} <= two["gemm"] - one["gemm"]
     assert {"steps", "loop.steps_clk"} <= two["im2col"] - two["gemm"]
     assert not {"link", "rate", "macs", "flop", "branches", "loop.branches_clk", "gathers"} & two["im2col"]
@@ -217,7 +217,7 @@ PINS = {"memory.bandwidth", "memory.achievable"}
         ("xeon_e5_2630_v3_2s", "torch7-cpu", "conv2", {"core.link", "cpu.pack_clk"}),
         ("xeon_e5_2630_v3_2s", "torch7-mkl", "conv2", {"core.link", "cpu.pack_clk", "cpu.sibling"}),
         ("xeon_e5_2630_v3_2s", "torch7-cpu", "fc7", {"memory.latency", "clock.boost"}),  # one core, which does not reach the pins
-        ("xeon_e5_2630_v3_2s", "caffe-openblas", "conv2", {"core.link", "l3.latency"}),
+        ("xeon_e5_2630_v3_2s", "caffe-openblas", "conv2", {"core.link", "cpu.wake_s", "l3.latency"}),
     ],
 )
 def test_whatever_moves_the_time_is_listed(hw, stack, layer, some):

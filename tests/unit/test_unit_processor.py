@@ -119,6 +119,19 @@ def test_the_gradients_of_a_layer_run_beside_each_other() -> None:
         assert [named(kernels(stack(name), "conv2", phase), "direct").cpu.beside for phase in phases] == expected
 
 
+def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
+    """Of each image, k = 1; the gradient is a matrix times that vector. In a fully connected layer once for the batch."""
+    caffe = stack("caffe-openblas")
+    bias = named(kernels(caffe, "conv2"), "bias")
+    assert (bias.m, bias.n, bias.k, bias.repeat, bias.flop) == (32, 15 * 15, 1, BATCH, 2 * 32 * 15 * 15)
+    assert (bias.a_bytes, bias.b_bytes, bias.c_bytes) == (4 * 32, 4 * 15 * 15, 4 * 32 * 15 * 15)
+    gradient = named(kernels(caffe, "conv2", "backward_filter"), "bias_gradient")
+    assert (gradient.dense, gradient.cpu.threaded, gradient.repeat, gradient.b_bytes) == (1, 1, BATCH, bias.c_bytes)
+    assert "bias" not in {kernel.name for kernel in kernels(caffe, "conv2", "backward_data")}
+    whole = named(kernels(caffe, "fc4"), "bias")
+    assert (whole.m, whole.n, whole.k, whole.repeat) == (BATCH, 10, 1, 1)  # its features are the side that the BLAS cuts
+
+
 def test_a_queue_deals_out_the_loops_that_the_stack_names() -> None:
     chosen = stack("caffe-openblas", chunks_per_thread={"product": 3})
     assert [named(kernels(chosen, op), name).cpu.chunks for op, name in (("fc4", "gemm"), ("relu1", "relu"))] == [3, 0]
