@@ -13,6 +13,7 @@ SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
     "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
     "sm": ("archsim.cli.simulate_sm", "One SM that runs a kernel, clock by clock: issue, stalls, bandwidth."),
+    "core": ("archsim.cli.simulate_core", "One core of a CPU that runs a loop, clock by clock: ports, chains, what binds."),
     "kernels": ("archsim.cli.simulate_kernels", "Random kernels by the closed form and by the cycle model."),
     "allreduce": ("archsim.cli.simulate_allreduce", "A ring all-reduce on the links of a node."),
 }
@@ -49,12 +50,13 @@ class Simulations(click.Group):
 
 @click.command("simulate", cls=Simulations)
 def command() -> None:
-    """Simulate serving, training on several devices, an all-reduce, or one SM: queues, shared links, instructions.
+    """Simulate serving, training on several devices, an all-reduce, one SM or one core: queues, links, instructions.
 
     \b
     Examples:
       archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
       archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
+      archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
       archsim simulate allreduce --node deepbench_8gpu --devices 2,4,8 --bytes 100MB
     """

@@ -281,6 +281,21 @@ def sm() -> Schema:
     })  # fmt: skip
 
 
+def core() -> Schema:
+    """`archsim simulate core --json`."""
+    from archsim.simulate.core import SCHEMA
+
+    one = table({
+        "name": TEXT, "isa": TEXT, "cycles": NUMBER, "measured": MAYBE, "error": MAYBE, "first_cycles": NUMBER,
+        "operations": WHOLE, "micro_operations": NUMBER, "flop": NUMBER, "flop_per_clock": NUMBER, "peak_flop_per_clock": MAYBE,
+        "peak_share": MAYBE, "bytes_loaded": WHOLE, "bytes_stored": WHOLE, "binds": TEXT, "explained": NUMBER, "bounds": NUMBERS,
+        "ports": NUMBERS, "waits": NUMBERS, "lines": NUMBERS,
+        "trace": listed(table(dict.fromkeys(("row", "iteration", "renamed", "started", "ended", "retired", "port"), WHOLE))),
+    }, optional=("trace",))  # fmt: skip
+    return table({"schema": _named(SCHEMA), "hardware": TEXT, "clock_hz": NUMBER, "loops": listed(one),
+                  "skipped": listed(table({"name": TEXT, "reason": TEXT}))})  # fmt: skip
+
+
 def stack() -> Schema:
     """`archsim show stack NAME --json`."""
     from archsim.report.stack import SCHEMA
@@ -298,7 +313,7 @@ def sweep() -> Schema:
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
     for function in (estimate, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
-                     simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, sweep)
+                     simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
     "calibration": [("show", "calibration"), ("show", "calibration", "energy.")],
     "names": [("list", what) for what in ("hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops", "keys")],
     "sm": [("simulate", "sm", "--hw", "gtx_1080", "--kernel", "gemm 64x64x8 threads=64", "--k", "16", "--plain")],
+    "core": [("simulate", "core", "--hw", "i7_6700k", "--kernel", "gemm 6x16 avx2", "--plain")],
     "stack": [("show", "stack", "caffe-cudnn4"), ("show", "stack", "pytorch-2")],
     "sweep": [("sweep", *ONE, "--vary", "sm.count=8:24:8", "--vary", "precision=fp32,fp16")],
 }  # fmt: skip

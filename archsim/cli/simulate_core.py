@@ -1,0 +1,100 @@
+"""`archsim simulate core`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archsim.base.writer import OutputFile
+from archsim.cli.options import choices, some_options
+from archsim.cli.output import write
+from archsim.cli.terminal import say
+from archsim.cli.vocabulary import HW, csv_option, html_option, json_option, one_form
+
+if TYPE_CHECKING:
+    from archsim.cycle.core.operation import CoreLoop
+
+RECORDED = 400  # micro-operations that are kept for a picture
+
+
+@click.command("core")
+@HW
+@click.option("--kernel", metavar="WORDS", help="'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...")
+@click.option("--loop", "path", type=click.Path(), metavar="FILE", help="Loops as JSON: all of them, or the one of --name.")
+@click.option("--name", metavar="LOOP", help="One loop of the file.")
+@click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
+              help="Iterations to simulate.")  # fmt: skip
+@click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
+@some_options("batch", "seq_len", "precision", "task", "stack", "threads", "devices", "power_limit", "power_mode", "fidelity",
+              "streams", "host_cpu", "graph", "calibration")  # fmt: skip
+@json_option()
+@csv_option("Print one CSV row per loop.")
+@html_option("Also write a page with a picture of the pipeline.")
+def command(
+    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, as_json: bool, as_csv: bool,
+    html: OutputFile | None, **given: Any,
+) -> None:  # fmt: skip
+    """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
+
+    A gemm is a block of rows x columns of a product: unroll, broadcast (register, embedded, element), a and b (levels of its
+    panels), depth, registers that the program can name.
+
+    copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4 for
+    memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum: level. chase: level, loads.
+
+    An instruction set (sse, avx, avx2, avx512, neon, sve) and a precision (fp32, fp64; of a gemm also fp16, bf16 and int8) may
+    follow; else it is the widest of the core, and fp32.
+
+    \b
+    Examples:
+      archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
+      archsim simulate core --hw epyc_9655 --kernel "gemm 14x32 avx512 unroll=2 fp32" --html block.html
+      archsim simulate core --hw i7_6700k --kernel "triad level=4" --clock 4.2GHz
+      archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2" --set port.fma="P0 P1 P5"
+      archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
+      archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
+    """
+    from archsim.estimation.request import find_device
+    from archsim.report.core import core_page, core_text, cores_csv, cores_json, loops_text
+    from archsim.simulate.core import kernel_loop, simulate_all, simulate_core
+
+    one_form(as_json, as_csv)
+    if (kernel is None) == (path is None):
+        raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
+    if name is not None and path is None:
+        raise click.UsageError("--name is of a loop in the file of --loop")
+    words = choices(**given, calibration=None)
+    spec = find_device(hw, words.get("settings"), words.get("scales"))
+    clock = words.get("clock") or float(spec.device.usual_clock)
+    loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
+    fast = False if plain else None
+    if len(loops) == 1:
+        skipped: list[tuple[str, str]] = []
+        found = [simulate_core(spec, loops[0], clock=clock, trips=trips, trace=RECORDED, fast=fast)]
+    elif html is not None:
+        raise click.UsageError(f"--html draws one loop, and {path} has {len(loops)}; --name chooses one")
+    else:
+        found, skipped = simulate_all(spec, loops, clock=clock, trips=trips, fast=fast)
+    if html is not None:
+        write(html, core_page(found[0]))
+    if as_csv:
+        click.echo(cores_csv(spec.identity.id, clock, found), nl=False)
+        return
+    shown = cores_json(spec.identity.id, clock, found, skipped) if as_json else (
+        core_text(found[0]) if len(loops) == 1 else loops_text(found, skipped))  # fmt: skip
+    say(shown, plain=as_json)
+
+
+def _loops(path: str, name: str | None) -> list[CoreLoop]:
+    """The loops of a file, or the one of a name."""
+    from archsim.base.errors import UnknownName
+    from archsim.validation.loop_file import read_loops
+
+    loops = list(read_loops(path))
+    if name is None:
+        return loops
+    found = [loop for loop in loops if loop.name == name]
+    if not found:
+        raise UnknownName("loop", name, [loop.name for loop in loops], hint=f"of {path}")
+    return found[:1]

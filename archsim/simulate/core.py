@@ -1,0 +1,244 @@
+"""One core that runs a loop: a kernel given in words, or loops of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
+from archsim.cycle.core.bounds import bounds, what_binds
+from archsim.cycle.core.gemm_block import BROADCASTS, gemm_block
+from archsim.cycle.core.loops import STREAMED, chase, dot_product, exponential, max_pool, row_sum, streamed
+from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.run import CoreRun, run_loop
+from archsim.device.device import Cpu
+from archsim.device.spec import Spec
+
+SCHEMA = "archsim-core/1"
+X86 = ("AMD", "Intel")  # vendors
+ELEMENTS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}
+DOTTED = ("bf16", "int8")  # precisions that are multiplied by dot products into lanes of 32 bit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionSet:
+    """Vectors of an instruction set: their width [bit] (0: what the core has), the registers that it names, fused multiply-add,
+    and how a product meets one value."""
+
+    width: int
+    registers: int
+    fused: bool = True
+    broadcast: str = "register"
+    x86: bool = True
+
+
+ISAS = {
+    "sse": InstructionSet(width=128, registers=16, fused=False), "avx": InstructionSet(width=256, registers=16, fused=False),
+    "avx2": InstructionSet(width=256, registers=16), "avx512": InstructionSet(width=512, registers=32),
+    "neon": InstructionSet(width=128, registers=32, broadcast="element", x86=False),
+    "sve": InstructionSet(width=0, registers=32, broadcast="element", x86=False),
+}  # fmt: skip
+WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it takes, with what it is if not given
+    "gemm": {"unroll": 1, "broadcast": None, "a": 2, "b": 1, "depth": 256, "registers": None},
+    **{name: {"unroll": 4, "level": 1} for name in STREAMED},
+    "dot": {"accumulators": 8, "level": 1}, "exp": {"unroll": 1, "degree": 6, "level": 1}, "max pool": {"level": 1},
+    "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2},
+}  # fmt: skip
+LEVELS = ("level", "a", "b")
+MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64}
+EXAMPLE = "like 'gemm 6x16 avx2' or 'triad level=3'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCore:
+    """A run of a loop on one core.
+
+    name: of the loop; clock_hz: of the core [Hz]
+    bounds: by name, the largest first [clk]; binds: what the loop waits for; explained: share of the clocks of the largest bound
+    peak: FLOP per clock that the core could do; None for a loop without any, or of a precision that has no stated peak
+    """
+
+    hardware: str
+    name: str
+    clock_hz: float
+    machine: CoreMachine
+    loop: CoreLoop
+    result: CoreRun
+    bounds: Mapping[str, float]
+    binds: str
+    explained: float
+    peak: float | None
+
+    @property
+    def flop_per_clock(self) -> float:
+        """FLOP of an iteration over its clocks [FLOP/clk]."""
+        return self.loop.flop / self.result.cycles
+
+    @property
+    def peak_share(self) -> float | None:
+        """FLOP over what the core could do in the time."""
+        return None if self.peak is None else self.flop_per_clock / self.peak
+
+    @property
+    def error(self) -> float | None:
+        """Simulated over measured clocks, less one; None where nobody has measured the loop."""
+        return None if self.loop.measured is None else self.result.cycles / self.loop.measured - 1.0
+
+
+def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None = None, trace: int = 0,
+                  fast: bool | None = None, element: int | None = None) -> SimulatedCore:  # fmt: skip
+    """Run a loop on one core.
+
+    clock: of the core [Hz]; trips: iterations in all, as many as the steady state takes where not given
+    trace: micro-operations to keep, from the first on
+    element: of the values of its peak [bit]; that of its multiply-adds where not given
+
+    Raises ArgumentError for a GPU, Unsupported for a core without the keys of its pipeline or a port for an operation.
+    """
+    device = core_of(spec)
+    machine = core_machine(device, clock)
+    result = run_loop(machine, loop, trips=trips, trace=trace, fast=fast)
+    found = bounds(machine, loop, result.rows)
+    binds, explained = what_binds(found, result.cycles, result.waits)
+    return SimulatedCore(
+        hardware=spec.identity.id, name=loop.name, clock_hz=clock, machine=machine, loop=loop, result=result, bounds=found,
+        binds=binds, explained=explained, peak=_peak(device, loop, element),
+    )  # fmt: skip
+
+
+def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float, trips: int | None = None,
+                 fast: bool | None = None) -> tuple[list[SimulatedCore], list[tuple[str, str]]]:  # fmt: skip
+    """Several loops, and which ones the core cannot run, with the reason."""
+    core_machine(core_of(spec), clock)
+    found, skipped = [], []
+    for loop in loops:
+        try:
+            found.append(simulate_core(spec, loop, clock=clock, trips=trips, fast=fast))
+        except Unsupported as error:
+            skipped.append((loop.name, str(error)))
+    return found, skipped
+
+
+def core_of(spec: Spec) -> Cpu:
+    """The device of a spec, which must be a CPU."""
+    if not isinstance(spec.device, Cpu):
+        raise ArgumentError(f"hw {spec.identity.id}: is a GPU, which has no such core; `archsim simulate sm` runs one SM")
+    return spec.device
+
+
+def _peak(device: Cpu, loop: CoreLoop, element: int | None) -> float | None:
+    kinds = {one.kind for one in loop.operations}
+    if not loop.flop or kinds & {"dot", "tile"}:
+        return None
+    wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
+    size = element or max(wide, default=32)
+    return 2.0 * float(device.pipe("fp64" if size == 64 else "fp32"))
+
+
+def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
+    """The loop of a kernel in words: its name, the block of a product, an instruction set, a precision, and `key=value`.
+
+    Raises ArgumentError for words that make none on this device.
+    """
+    name, block, isa_name, precision, words = parsed(kernel)
+    device = core_of(spec)
+    isa_name, isa = _instruction_set(device, isa_name, kernel)
+    width = isa.width or int(float(device.core.simd))
+    numbers = {key: int(value) for key, value in words.items() if isinstance(value, (int, float))}
+    element = ELEMENTS[precision]
+    if name == "gemm":
+        product = "dot" if precision in DOTTED else "fma" if isa.fused else "muladd"
+        loop = gemm_block(
+            *block, width, element, numbers["unroll"], str(words["broadcast"] or isa.broadcast), numbers["a"], numbers["b"],
+            registers=numbers.get("registers", isa.registers), depth=numbers["depth"], product=product,
+        )  # fmt: skip
+    else:
+        if precision in DOTTED:
+            raise ArgumentError(f"kernel {kernel}: only gemm multiplies {precision}")
+        loop = GENERATORS.get(name, _streamed(name))(width, element, isa.fused, numbers)
+    return replace(loop, name=kernel, isa=isa_name)
+
+
+def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float | str | None]]:
+    """The name, block, instruction set, precision and words of a kernel.
+
+    >>> parsed("gemm 6x16 avx2 unroll=4")[:4]
+    ('gemm', (6, 16), 'avx2', 'fp32')
+    """
+    parts = kernel.split()
+    name = next((" ".join(parts[:count]) for count in (3, 2, 1) if " ".join(parts[:count]) in WORDS), "")
+    if not name:
+        raise UnknownName("kernel", parts[0] if parts else "", list(WORDS), hint=EXAMPLE)
+    block, isa, precision = (0, 0), "", "fp32"
+    words = dict(WORDS[name])
+    for part in parts[len(name.split()):]:
+        key, equals, text = part.partition("=")
+        if equals:
+            if key not in words:
+                raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {', '.join(nearest(key, words) or words)}")
+            words[key] = _broadcast(text, kernel) if key == "broadcast" else _whole(text, key, kernel)
+        elif part in ISAS:
+            isa = part
+        elif part in ELEMENTS:
+            precision = part
+        elif name == "gemm" and part[:1].isdecimal():
+            block = _block(part, kernel)
+        else:
+            near = ", ".join(nearest(part, [*ISAS, *ELEMENTS]) or [*ISAS, *ELEMENTS])
+            raise ArgumentError(f"kernel {kernel}: {part!r} is no instruction set or precision; nearest: {near}")
+    if name == "gemm" and block == (0, 0):
+        raise ArgumentError(f"kernel {kernel}: gemm has a block of rows x columns, like 6x16")
+    return name, block, isa, precision, words
+
+
+def _block(text: str, kernel: str) -> tuple[int, int]:
+    sides = text.split("x")
+    if len(sides) != 2 or not all(side.isdecimal() and 0 < int(side) <= 256 for side in sides):
+        raise ArgumentError(f"kernel {kernel}: {text!r} is no block of rows and columns up to 256, like 6x16")
+    return int(sides[0]), int(sides[1])
+
+
+def _broadcast(text: str, kernel: str) -> str:
+    if text not in BROADCASTS:
+        raise ArgumentError(f"kernel {kernel}: broadcast={text} is not one of {', '.join(BROADCASTS)}")
+    return text
+
+
+def _whole(text: str, key: str, kernel: str) -> int:
+    most = 4 if key in LEVELS else MOST[key]
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is no whole number from 1 to {most}"
+                            + (", which is memory" if key in LEVELS else ""))  # fmt: skip
+    return int(text)
+
+
+def _instruction_set(device: Cpu, name: str, kernel: str) -> tuple[str, InstructionSet]:
+    """The instruction set that was asked for, or the widest of the core."""
+    x86, simd = device.identity.vendor in X86, int(float(device.core.simd))
+    fused = device.port is None or device.port.fma is not None
+    fitting = {name: isa for name, isa in ISAS.items() if isa.x86 == x86 and isa.width <= simd and (fused or not isa.fused)}
+    if not x86 and simd == 128:
+        fitting.pop("sve", None)
+    if name in fitting:
+        return name, fitting[name]
+    if name or not fitting:
+        there = ", ".join(fitting) or "none of those that are modelled"
+        raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {name or 'vectors'}; its instruction sets: {there}")
+    last = list(fitting)[-1]
+    return last, fitting[last]
+
+
+def _streamed(name: str) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
+    return lambda width, element, fused, words: streamed(name, width, element, words["unroll"], words["level"], fused)
+
+
+# name of a kernel -> its loop for (width, element, fused, words)
+GENERATORS: dict[str, Callable[[int, int, bool, Mapping[str, int]], CoreLoop]] = {
+    "dot": lambda width, element, fused, words: dot_product(width, element, words["accumulators"], words["level"], fused),
+    "exp": lambda width, element, fused, words: exponential(width, element, words["unroll"], words["degree"], words["level"],
+                                                            fused),
+    "max pool": lambda width, element, fused, words: max_pool(width, element, words["level"]),
+    "row sum": lambda width, element, fused, words: row_sum(width, element, words["level"]),
+    "chase": lambda width, element, fused, words: chase(words["level"], words["loads"], 1 << 14),
+}  # fmt: skip

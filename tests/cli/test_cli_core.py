@@ -1,0 +1,131 @@
+"""`archsim simulate core`: kernels in words, loops of a file, and what is refused."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, Outcome
+from tests.each import each
+
+BLOCK = "gemm 6x16 avx2"
+LOOP: dict[str, Any] = {
+    "name": "chain", "measured": {"cycles_per_iteration": 4.1}, "streams": [], "flops_per_iteration": 16,
+    "ops": [
+        {"id": 0, "kind": "fma", "width_bits": 256, "elem": "f32", "out": "a", "form": "accumulate", "address_in": [],
+         "in": [{"value": "a", "producer": 0, "distance": 1}]},
+        {"id": 1, "kind": "int", "width_bits": 64, "elem": "i64", "out": "n", "address_in": [],
+         "in": [{"value": "n", "producer": 1, "distance": 1}]},
+        {"id": 2, "kind": "branch", "width_bits": 64, "elem": "i64", "out": None, "macro_fusible_with": 1, "address_in": [],
+         "in": [{"value": "n", "producer": 1, "distance": 0}]},
+    ],
+}  # fmt: skip
+
+
+def core(cli: Cli, *more: str, kernel: str = BLOCK) -> Outcome:
+    return cli("simulate", "core", "--hw", "i7_6700k", "--kernel", kernel, "--plain", *more)
+
+
+def test_it_says_what_binds_and_draws_the_pipeline(cli: Cli) -> None:
+    text = core(cli).out
+    for word in ("6.00 clocks per iteration", "100.0 % of the peak of 32", "ports P0 P1 (100 % of the cycles)", "front end",
+                 "The first micro-operations", "0 fma         P0", "rename waits"):  # fmt: skip
+        assert word in text
+
+
+def test_json_and_csv_have_the_same(cli: Cli) -> None:
+    found = json.loads(core(cli, "--json").out)
+    one = found["loops"][0]
+    assert found["schema"] == "archsim-core/1"
+    assert one["cycles"] == pytest.approx(6.0, rel=0.01)
+    assert one["bounds"]["chain"] == 4.0
+    assert one["flop_per_clock"] == pytest.approx(one["flop"] / one["cycles"])
+    assert [each["renamed"] <= each["started"] <= each["ended"] <= each["retired"] for each in one["trace"]].count(False) == 0
+    row = next(csv.DictReader(StringIO(core(cli, "--csv").out)))
+    assert float(row["cycles"]) == pytest.approx(one["cycles"])
+    assert row["hardware"] == "i7_6700k"
+
+
+def test_a_page_has_the_picture(cli: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "core.html"
+    assert core(cli, "--html", str(page)).code == 0
+    text = page.read_text("utf-8")
+    for word in ("One core of", "ports P0 P1", "waits for operands or a port", "broadcast"):
+        assert word in text
+
+
+def test_a_changed_port_changes_the_answer(cli: Cli) -> None:
+    usual, three, one = (json.loads(core(cli, "--json", *more).out)["loops"][0]["cycles"] for more in (
+        (), ("--set", "port.fma=P0 P1 P5"), ("--set", "port.fma=P0")))  # fmt: skip
+    assert three < usual < one
+    assert one == pytest.approx(12.0, rel=0.01)
+
+
+def test_the_clock_moves_times_and_memory_but_not_cycles_of_the_l1(cli: Cli) -> None:
+    slow, fast = (json.loads(core(cli, "--json", "--clock", clock, kernel="relu").out)["loops"][0]["cycles"]
+                  for clock in ("1GHz", "4GHz"))  # fmt: skip
+    assert slow == fast
+
+
+def test_some_trips_may_be_asked_for(cli: Cli) -> None:
+    found = json.loads(core(cli, "--json", "--trips", "2").out)
+    assert len({one["iteration"] for one in found["loops"][0]["trace"]}) == 2
+
+
+@pytest.fixture
+def loops(tmp_path: Path) -> str:
+    """A file of two loops, one of which this core has no port for."""
+    other = {**LOOP, "name": "tiles", "measured": None, "ops": [{**LOOP["ops"][0], "kind": "tile"}, *LOOP["ops"][1:]]}
+    path = tmp_path / "loops.json"
+    path.write_text(json.dumps({"loops": [LOOP, {**LOOP, "name": "again", "measured": None}, other]}), "utf-8")
+    return str(path)
+
+
+def test_a_file_of_loops_is_a_table(cli: Cli, loops: str) -> None:
+    found = cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--plain")
+    assert found.code == 0
+    assert "chain    4.00      4.10  -2.4 %" in found.out
+    assert "again" in found.out
+
+
+def test_one_loop_of_a_file_is_told_beside_its_measurement(cli: Cli, loops: str) -> None:
+    found = cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--name", "chain", "--plain")
+    assert "measured      4.10 clocks, -2.4 %" in found.out
+    assert "binds         chain (100 % of the cycles)" in found.out
+
+
+def test_what_a_core_cannot_run_is_counted(cli: Cli, loops: str) -> None:
+    words = ("simulate", "core", "--hw", "xeon_e5_2670", "--loop", loops, "--plain")
+    found = json.loads(cli(*words, "--json").out)
+    assert [one["name"] for one in found["skipped"]] == ["chain", "again"]
+    assert "no port takes operations of kind fma" in found["skipped"][0]["reason"]
+    assert "left out: 2, of which the first is chain" in cli(*words).out
+    alone = cli(*words, "--name", "chain")
+    assert alone.code != 0
+    assert "no port takes operations of kind fma" in alone.err
+
+
+@each(("words", "said"), [
+    (("--kernel", "gem 6x16"), "nearest: gemm"), (("--kernel", ""), "unknown kernel"), (("--kernel", "gemm"), "like 6x16"),
+    (("--kernel", "gemm 6x"), "no block of rows"), (("--kernel", "gemm 0x16"), "no block of rows"),
+    (("--kernel", "gemm 6x16 avx3"), "nearest: avx"), (("--kernel", "gemm 6x16 avx512"), "its instruction sets: sse, avx, avx2"),
+    (("--kernel", "gemm 6x16 unrol=2"), "nearest: unroll"), (("--kernel", "gemm 6x16 unroll=0"), "from 1 to 64"),
+    (("--kernel", "gemm 6x16 broadcast=lane"), "register, embedded, element"), (("--kernel", "relu level=5"), "which is memory"),
+    (("--kernel", "relu int8"), "only gemm multiplies int8"), ((), "give one of them"),
+    (("--kernel", "relu", "--loop", "x.json"), "give one of them"), (("--kernel", "relu", "--name", "x"), "--loop"),
+    (("--loop", "nowhere.json"), "no such file"), (("--kernel", "relu", "--json", "--csv"), "choose one"),
+])  # fmt: skip
+def test_words_that_make_no_loop_are_one_error(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    found = cli("simulate", "core", "--hw", "i7_6700k", *words)
+    assert found.code in (2, 65, 66)
+    assert said in found.err
+    assert "Traceback" not in found.err
+
+
+def test_a_gpu_and_a_loop_that_is_not_there_are_refused(cli: Cli, loops: str) -> None:
+    assert "simulate sm" in cli("simulate", "core", "--hw", "gtx_1080", "--kernel", "relu").err
+    assert "nearest: chain" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--name", "chains").err
+    assert "--name chooses one" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--html", "x.html").err
