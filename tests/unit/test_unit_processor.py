@@ -91,8 +91,8 @@ def test_little_work_gets_few_threads_by_the_rule_of_its_library() -> None:
     for least, threads in ((size, 2), (size + 1, 1), (size / 5, 6)):  # MLAS: one more than is whole
         assert most("fc4", "gemm", multiply_adds_per_thread=least) == threads
     for least, threads in ((cost, 1), (cost / 2.2, 2), (cost / 4.2, 4)):  # Eigen: the first has its own, and a tenth is let off
-        assert most("fc4", "gemm", cost_per_thread=least, multiply_adds=8.0) == threads
-    assert most("fc4", "gemm", cost_per_thread=1) == float("inf")  # of what the library starts in a clock nothing is known
+        assert most("fc4", "gemm", cost_per_thread=least, instructions="avx") == threads
+    assert most("fc4", "gemm", cost_per_thread=1) == float("inf")  # the width of its registers is not known
     relu = named(kernels(stack(caffe), "relu1"), "relu")
     for least, threads in ((relu.items, 1), (relu.items - 1, 2), (relu.items / 5, 5), (1e9, 1)):  # PyTorch: grains begun
         assert most("relu1", "relu", values_per_thread=least) == threads
