@@ -121,9 +121,10 @@ def test_a_core_that_a_computer_may_have_has_a_pipeline(row: CoreRow) -> None:
 
 PEAKS = (  # multiply-adds of 32 bit per clock of one core, as the makers and tests of products print them
     ("i7_3820", 8), ("xeon_e5_2680_v2", 8), ("i7_5930k", 16), ("i7_6700k", 16), ("xeon_gold_6148", 32),
-    ("xeon_platinum_8280", 32), ("xeon_platinum_8380", 32), ("i9_11900k", 16), ("i9_12900k", 16), ("xeon_platinum_8480", 32), ("epyc_7601", 8),
-    ("epyc_7742", 16), ("epyc_7763", 16), ("epyc_9654", 16), ("epyc_9655", 32), ("raspberry_pi_3", 4), ("tegra_x1_cpu", 4),
-    ("raspberry_pi_4", 4), ("raspberry_pi_5", 8), ("graviton2", 8), ("graviton3", 16), ("grace", 16), ("apple_m1", 16),
+    ("xeon_platinum_8280", 32), ("xeon_platinum_8380", 32), ("i9_11900k", 16), ("i9_12900k", 16), ("xeon_platinum_8480", 32),
+    ("epyc_7601", 8), ("epyc_7742", 16), ("epyc_7763", 16), ("epyc_9654", 16), ("epyc_9655", 32), ("raspberry_pi_3", 4),
+    ("tegra_x1_cpu", 4), ("raspberry_pi_4", 4), ("raspberry_pi_5", 8), ("graviton2", 8), ("graviton3", 16), ("grace", 16),
+    ("apple_m1", 16),
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from archsim.cycle.core.operation import CoreLoop
 
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
 LINES_WARM = 512  # lines that a stream beyond the L1 has passed before
+SMALL_PAGE = 4096.0  # that prefetchers stay in [B], where the core's own pages are not larger
 MOST = 1 << 20  # entries of what a spec does not limit
 
 
@@ -129,7 +130,7 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     m = [0] * layout.MACHINE_FIELDS
     two, last = machine.near[0], machine.near[-1]
     three = machine.near[1] if len(machine.near) > 2 else last
-    pages = max(1, 4096 // machine.line)
+    pages = max(1, int(max(SMALL_PAGE, machine.tlb[1])) // machine.line)
     for name, value in (
         (layout.FETCH, MOST if replayed else int(p.fetch or p.rename)),
         (layout.BRANCHES, MOST if replayed else max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
