@@ -28,6 +28,7 @@ class CommonWords(TypedDict, total=False):
     power_limit: float | str
     power_mode: str
     fidelity: str
+    traffic: str
     streams: int | str
     host_cpu: Name
     graph: bool
@@ -209,6 +210,6 @@ def calibration_of(value: object) -> Any:
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "threads": whole, "devices": whole, "streams": whole, "precision": text, "task": text,
-    "stack": text, "power_mode": text, "fidelity": text, "host_cpu": text, "graph": yes_or_no, "clock": quantity("Hz"),
-    "power_limit": quantity("W"),
+    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "graph": yes_or_no,
+    "clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from archsim.cache import inclusion, kernel
 from archsim.cache.access import Accesses, Index, Requests, Stream, chunks, requests
 from archsim.cache.compile import available, functions_of
-from archsim.cache.hierarchy import POLICIES, Hierarchy, Level
+from archsim.cache.hierarchy import MOST_SECTORS, POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 
 FIRST_SEED = 1
@@ -165,8 +165,8 @@ class Simulation:
         """Dirty data of each level that is not yet written below [B]."""
         found = []
         for i in range(len(self.hierarchy.levels)):
-            own = self.cells(i)[:, 1]
-            found.append(sum(kernel.bits(int(mask)) for mask in own.ravel() >> kernel.DIRTY if mask))
+            dirty = self.cells(i)[:, 1] >> kernel.DIRTY
+            found.append(sum(int(np.count_nonzero(dirty & (1 << bit))) for bit in range(MOST_SECTORS)))
         return tuple([count * self.hierarchy.sector for count in found])
 
 

@@ -8,7 +8,8 @@ interleaving changes the shared lines by less than one for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
 
 import numpy as np
@@ -28,6 +29,8 @@ A, B, C = 0, REGION, 2 * REGION
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """`count` products of [m, k] and [k, n] in tiles of `tile_m` x `tile_n`; `result(i, j, z)` gives the runs that a CTA writes.
+
+    split: parts into which k is cut, each of other CTAs, whose results lie apart
     """
 
     m: int
@@ -39,11 +42,17 @@ class Product:
     a: Operand
     b: Operand
     result: Callable[[int, int, int], Runs]
+    split: int = 1
 
     @property
     def ctas(self) -> int:
         """CTAs of one launch."""
-        return ceil(self.m / self.tile_m) * ceil(self.n / self.tile_n) * self.count
+        return ceil(self.m / self.tile_m) * ceil(self.n / self.tile_n) * self.count * self.split
+
+    @property
+    def depth(self) -> int:
+        """Values of k that one CTA multiplies."""
+        return ceil(self.k / self.split)
 
 
 def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operand:
@@ -97,21 +106,91 @@ def gathered(base: int, layer: Layer, pad: tuple[int, int], tile: int) -> Operan
 
     Each tap reads its own part of the image for each row of pixels, so neighbouring taps reuse lines in the caches.
     """
-    pixels = layer.ho * layer.wo
+    pixels = layer.batch * layer.ho * layer.wo
 
     def runs(j: int, z: int, first: int, end: int) -> Runs:
-        last = min((j + 1) * tile, layer.batch * pixels)
-        row, left, right = stretches(j * tile, last, layer.wo)  # rows of all images
-        image, y = row // layer.ho, row % layer.ho
-        k = np.arange(first, end)[:, None]
-        channel, tap_y, tap_x = k // layer.taps + z * layer.ci, k % layer.taps // layer.kw, k % layer.kw
-        from_y = y * layer.sh + tap_y - pad[0]
-        low = np.maximum(left * layer.sw + tap_x - pad[1], 0)
-        high = np.minimum((right - 1) * layer.sw + tap_x - pad[1], layer.w - 1)
-        plane = image * layer.groups * layer.ci + channel
-        begin = base + ((plane * layer.h + from_y) * layer.w + low) * layer.element
-        inside = (from_y >= 0) & (from_y < layer.h) & (high >= low)
+        return _windows(base, layer, pad, np.arange(first, end), z, j * tile, min((j + 1) * tile, pixels))
+
+    return runs
+
+
+def gathered_along(base: int, layer: Layer, pad: tuple[int, int], tile: int, apart: bool = False) -> Operand:
+    """The unfolded input [N x pixels, C x taps] of a filter gradient: k is a pixel, a tile some pairs (channel, tap).
+
+    apart: one product for each tap, so that a tile is of channels
+    """
+    def runs(j: int, z: int, first: int, end: int) -> Runs:
+        column = np.arange(j * tile, min((j + 1) * tile, layer.ci * (1 if apart else layer.taps)))
+        group, tap = (z // layer.taps, z % layer.taps) if apart else (z, 0)
+        k = column * layer.taps + tap if apart else column
+        return _windows(base, layer, pad, k, group, first, end)
+
+    return runs
+
+
+def _windows(
+    base: int, layer: Layer, pad: tuple[int, int], k: Index, z: int, first: int, last: int
+) -> Runs:
+    """What pairs (channel, tap) = `k` of group z read of the input for the pixels of results from `first` to `last`."""
+    row, left, right = stretches(first, last, layer.wo)  # rows of all images
+    image, y = row // layer.ho, row % layer.ho
+    k = k[:, None]
+    channel, tap_y, tap_x = k // layer.taps + z * layer.ci, k % layer.taps // layer.kw, k % layer.kw
+    from_y = y * layer.sh + tap_y - pad[0]
+    low = np.maximum(left * layer.sw + tap_x - pad[1], 0)
+    high = np.minimum((right - 1) * layer.sw + tap_x - pad[1], layer.w - 1)
+    plane = image * layer.groups * layer.ci + channel
+    begin = base + ((plane * layer.h + from_y) * layer.w + low) * layer.element
+    inside = (from_y >= 0) & (from_y < layer.h) & (high >= low) & (channel < (z + 1) * layer.ci)  # padded channels are not there
+    return begin[inside], ((high - low + 1) * layer.element)[inside]
+
+
+def spread(base: int, layer: Layer, pad: tuple[int, int], tile: int, skipped: int = 1) -> Operand:
+    """The gradient of the output, unfolded for the data gradient [K x taps, N x pixels of the input]: k is (channel, tap).
+
+    A result of the input takes from each tap the pixel of the output that used it, which a stride leaves out for most.
+    skipped: pairs of k for each one that is multiplied, where a kernel leaves out those with zeros
+    """
+    pixels = layer.batch * layer.h * layer.w
+
+    def runs(j: int, z: int, first: int, end: int) -> Runs:
+        row, left, right = stretches(j * tile, min((j + 1) * tile, pixels), layer.w)
+        image, y = row // layer.h, row % layer.h
+        k = np.arange(first * skipped, min(end * skipped, layer.co * layer.taps))[:, None]
+        channel, tap_y, tap_x = k // layer.taps + z * layer.co, k % layer.taps // layer.kw, k % layer.kw
+        used = y + pad[0] - tap_y
+        from_y = used // layer.sh
+        low = np.maximum(-((tap_x - pad[1] - left) // layer.sw), 0)  # rounded up
+        high = np.minimum((right - 1 + pad[1] - tap_x) // layer.sw, layer.wo - 1)
+        plane = image * layer.groups * layer.co + channel
+        begin = base + ((plane * layer.ho + from_y) * layer.wo + low) * layer.element
+        inside = (used % layer.sh == 0) & (from_y >= 0) & (from_y < layer.ho) & (high >= low)
         return begin[inside], ((high - low + 1) * layer.element)[inside]
+
+    return runs
+
+
+def filters_across(base: int, layer: Layer, tile: int, skipped: int = 1) -> Operand:
+    """The filters [K, C x taps] of a data gradient: k is (output channel, tap), a tile some input channels with all taps."""
+    def runs(i: int, z: int, first: int, end: int) -> Runs:
+        channel = np.arange(first * skipped // layer.taps, min(ceil(end * skipped / layer.taps), layer.co)) + z * layer.co
+        wide = min((i + 1) * tile, layer.ci) - i * tile
+        begin = base + (channel * layer.ci + i * tile) * layer.taps * layer.element
+        return begin, np.full(len(channel), max(1, wide) * layer.taps * layer.element)
+
+    return runs
+
+
+def images_by_rows(base: int, layer: Layer, tile: int, apart: bool = False) -> Operand:
+    """The gradient of the output [K, N x pixels] of a filter gradient: rows are channels, k is a pixel of any image."""
+    pixels = layer.ho * layer.wo
+
+    def runs(i: int, z: int, first: int, end: int) -> Runs:
+        image, left, right = stretches(first, end, pixels)
+        group = z // layer.taps if apart else z
+        channel = np.arange(i * tile, min((i + 1) * tile, layer.co))[:, None] + group * layer.co
+        begin = base + ((image * layer.groups * layer.co + channel) * pixels + left) * layer.element
+        return begin.ravel(), np.broadcast_to((right - left) * layer.element, begin.shape).ravel()
 
     return runs
 
@@ -126,19 +205,46 @@ def patches(base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int,
 
     def runs(j: int, z: int, first: int, end: int) -> Runs:
         begin, last = int(j * tile * share), int(min((j + 1) * tile, tiles) * share)
-        row, left, right = stretches(begin, last, across)
-        image, top = row // down, row % down * side - pad[0]
-        k = np.arange(first, end)[:, None, None]
-        y = top[:, None] + np.arange(side + layer.kh - 1)
-        low = np.maximum(left * side - pad[1], 0)[:, None]
-        high = np.minimum(right * side + layer.kw - 2 - pad[1], layer.w - 1)[:, None]
-        plane = image[:, None] * layer.groups * layer.ci + k + z * layer.ci
-        start = base + ((plane * layer.h + y) * layer.w + low) * layer.element
-        inside = np.broadcast_to((y >= 0) & (y < layer.h) & (high >= low), start.shape)
-        size = np.broadcast_to((high - low + 1) * layer.element, start.shape)
-        return start[inside], size[inside]
+        return _squares(base, layer, pad, side, (begin, last), np.arange(first, end) + z * layer.ci)
 
     return runs
+
+
+def patches_along(
+    base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int, tiles: int, results: bool = False
+) -> Operand:
+    """The same of a filter gradient, where k is a patch and a tile some channels; `results`: patches of the output, without halo.
+    """
+    across, down = ceil(layer.wo / side), ceil(layer.ho / side)
+    share = layer.batch * across * down / tiles
+    channels = layer.co if results else layer.ci
+
+    def runs(i: int, z: int, first: int, end: int) -> Runs:
+        patch = int(first * share), max(int(first * share) + 1, int(min(end, tiles) * share))
+        channel = np.arange(i * tile, min((i + 1) * tile, channels)) + z * channels
+        if not results:
+            return _squares(base, layer, pad, side, patch, channel)
+        flat = replace(layer, ci=layer.co, h=layer.ho, w=layer.wo, kh=1, kw=1)
+        return _squares(base, flat, (0, 0), side, patch, channel)
+
+    return runs
+
+
+def _squares(
+    base: int, layer: Layer, pad: tuple[int, int], side: int, patch: tuple[int, int], channel: Index
+) -> Runs:
+    """Rows of pixels that patches from `patch[0]` to `patch[1]` of some channels cover, with their halo."""
+    across, down = ceil(layer.wo / side), ceil(layer.ho / side)
+    row, left, right = stretches(*patch, across)
+    image, top = row // down, row % down * side - pad[0]
+    y = top[:, None] + np.arange(side + layer.kh - 1)
+    low = np.maximum(left * side - pad[1], 0)[:, None]
+    high = np.minimum(right * side + layer.kw - 2 - pad[1], layer.w - 1)[:, None]
+    plane = image[:, None] * layer.groups * layer.ci + channel[:, None, None]
+    start = base + ((plane * layer.h + y) * layer.w + low) * layer.element
+    inside = np.broadcast_to((y >= 0) & (y < layer.h) & (high >= low), start.shape)
+    size = np.broadcast_to((high - low + 1) * layer.element, start.shape)
+    return start[inside], size[inside]
 
 
 def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, tiles: int = 0) -> Callable[[int, int, int], Runs]:
@@ -180,22 +286,46 @@ def matrix_result(base: int, m: int, n: int, tile_m: int, tile_n: int, element: 
 def waves(product: Product, slots: int, processors: int) -> Iterator[list[Accesses]]:
     """The accesses of one launch, a list for each wave of `slots` CTAs, which are dealt to the SMs (`processors`) in turn."""
     down, across = ceil(product.m / product.tile_m), ceil(product.n / product.tile_n)
+    each = down * across * product.count
     for first in range(0, product.ctas, slots):
-        ctas = [(c % down, c // down % across, c // (down * across), (c - first) % processors)
-                for c in range(first, min(first + slots, product.ctas))]  # fmt: skip
-        turns = [_turn(product, ctas, k, min(k + STEP, product.k)) for k in range(0, product.k, STEP)]
-        yield [*turns, _gathered([(product.result(i, j, z), core) for i, j, z, core in ctas], store=1)]
+        ctas = [Cta(row=c % down, column=c // down % across, product=c % each // (down * across), part=c // each,
+                    core=(c - first) % processors) for c in range(first, min(first + slots, product.ctas))]  # fmt: skip
+        turns = [_turn(product, ctas, k, min(k + STEP, product.depth)) for k in range(0, product.depth, STEP)]
+        yield [*turns, _gathered([(_written(product, cta), cta.core) for cta in ctas], store=1)]
 
 
-def _turn(product: Product, ctas: list[tuple[int, int, int, int]], first: int, end: int) -> Accesses:
-    """The loads of all CTAs of a wave for some values of k."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cta:
+    """A CTA: the tile of the result that it computes, of which product, over which part of k, and on which SM."""
+
+    row: int
+    column: int
+    product: int
+    part: int
+    core: int
+
+
+def _written(product: Product, cta: Cta) -> Runs:
+    """The results of a CTA; those of a part of k lie in a region of their own."""
+    begin, size = product.result(cta.row, cta.column, cta.product)
+    return begin + (REGION * (1 + cta.part) if product.split > 1 else 0), size
+
+
+def _turn(product: Product, ctas: list[Cta], first: int, end: int) -> Accesses:
+    """The loads of all CTAs of a wave for some values of k of each."""
+    a, b = cache(product.a), cache(product.b)  # CTAs of a row of tiles load the same of A, those of a column the same of B
     runs = []
-    for i, j, z, core in ctas:
-        runs += [(product.a(i, z, first, end), core), (product.b(j, z, first, end), core)]
+    for cta in ctas:
+        begin = cta.part * product.depth
+        k = begin + first, min(begin + end, product.k)
+        if k[1] > k[0]:
+            runs += [(a(cta.row, cta.product, *k), cta.core), (b(cta.column, cta.product, *k), cta.core)]
     return _gathered(runs, store=0)
 
 
 def _gathered(runs: list[tuple[Runs, int]], store: int) -> Accesses:
+    if not runs:
+        return Accesses(address=np.zeros(0, dtype=np.int64))
     return Accesses(
         address=np.concatenate([begin for (begin, _), _ in runs]), size=np.concatenate([size for (_, size), _ in runs]),
         core=np.repeat([core for _, core in runs], [len(begin) for (begin, _), _ in runs]), store=store,

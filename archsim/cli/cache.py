@@ -8,7 +8,7 @@ import click
 
 from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.completed import Known
-from archsim.cli.options import choices, refuse_others, setting_options
+from archsim.cli.options import choices, refuse_others, some_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import csv_option, html_option, json_option, one_form
@@ -24,14 +24,14 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--trace", type=click.Path(), default=None, metavar="FILE",
               help="Addresses of a program: lackey or din, plain or .gz.")  # fmt: skip
 @click.option("--net", type=Known("network"), default=None, help="A shipped network or the path of a trace file.")
-@click.option("--layer", default=None, metavar="NAME", help="The layer of --net whose matrix product is simulated.")
+@click.option("--layer", default=None, metavar="NAME", help="The op of --net whose longest kernel is simulated.")
 @click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
               help="Replacement policy of every level.")  # fmt: skip
 @click.option("--instructions", is_flag=True, help="Include instruction fetches, as a second core.")
 @click.option("--curve/--no-curve", default=True, show_default=True,
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
-@setting_options
+@some_options("traffic")
 @json_option()
 @csv_option("Print one CSV row per level.")
 @html_option("Also write a self-contained page with the curve.")
@@ -44,7 +44,7 @@ def command(
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
     Record a program with `valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog`. The addresses of a layer are
-    those of the kernel that the model chooses: its tiles on a GPU, its blocked loops on one core of a CPU.
+    those of the kernel that the model chooses: its tiles or CTAs on a GPU, its loops on one core of a CPU.
 
     \b
     Examples:
@@ -98,6 +98,7 @@ def _check(folder: str, fast: bool | None) -> None:
     from archsim.cli.progress import Progress
     from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validation.traffic import compare
+    from archsim.validation.traffic_kinds import by_role, kernel_distances
 
     if not folder:
         raise click.BadParameter("names no folder", param_hint="--check")
@@ -107,6 +108,7 @@ def _check(folder: str, fast: bool | None) -> None:
         file.check()
     with Progress() as tell:
         rows = compare(fast, tell)
-    data.write(traffic_json(rows))
-    page.write(traffic_page(rows))
-    say(traffic_text(rows))
+        kinds = by_role(kernel_distances(tell=tell))
+    data.write(traffic_json(rows, kinds))
+    page.write(traffic_page(rows, kinds))
+    say(traffic_text(rows, kinds))

@@ -54,7 +54,8 @@ def _tasks() -> list[str]:
 
 LISTS: dict[str, Callable[[], list[str]]] = {
     "device": _devices, "node": _nodes, "network": _networks, "stack": _stacks, "precision": _precisions, "task": _tasks,
-    "fidelity": lambda: [*FIDELITIES], "devices": lambda: ["all", "gpu", "cpu", *_devices()],
+    "fidelity": lambda: [*FIDELITIES], "traffic": lambda: ["closed", "simulated"],
+    "devices": lambda: ["all", "gpu", "cpu", *_devices()],
 }  # fmt: skip
 VARIED = ("batch", "seq_len", "clock", "power_limit", "threads", "precision", "task", "stack")  # besides keys of a device
 FROM_FILES = ("device", "devices", "node", "network", "stack")  # whose names may also be paths

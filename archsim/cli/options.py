@@ -81,6 +81,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "power_mode": click.option("--power-mode", default=None, metavar="MODE",
                                help="Power mode of a Jetson module: maxn, maxp or maxq."),
     "fidelity": FIDELITY,
+    "traffic": click.option("--traffic", type=Known("traffic"), default="closed", show_default=True,
+                            help="Bytes between the levels of caches: by closed forms, or simulated."),
     "streams": click.option("--streams", type=int, default=1, show_default=True,
                             help="CUDA streams on which ops may overlap; needs --fidelity event."),
     "host_cpu": click.option("--host-cpu", type=Known("device"), default=None, metavar="CPU",

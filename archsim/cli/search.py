@@ -10,7 +10,7 @@ from archsim.base.errors import EXIT
 from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
-from archsim.cli.options import choices, names, setting_options
+from archsim.cli.options import choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
@@ -21,7 +21,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @click.command("search")
 @NET
 @HW
-@setting_options
+@some_options("traffic")
 @click.option("--vary", type=Keyed(*VARIED), multiple=True, metavar="KEY=VALUES",
               help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",

@@ -78,6 +78,11 @@ class CpuTerms:
         return cpu_traffic.last_level_bytes(self.kernels, self.device, self.workers, self.sums)
 
     @cached_property
+    def refill_bytes(self) -> Array:
+        """What register blocks read from the second level, or from beyond it, since the first one does not keep it [B]."""
+        return cpu_traffic.refill_bytes(self.kernels, self.device)
+
+    @cached_property
     def bandwidth(self) -> Array:
         """Memory bandwidth of the cores at work [B/s]."""
         return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.local)
@@ -119,15 +124,11 @@ def refill_bound(t: CpuTerms) -> Array:
 
     bytes: `refill_bytes` of all cores [B], [D, V]; B: bandwidth of one core from its second level [B/clk], [D, 1]; f [Hz], [D, V]
 
-    >>> import numpy as np
-    >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(matrix=np.ones(1), m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0)
-    >>> cpu = find("i7_6700k").device
-    >>> round(refill_bound(some(kernels=kernel, device=cpu, workers=1.0, speed=4e9)).item() * 1e9 * 4 * cpu.l2.bandwidth)
-    3200
+    >>> refill_bound(some(refill_bytes=3.2e6, device=some(l2=some(bandwidth=32.0)), workers=1.0, speed=4e9)).item()
+    2.5e-05
     """
-    return np.asarray(cpu_traffic.refill_bytes(t.kernels, t.device) / (t.workers * t.device.l2.bandwidth * t.speed))
+    return np.asarray(t.refill_bytes / (t.workers * t.device.l2.bandwidth * t.speed))
 
 
 def cache_bound(t: CpuTerms) -> Array:

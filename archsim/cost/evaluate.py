@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.gpu import GpuTerms
+from archsim.cost.moved import MovedBytes, MovedCpuTerms, MovedGpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
 from archsim.cost.relief import FASTER
@@ -22,12 +23,13 @@ from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 
 def gpu_cost(
     kernels: GpuKernels, device: Gpu, precision: str, clock: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(), moved: MovedBytes | None = None,
 ) -> Cost:  # fmt: skip
     """The costs of kernels on a GPU: their bounds, what comes on top, traffic and work; times [s], traffic [B], each [D, V].
 
     precision: of the operands, as they are multiplied (`Gpu.pipe`)
     clock: core clock [Hz], a float, [D, 1] or [D, V]
+    moved: the traffic, in place of its closed forms
     without: parts to leave out, to see what each is worth: waves, or rows of the table of bounds
 
     >>> from archsim.calibration.constants import default
@@ -40,8 +42,9 @@ def gpu_cost(
     >>> cost.bounds["dram"].item() * 1e3  # 240 MB at 0.75 of 320 GB/s
     1.0
     """
-    terms = GpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
-                     waves="waves" not in without)  # fmt: skip
+    record = GpuTerms if moved is None else partial(MovedGpuTerms, moved=moved)
+    terms = record(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
+                   waves="waves" not in without)  # fmt: skip
     bounds = bounds_of(terms, GPU, without)
     return Cost(
         bounds=bounds,
@@ -53,13 +56,14 @@ def gpu_cost(
 
 def cpu_cost(
     kernels: CpuKernels, device: Cpu, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(), moved: MovedBytes | None = None,
 ) -> Cost:  # fmt: skip
     """The costs of kernels on a CPU: their bounds, what comes on top, traffic and work; times [s], traffic [B], each [D, V].
 
     precision: of the operands (`Cpu.pipe`)
     clock: of SIMD code on all cores [Hz], a float or [D, 1]
     threads: that were asked for, a float or [D, 1]
+    moved: the traffic, in place of its closed forms
     without: rows of the table of bounds to leave out
 
     >>> from archsim.calibration.constants import default
@@ -73,7 +77,8 @@ def cpu_cost(
     >>> cost.dram_bytes.item() / 1e6  # the result is read before it is written
     300.0
     """
-    terms = CpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
+    record = CpuTerms if moved is None else partial(MovedCpuTerms, moved=moved)
+    terms = record(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
     bounds = bounds_of(terms, CPU, without)
     return Cost(
         bounds=bounds, busy_s=smooth_maximum(bounds),

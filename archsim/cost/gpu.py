@@ -95,10 +95,14 @@ class GpuTerms:
         return np.asarray(self.device.sm.count * self.resident)
 
     @cached_property
+    def reads(self) -> Array:
+        """Bytes read from memory by one launch [B]."""
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
+
+    @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        reads = traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
-        return reads + traffic.bytes_written(self.kernels, self.device.l2.size)
+        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size)
 
     @cached_property
     def l2_bytes(self) -> Array:

@@ -106,7 +106,7 @@ def _product(v: KernelVariant) -> GridProgram:
     if relative < 1.0:
         machine = replace(machine, lanes=tuple(n * relative if i == FP32 else n for i, n in enumerate(machine.lanes)))
     loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
-    read = v.at(traffic.bytes_read(k, terms.in_slots, terms.device.l2.size))
+    read = v.at(terms.reads)
     source = Source(past_l2=rounded(read / max(loaded, 1.0)))
     tile = TiledProduct(
         m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
@@ -128,7 +128,7 @@ def _attention(v: KernelVariant) -> GridProgram:
     rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
     machine = v.machine(ctas, rate)
     loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
-    read = v.at(traffic.bytes_read(k, terms.in_slots, terms.device.l2.size))
+    read = v.at(terms.reads)
     tile = AttentionTile(
         m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
         registers=int(v.of("registers")), shared=v.of("shared"), operand=v.of("operand_b") / v.of("work"),
@@ -173,7 +173,7 @@ _row_sums = lru_cache(maxsize=4096)(row_sums)
 def _pass(v: KernelVariant) -> GridProgram:
     items, lane, machine = v.of("items"), max(1.0, v.of("operand_b")), v.machine(v.at(v.terms.ctas))
     read, written = (v.of("a_bytes") + v.of("b_bytes")) / items, v.of("c_bytes") / items
-    fetched = v.at(traffic.bytes_read(v.terms.kernels, v.terms.in_slots, v.terms.device.l2.size))
+    fetched = v.at(v.terms.reads)
     source = Source(past_l2=rounded(fetched / max(1.0, read * items)))
     program = _element_wise(
         machine, reads=round(read / lane), writes=round(written / lane), lane_bytes=int(lane),
@@ -239,7 +239,7 @@ def _step(v: KernelVariant) -> float:
 
 def _window(v: KernelVariant, results: float, window: Window) -> GridProgram:
     read = v.of("a_bytes") + v.of("b_bytes")
-    fetched = v.at(traffic.bytes_read(v.terms.kernels, v.terms.in_slots, v.terms.device.l2.size))
+    fetched = v.at(v.terms.reads)
     loaded = results * window.values * window.lane * window.step
     ctas = ceil(results / window.threads)
     machine = v.machine(ctas)

@@ -27,7 +27,7 @@ def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices
     """Predict a network on a device.
 
     `choices` are those of `archsim.estimation.request.make_request`: batch, precision, task, stack, threads, clock [Hz],
-    fidelity, settings, scales, calibration, graph, seq_len, streams. `observers` are told when what runs. Raises what
+    fidelity, settings, scales, calibration, graph, seq_len, streams, traffic. `observers` are told when what runs. Raises what
     `make_request` raises.
     """
     return estimate_of(make_request(net, hw, **choices), observers=observers)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
-        graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,
+        traffic=request.traffic, graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,
         clock_hz=float(mean_clock(request, result)[0]), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind, held_out=spread,

@@ -7,11 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from archsim.base.errors import ArgumentError
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
+from archsim.cost.moved import MovedBytes, MovedGpuTerms
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
@@ -22,13 +24,20 @@ from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 SIMULATED = "cycle"  # the fidelity that runs kernels on an SM
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
 
+NEVER = 1e12  # s; later than any kernel ends
+CLOSED = "closed"  # the way to find traffic that simulates nothing
+TRAFFIC = {
+    CLOSED: "closed forms of the bytes between the levels of caches",
+    "simulated": "simulated caches: tiled products CTA by CTA, other kernels by the stack distances of their loops",
+}
+
 
 class CostModel(Protocol):
     """The cost function of a fidelity."""
 
     def __call__(
         self, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
-        constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+        constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
     ) -> PlanCost:  # fmt: skip
         """What each plan costs on D variants of a device.
 
@@ -37,6 +46,7 @@ class CostModel(Protocol):
         threads: on a CPU, a number or [D, 1]
         without: parts of the model that are left out
         limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
+        traffic: how the bytes between the levels of caches are found, a row of `TRAFFIC`
         """
         ...
 
@@ -50,6 +60,7 @@ class Fidelity:
     overheads: whether launches and the host CPU's time for calls count
     events: whether ops are put in time by simulation, so that they may overlap, queue and contend; else one follows the other
     calibrated: whether its constants are fitted, so that errors on held-out rows say how far it may be off
+    caches: whether the bytes that kernels move can come from simulated caches (`traffic`)
     warning: what is said beside each of its estimates
     """
 
@@ -59,35 +70,52 @@ class Fidelity:
     overheads: bool = True
     events: bool = False
     calibrated: bool = False
+    caches: bool = False
     warning: str = ""
 
 
 def _analytical(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
 ) -> PlanCost:  # fmt: skip
-    def at(share: Array | float) -> Cost:
-        return _cost_at(share, kernels, device, precision, clock, threads, constants, without)
+    """The closed forms choose the kernels; `traffic` may then replace the bytes that these move."""
+    def costed(moved: MovedBytes | None, late: Array | float) -> PlanCost:
+        def at(share: Array | float) -> Cost:
+            cost = _cost_at(share, kernels, device, precision, clock, threads, constants, without, moved)
+            return cost if moved is None else replace(cost, busy_s=cost.busy_s + late)
 
-    cost = at(1.0)
-    if limit is not None:
-        share = sustained_share(cost, device, precision, cost.clock, limit, constants)
-        cost = cost if (share == 1.0).all() else replace(at(share), share=share)
-    cap = device.power.tdp if limit is None else limit
-    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
-                     lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
+        cost = at(1.0)
+        if limit is not None:
+            share = sustained_share(cost, device, precision, cost.clock, limit, constants)
+            cost = cost if (share == 1.0).all() else replace(at(share), share=share)
+        cap = device.power.tdp if limit is None else limit
+        return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
+                         lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
+
+    closed = costed(None, 0.0)
+    if traffic == CLOSED:
+        return closed
+    from archsim.estimation.traffic import moved_by
+
+    assert closed.variants is not None
+    assert closed.choice is not None
+    found = moved_by(closed.variants, closed.choice, kernels, device, precision)
+    columns, runs = closed.choice.ran
+    late = np.full((len(runs), kernels.m.size), NEVER)  # what does not run stays that way
+    late[:, columns] = np.where(runs, 0.0, NEVER)
+    return costed(found, late)
 
 
 def _cycle(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
 ) -> PlanCost:  # fmt: skip
     """The kernels that the closed form chooses, each simulated on an SM or a core where its kind has a program."""
     from archsim.cycle.core.kernels import simulated_core
     from archsim.cycle.kernels import simulated_busy
     from archsim.estimation.memo import memo
 
-    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit)
+    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit, traffic)
     cost, choice = closed.variants, closed.choice
     assert cost is not None
     assert choice is not None
@@ -97,7 +125,10 @@ def _cycle(
     factor = np.ones((count, closed_s.shape[-1]))
     for row in range(count):
         one = np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1]
-        terms = replace(cost.terms, device=at_row(device, row), clock=one) if isinstance(device, Gpu) else cost.terms
+        terms = cost.terms
+        if isinstance(device, Gpu):
+            moved = {"moved": terms.moved.row(row)} if isinstance(terms, MovedGpuTerms) else {}
+            terms = replace(terms, device=at_row(device, row), clock=one, **moved)
         for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
             busy = None
             if live:
@@ -114,17 +145,25 @@ def _cycle(
                      lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
 
 
+def _roofline(
+    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
+) -> PlanCost:  # fmt: skip
+    """Every tensor is moved once, whatever the caches."""
+    return roofline_cost(kernels, device, precision, clock, threads, constants, without, limit)
+
+
 def _cost_at(
     share: Array | float, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
-    constants: Calibration, without: frozenset[str],
+    constants: Calibration, without: frozenset[str], moved: MovedBytes | None,
 ) -> Cost:  # fmt: skip
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without)
+        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without, moved)
     assert isinstance(kernels, CpuKernels)
     slower = replace(device, clock=replace(device.clock, boost=device.clock.boost * share))
-    return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without)
+    return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without, moved)
 
 
 FIDELITIES = {
@@ -132,20 +171,20 @@ FIDELITIES = {
     for row in (
         Fidelity(
             name="roofline", meaning="the lower bound: peak arithmetic or peak bandwidth, whichever takes longer",
-            cost=roofline_cost, overheads=False, warning="roofline is a lower bound of the time, not a prediction",
+            cost=_roofline, overheads=False, warning="roofline is a lower bound of the time, not a prediction",
         ),
         Fidelity(
             name=FITTED, meaning="tiles, waves, traffic and latency of each kernel, launches and the host CPU's time",
-            cost=_analytical, calibrated=True,
+            cost=_analytical, calibrated=True, caches=True,
         ),
         Fidelity(
             name="event", meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
-            cost=_analytical, events=True, calibrated=True,
+            cost=_analytical, events=True, calibrated=True, caches=True,
         ),
         Fidelity(
             name=SIMULATED,
             meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues",
-            cost=_cycle, calibrated=True,
+            cost=_cycle, calibrated=True, caches=True,
         ),
     )
 }  # fmt: skip
@@ -154,3 +193,16 @@ FIDELITIES = {
 def find(name: str) -> Fidelity:
     """The fidelity called `name`; UnknownName otherwise."""
     return FIDELITIES[resolve("fidelity", name, tuple(FIDELITIES), dict, f"one of {', '.join(FIDELITIES)}")]
+
+
+def asked_traffic(name: str, fidelity: Fidelity) -> tuple[str, list[str]]:
+    """The way in which traffic is found, and what is said of it.
+
+    Raises UnknownName; ArgumentError for a fidelity in which caches do not matter.
+    """
+    found = resolve("traffic", name, tuple(TRAFFIC), dict, f"one of {', '.join(TRAFFIC)}")
+    if found == CLOSED:
+        return found, []
+    if not fidelity.caches:
+        raise ArgumentError(f"traffic {found}: the {fidelity.name} model moves every tensor once, whatever the caches")
+    return found, ["traffic simulated: the constants of the model were fitted with the closed forms of the traffic"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.base.errors import ArchsimError
 from archsim.device.spec import unit_of
-from archsim.estimation.fidelity import SIMULATED
+from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.memory import needed_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, find_device, with_spec
@@ -34,14 +34,16 @@ def without_effect(request: Request) -> dict[str, str]:
 
 
 def read_by(request: Request, key: str) -> str:
-    """Which fidelity reads a key that the fidelity of the request does not, in words; empty where none or this one does.
+    """What reads a key that the request does not, in words: simulated traffic, the cycle model; empty where neither does.
 
     >>> from archsim.estimation.request import make_request
     >>> read_by(make_request("alexnet", "gtx_1080"), "sm.alu_latency")
     '--fidelity cycle reads it'
     """
-    other = unit_of(request.spec.kind, key).cycle and request.fidelity.name != SIMULATED
-    return f"--fidelity {SIMULATED} reads it" if other else ""
+    unit = unit_of(request.spec.kind, key)
+    if unit.cache and request.traffic == CLOSED and request.fidelity.caches:
+        return "--traffic simulated reads it"
+    return f"--fidelity {SIMULATED} reads it" if unit.cycle and request.fidelity.name != SIMULATED else ""
 
 
 def _outcome(request: Request) -> tuple[float, ...]:

@@ -23,6 +23,7 @@ from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
+from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
@@ -171,7 +172,9 @@ def priced(request: Request, kernels: Kernels) -> Priced:
     device, constants = device_of(request), request.calibration
     multiplied = arithmetic(request.stack, device, request.precision)
     threads = 1 if request.threads is None else request.threads
-    cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit)
+    caches = {} if request.traffic == CLOSED else {"traffic": request.traffic}
+    cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit,
+                                 **caches)  # fmt: skip
     host = host_time(kernels, cost, request.stack, device, request.host, constants)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def measured_on(request: Request, wanted: Callable[[Mapping[str, str]], bool]) -
 
 
 def _reference(case: Case, request: Request) -> list[Reference]:
-    own = request_of(case, request.calibration, request.fidelity.name)
+    own = replace(request_of(case, request.calibration, request.fidelity.name), traffic=request.traffic)
     try:
         value, result = predicted(case, own)
     except ArchsimError:  # the stack cannot run it

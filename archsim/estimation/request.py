@@ -19,7 +19,7 @@ from archsim.device.catalog import architectures
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
-from archsim.estimation.fidelity import FITTED, Fidelity
+from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import check_names
 from archsim.evidence.case import DeviceGroup
@@ -55,6 +55,7 @@ class Request:
     host_cpu: the CPU that dispatches ops and launches kernels; a CPU dispatches for itself
     narrowed: the op kinds whose products run in `precision`, those of others in fp32; None: all
     dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
+    traffic: how the bytes that kernels move between the levels of caches are found (`estimation.fidelity.TRAFFIC`)
     group: devices that share a training step; the trace is then that of one of them
     without: parts of the model that are left out, to see what each contributes
     asked: the arguments of `make_request`; what was not given there follows the device
@@ -78,6 +79,7 @@ class Request:
     host_cpu: Spec
     narrowed: frozenset[str] | None = None
     dispatch: float = 1.0
+    traffic: str = CLOSED
     group: DeviceGroup | None = None
     without: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
@@ -119,6 +121,7 @@ def make_request(
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
+    traffic: str = CLOSED,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -134,6 +137,7 @@ def make_request(
     graph: the run is replayed as one CUDA graph, where the stack can do that
     streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
     host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
+    traffic: bytes between the levels of caches by closed forms, or from simulated caches
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -141,7 +145,7 @@ def make_request(
         "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
         "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
         "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
-        "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu,
+        "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
@@ -186,12 +190,15 @@ def make_request(
     if streams != 1:
         _check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
+    if traffic != CLOSED:
+        traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
+        notes += said
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
         precision=precision, narrowed=narrowed, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
         calibration=calibration or default_calibration(), graph=graph, streams=streams, host_cpu=host_of(spec, host_cpu),
-        notes=tuple(notes), asked=asked,
+        traffic=traffic, notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Estimate(Answer):
     """The outcome of one request; attributes bear the names of the JSON keys. What takes long is computed on first use.
 
     hardware, hardware_name, changes: the device's id; what people call it, with what was changed; the changed values by key
+    traffic: how the bytes between the levels of caches were found: closed or simulated
     clock_hz: mean over the time of all kernels
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
@@ -78,6 +79,7 @@ class Estimate(Answer):
     threads: int | None
     devices: int
     fidelity: str
+    traffic: str
     graph: bool
     streams: int
     host_cpu: str  # the CPU that dispatches ops; a CPU dispatches for itself

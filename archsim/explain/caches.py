@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,26 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.blocked import blocked_product, blocks_of
+from archsim.cache.cpu_products import cpu_nest
 from archsim.cache.distance import MissCurve, StackDistances
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.cache.kernel import CLEAN_VICTIM
 from archsim.cache.layers import WAVES, product_of
+from archsim.cache.nest import NestedLoop, addresses, runs_of
+from archsim.cache.roles import KernelShape, nest_of
 from archsim.cache.simulate import LevelCount, Simulation
 from archsim.cache.tiles import waves
 from archsim.cache.trace_file import read
-from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
+from archsim.device.device import PRECISION_BYTES, Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
-from archsim.lower.kernel import GpuKernels
+from archsim.lower.kernel import Kernel
+from archsim.lower.role import Role
 
 SCHEMA = "archsim-cache/1"
+LONGEST = 4_000_000  # runs of bytes of a nest that are simulated
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
 
 
@@ -98,58 +103,114 @@ def of_layer(
     request: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> CacheReport:  # fmt: skip
-    """The longest matrix product of a layer's forward pass, as the chosen algorithm and tile address it.
+    """The longest kernel of an op, of its matrix products if it has any, as the chosen algorithm and tile address it.
 
-    On a GPU at most the first `WAVES` waves of CTAs, on all multiprocessors; on a CPU one core. Raises UnknownName for a layer
-    that is not there, Unsupported for one without a product, ArgumentError for one too long to simulate.
+    On a GPU, on all multiprocessors, at most the first `WAVES` waves of CTAs of a product; on a CPU one core. Raises UnknownName
+    for an op that is not there, Unsupported for one that moves nothing, ArgumentError for one too long to simulate.
     """
     index = next((i for i, op in enumerate(request.trace.ops) if op.name == layer), None)
     if index is None:
         names = [op.name for op in request.trace.ops]
         raise UnknownName("layer", layer, names, f"`archsim show net {request.network}` prints all")
-    op, result = request.trace.ops[index], run(request)
-    plan, kernels, device = int(result.lowered.plan_of[index]), result.lowered.kernels, request.spec.device
-    chosen = _products(result, plan)
+    op, result, device = request.trace.ops[index], run(request), request.spec.device
+    chosen = _moving(result, int(result.lowered.plan_of[index]))
     if not chosen:
-        raise Unsupported(f"{layer} has no matrix product in stack {request.stack.id}; element-wise kernels read each value once")
+        raise Unsupported(f"{layer} moves nothing in stack {request.stack.id}: it has no kernel that reads or writes")
     position, variant = max(chosen, key=lambda pair: float(result.cost.kernel_time_s[0, pair[0]]))
-    kernel, element = kernels.kernels[position], PRECISION_BYTES[request.precision]
+    kernel, element = result.lowered.kernels.kernels[position], PRECISION_BYTES[request.precision]
     time_s = float(result.cost.kernel_time_s[0, position]) / max(kernel.repeat, 1.0)
     work = kernel.m * kernel.n * kernel.k * kernel.count * element
-    if work / 64 > MOST_ACCESSES * 64:
+    if kernel.menu and work / 64 > MOST_ACCESSES * 64:
         raise ArgumentError(f"{layer}: about {work / 64:.1g} accesses, more than {MOST_ACCESSES:.0g}; name a smaller --batch")
-    parts: Iterable[Accesses]
-    if isinstance(device, Gpu):
-        assert isinstance(kernels, GpuKernels)
-        tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
-        product = product_of(op, kernel, tile, element)
-        assert result.cost.variants is not None
-        resident = np.broadcast_to(result.cost.variants.terms.resident, (1, len(kernels.m)))[0, variant]
-        slots, cores = int(resident) * int(device.sm.count), int(device.sm.count)
-        total = -(-product.ctas // slots)
-        parts = _waves(waves(product, slots, cores), min(total, WAVES), tell)
-        simulated = min(1.0, WAVES * slots / product.ctas)
-        notes = [f"{kernel.name}: {product.ctas} CTAs of {tile[0]}x{tile[1]} in {total} waves, of which {min(total, WAVES)} ran"]
+    shape = KernelShape(op=op, kernel=kernel, element=element, gpu=isinstance(device, Gpu))
+    if _is_tiled(kernel):
+        found = _of_tiles(result, shape, device, variant, tell) if isinstance(device, Gpu) else _of_blocks(shape, device, tell)
     else:
-        assert isinstance(device, Cpu)
-        blocks = blocks_of(device, element)
-        m, n, k = (int(size) for size in (kernel.m, kernel.n, kernel.k))
-        parts, simulated, cores = _told(blocked_product(m, n, k, blocks, element), tell, m, n, k, blocks), 1.0, 1
-        notes = [f"{kernel.name}: one product of {m} x {n} x {k} on one core, blocks of {blocks.m} x {blocks.n} x {blocks.k}"]
-    hierarchy = hierarchy_of(device, cores, policy)
-    state, watches = _through(hierarchy, parts, curve, fast)
-    return _answer(request.spec, hierarchy, state, watches, source=f"{request.network} {layer}", time_s=time_s * simulated,
-                   timed_by="predicted time of the kernel", notes=notes, simulated=simulated)  # fmt: skip
+        found = _of_nest(shape, device, tell)
+    hierarchy = hierarchy_of(device, found.cores, policy)
+    state, watches = _through(hierarchy, found.parts, curve, fast)
+    return _answer(request.spec, hierarchy, state, watches, source=f"{request.network} {layer}", time_s=time_s * found.simulated,
+                   timed_by="predicted time of the kernel", notes=[found.note], simulated=found.simulated)  # fmt: skip
 
 
-def _products(result: Any, plan: int) -> list[tuple[int, int]]:
-    """(kernel, variant) of the matrix kernels that a plan runs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelStream:
+    """The accesses of a kernel, on how many cores, and which share of the whole they are."""
+
+    parts: Iterable[Accesses]
+    cores: int
+    simulated: float
+    note: str
+
+
+def _is_tiled(kernel: Kernel) -> bool:
+    """Whether a kernel multiplies two matrices in memory, tile by tile or from packed panels."""
+    return kernel.menu != "" and kernel.role is not Role.ATTENTION and (kernel.cpu is None or kernel.cpu.packed > 0)
+
+
+def _of_tiles(
+    result: Any, shape: KernelShape, device: Gpu, variant: int, tell: Callable[[float], None] | None
+) -> KernelStream:
+    """The first waves of a product on all SMs of a GPU."""
+    kernels, kernel = result.lowered.kernels, shape.kernel
+    tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
+    product = product_of(shape.op, kernel, tile, shape.element, int(kernels.split[variant]))
+    resident = np.broadcast_to(result.cost.variants.terms.resident, (1, len(kernels.m)))[0, variant]
+    slots, cores = int(resident) * int(device.sm.count), int(device.sm.count)
+    total = -(-product.ctas // slots)
+    return KernelStream(
+        parts=_waves(waves(product, slots, cores), min(total, WAVES), tell), cores=cores,
+        simulated=min(1.0, WAVES * slots / product.ctas),
+        note=f"{kernel.name}: {product.ctas} CTAs of {tile[0]}x{tile[1]} in {total} waves, of which {min(total, WAVES)} ran",
+    )  # fmt: skip
+
+
+def _of_blocks(shape: KernelShape, device: Device, tell: Callable[[float], None] | None) -> KernelStream:
+    """A product from packed panels on one core of a CPU."""
+    assert isinstance(device, Cpu)
+    blocks, kernel = blocks_of(device, shape.element), shape.kernel
+    m, n, k = (int(size) for size in (kernel.m, kernel.n, kernel.k))
+    return KernelStream(
+        parts=_told(blocked_product(m, n, k, blocks, shape.element), tell, m, n, k, blocks), cores=1, simulated=1.0,
+        note=f"{kernel.name}: one product of {m} x {n} x {k} on one core, blocks of {blocks.m} x {blocks.n} x {blocks.k}",
+    )  # fmt: skip
+
+
+def _of_nest(shape: KernelShape, device: Device, tell: Callable[[float], None] | None) -> KernelStream:
+    """Any other kernel: its loops, of which a long one runs for the first `LONGEST` runs of bytes."""
+    nest = nest_of(shape) if isinstance(device, Gpu) else cpu_nest(shape, device, 1.0)
+    share = min(1.0, LONGEST / max(1, runs_of(nest.body)))
+    first, *others = nest.body
+    if share < 1.0 and isinstance(first, NestedLoop):
+        trips = max(1, int(first.trips * share))
+        share, nest = trips / first.trips, replace(nest, body=(replace(first, trips=trips), *others))
+    total = runs_of(nest.body)
+
+    def told() -> Iterator[Accesses]:
+        done = 0
+        for part in addresses(nest, cores):
+            yield part
+            done += len(part)
+            if tell is not None:
+                tell(min(1.0, done / total))
+
+    cores = int(device.sm.count) if isinstance(device, Gpu) else 1
+    where = "all multiprocessors" if isinstance(device, Gpu) else "one core"
+    short = "" if share == 1.0 else f", of which {100 * share:.2g} % ran"
+    note = f"{shape.kernel.name}: the loops of a {shape.kernel.role.value} kernel on {where}{short}"
+    return KernelStream(parts=told(), cores=cores, simulated=share, note=note)
+
+
+def _moving(result: Any, plan: int) -> list[tuple[int, int]]:
+    """(kernel, variant) of the matrix kernels that a plan runs; where it has none, of those that move anything."""
     if plan < 0:
         return []
     kernels, option = result.lowered.kernels, int(result.cost.option[0, plan])
     first = int(kernels.option_start[option])
     found = [(i, int(result.cost.choice.variant[0, i])) for i in range(first, first + len(kernels.options[option].kernels))]
-    return [(i, v) for i, v in found if kernels.matrix[v]]
+    matrix = [(i, v) for i, v in found if kernels.matrix[v]]
+    return matrix or [(i, v) for i, v in found if kernels.kernels[i].a_bytes + kernels.kernels[i].b_bytes
+                      + kernels.kernels[i].c_bytes > 0]  # fmt: skip
 
 
 def _waves(stream: Iterable[list[Accesses]], most: int, tell: Callable[[float], None] | None) -> Iterable[Accesses]:

@@ -13,6 +13,7 @@ from archsim.cost.bounds import BOUNDS
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
+from archsim.cost.moved import MovedCpuTerms, MovedGpuTerms
 from archsim.estimation.pipeline import Run, arithmetic, replayed_gap
 from archsim.estimation.request import Request
 from archsim.explain.equation import Equation, Step, solve
@@ -139,7 +140,8 @@ def one_of(kernels: Kernels, v: int) -> Kernels:
 def of_one(terms: Any, v: int) -> Any:
     """The record from which the bounds of one variant are computed."""
     clock = np.asarray(terms.clock)
-    return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1])
+    found = {"moved": terms.moved.at(v)} if isinstance(terms, MovedGpuTerms | MovedCpuTerms) else {}
+    return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1], **found)
 
 
 def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, column, columns_of
 from archsim.lower.role import Role
 from archsim.stack.stack import Menu, Tile
+from archsim.trace.trace import BoundOp
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -99,6 +100,7 @@ class Kernels(Columns[Array]):
     host_ops: Array  # [O]
     nested: Array  # [O]
     stalls: Array  # [O]
+    ops: tuple[BoundOp, ...] = ()  # [O] an op of each plan, whose sizes the addresses of its kernels follow; none: not known
 
     @cached_property
     def nest(self) -> Nest:

@@ -84,7 +84,7 @@ def _lowered(
                       architecture=architecture)  # fmt: skip
     plans: list[Plan] = []
     seen: dict[object, int] = {}
-    plan_of = []
+    plan_of, planned = [], []
     for op in ops:
         if op.signature not in seen:
             plan = _plan(_Work(op=op, context=context)) if narrowed is None or op.kind.op in narrowed else None
@@ -93,10 +93,11 @@ def _lowered(
                 plan = wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
             seen[op.signature] = len(plans) if plan is not None else -1
             plans += [] if plan is None else [plan]
+            planned += [] if plan is None else [op]
         plan_of.append(seen[op.signature])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    kernels = pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack)
+    kernels = replace(pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack), ops=tuple(planned))
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
 
 

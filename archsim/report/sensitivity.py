@@ -12,7 +12,7 @@ from archsim.device.part import Unit
 from archsim.device.spec import read_by
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.fidelity import SIMULATED
+from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
@@ -97,7 +97,8 @@ def _ends(pair: tuple[float | None, float | None]) -> str:
 
 
 def _legend(request: Request, found: Sequence[Elasticity]) -> str:
-    titles = ("without effect here", f"read by --fidelity {SIMULATED} alone", "read by archsim cache alone", "read by no model")
+    titles = ("without effect here", f"read by --fidelity {SIMULATED} alone", "read by --traffic simulated alone",
+              "read by no model")  # fmt: skip
     groups: dict[str, list[str]] = {title: [] for title in titles}
     for e in found:
         if e.unit.informational or not (e.matters or e.why):
@@ -109,12 +110,13 @@ def _legend(request: Request, found: Sequence[Elasticity]) -> str:
 
 
 def _reader(unit: Unit, request: Request) -> int:
-    """Who reads a key without an effect: 0 the fidelity of the request, 1 the cycle model, 2 `archsim cache`, 3 nobody."""
+    """Who reads a key without an effect: 0 the fidelity of the request, 1 the cycle model, 2 simulated caches, 3 nobody."""
     if unit.informational:
         return 3
+    here = unit.cache and request.traffic != CLOSED
     if unit.cycle:
-        return 0 if request.fidelity.name == SIMULATED else 1
-    return 2 if unit.cache else 0
+        return 0 if here or request.fidelity.name == SIMULATED else 1
+    return 2 if unit.cache and not here else 0
 
 
 def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:

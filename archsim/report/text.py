@@ -32,8 +32,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
 
 def streams_note(e: Estimate) -> str:
-    """The number of streams, if more than one."""
-    return f" with {e.streams} streams" if e.streams > 1 else ""
+    """The number of streams, if more than one, and where the traffic comes from, if not from the closed forms."""
+    traffic = ", simulated traffic" if e.traffic != "closed" else ""
+    return (f" with {e.streams} streams" if e.streams > 1 else "") + traffic
 
 
 def clean(text: str) -> str:

@@ -10,8 +10,10 @@ from dataclasses import asdict
 from archsim.base.units import show
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
+from archsim.report.traffic_kinds import kinds_json, kinds_page, kinds_text
 from archsim.report.validation_page import document
 from archsim.validation.traffic import BATCH, TrafficRow, median_error
+from archsim.validation.traffic_kinds import RoleDistance
 
 SCHEMA = "archsim-traffic/1"
 BAND = 0.15
@@ -50,12 +52,12 @@ WHY = (
 )  # fmt: skip
 
 
-def traffic_json(rows: Sequence[TrafficRow]) -> str:
-    """One JSON object."""
+def traffic_json(rows: Sequence[TrafficRow], kinds: Sequence[RoleDistance] = ()) -> str:
+    """One JSON object; `kinds` has the distances of all kernels by role."""
     body = {
         "schema": SCHEMA, "batch": BATCH, "dram_median_error": _rounded(median_error([row.dram_error for row in rows])),
         "l2_median_error": _rounded(median_error([row.l2_error for row in rows])),
-        "rows": [{name: _rounded(value) for name, value in asdict(row).items()} for row in rows],
+        "rows": [{name: _rounded(value) for name, value in asdict(row).items()} for row in rows], "roles": kinds_json(kinds),
     }  # fmt: skip
     return json.dumps(body, indent=1, allow_nan=False) + "\n"
 
@@ -64,8 +66,8 @@ def _rounded(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def traffic_text(rows: Sequence[TrafficRow]) -> str:
-    """A table, and the medians."""
+def traffic_text(rows: Sequence[TrafficRow], kinds: Sequence[RoleDistance] = ()) -> str:
+    """A table, and the medians; the same by role."""
     cells = [
         (row.hardware, row.network, row.layer, row.kernel, row.tile, f"{row.waves:.1f}", f"{100 * row.share:.0f} %",
          show(row.dram_model, "B", 3), show(row.dram_simulated, "B", 3), f"{100 * row.dram_error:+.1f} %",
@@ -74,7 +76,8 @@ def traffic_text(rows: Sequence[TrafficRow]) -> str:
     ]  # fmt: skip
     head = ("device", "network", "layer", "kernel", "tile", "waves", "run", "DRAM model", "simulated", "error", "L2 model",
             "simulated", "error")  # fmt: skip
-    return f"{text_table(head, cells, left=5)}\n\n{_medians(rows)}"
+    parts = [text_table(head, cells, left=5), _medians(rows), *([kinds_text(kinds)] if kinds else [])]
+    return "\n\n".join(parts)
 
 
 def _medians(rows: Sequence[TrafficRow]) -> str:
@@ -86,15 +89,15 @@ def _medians(rows: Sequence[TrafficRow]) -> str:
     )
 
 
-def traffic_page(rows: Sequence[TrafficRow]) -> str:
-    """A page of tables with two scatter plots as SVG."""
+def traffic_page(rows: Sequence[TrafficRow], kinds: Sequence[RoleDistance] = ()) -> str:
+    """A page of tables with two scatter plots as SVG, and the distances by role."""
     head = ("layer", "kernel and tile", "waves", "run", "DRAM model", "simulated", "error", "L2 model", "simulated", "error")
     devices = dict.fromkeys(row.hardware for row in rows)
     tables = [f"<h2>{text(name)}</h2>{table(head, [_cells(row) for row in rows if row.hardware == name])}" for name in devices]
     sections = [
         "<h1>Closed-form traffic beside simulated caches</h1>", f'<p class="asked">{text(_medians(rows))}</p>',
         f'<p class="quiet">{text(HOW)}</p>', svg(rows), *tables, "<h2>The largest disagreements</h2>",
-        "".join(f"<h3>{text(what)}</h3><p>{text(why)}</p>" for what, why in WHY),
+        "".join(f"<h3>{text(what)}</h3><p>{text(why)}</p>" for what, why in WHY), *(kinds_page(kinds) if kinds else []),
     ]  # fmt: skip
     return document("Closed-form traffic beside simulated caches", sections)
 

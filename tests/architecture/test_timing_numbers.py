@@ -45,6 +45,8 @@ STRUCTURE = {
     "estimation/limits.py": {"NEGLIGIBLE": "accuracy"},
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
+    "estimation/fidelity.py": {"NEVER": "later than anything"},
+    "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/request.py": {
         "LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads", "MOST_POWER": "limit of an argument",
         "CLOCKS": "limits of one"},

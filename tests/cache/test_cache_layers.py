@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, g
 from archsim.device import catalog
 from archsim.estimation.request import make_request
 from archsim.lower.kernel import Kernel
-from archsim.lower.layer import layer_of
+from archsim.lower.layer import Layer, layer_of
 from archsim.lower.role import Role
 from archsim.validation.traffic import compare, median_error
 
@@ -87,17 +88,70 @@ def test_winograd_reads_a_filter_for_each_of_its_points(work: int, tiles: int) -
     assert len(values) == work * 16 * 16
 
 
-def test_gradients_are_not_modelled() -> None:
-    request = make_request("alexnet", "gtx_1080", task="forward_backward")
-    op = next(op for op in request.trace.ops if op.phase == "backward_data")
-    with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="k", role=Role.PRODUCT, efficiency="full"), (32, 32), 4)
+def gradient(layer: str, phase: str, role: Role, **sizes: float) -> tuple[Product, Layer]:
+    """A product of a gradient of a layer of AlexNet or ResNet-18, for two images."""
+    net = "resnet_18" if "." in layer else "alexnet"
+    ops = make_request(net, "gtx_1080", task="forward_backward", batch=2).trace.ops
+    op = next(op for op in ops if op.parent == layer and op.phase == phase)
+    geometry = layer_of(op, 4)
+    m, n, k = geometry.product
+    kernel = Kernel(name="k", role=role, efficiency="one", **{"m": m, "n": n, "k": k, **sizes})
+    return product_of(op, kernel, (32, 32), 4), geometry
 
 
-def test_a_transposed_convolution_is_a_gradient_too() -> None:
-    op = next(op for op in make_request("unet", "gtx_1080").trace.ops if op.kind.op == "conv_transpose2d")
-    with pytest.raises(Unsupported, match="not modelled"):
-        product_of(op, Kernel(name="k", role=Role.CONVOLUTION, efficiency="full"), (32, 32), 4)
+def test_a_data_gradient_reads_every_filter_and_every_gradient_that_counts() -> None:
+    for layer in ("conv3", "layer2.0.conv1"):  # strides 1 and 2
+        product, geometry = gradient(layer, "backward_data", Role.CONVOLUTION)
+        filters, _ = touched(product, A)
+        assert len(filters) * 4 == geometry.filter_bytes
+        gradients, _ = touched(product, B)
+        assert len(gradients) * 4 == geometry.output_bytes
+        results, written = touched(product, C)
+        assert len(results) * 4 == geometry.input_bytes == written
+
+
+def test_a_filter_gradient_reads_both_tensors_and_writes_each_filter_once() -> None:
+    product, geometry = gradient("conv3", "backward_filter", Role.CONVOLUTION)
+    assert len(touched(product, A)[0]) * 4 == geometry.output_bytes
+    assert len(touched(product, B)[0]) * 4 == geometry.input_bytes
+    results, written = touched(product, C)
+    assert len(results) * 4 == geometry.filter_bytes == written
+
+
+def test_winograds_gradients_read_what_the_filters_cover() -> None:
+    ops = make_request("alexnet", "gtx_1080", task="forward_backward", batch=2).trace.ops
+    layer = layer_of(next(op for op in ops if op.parent == "conv3" and op.phase == "backward_filter"), 4)
+    tiles = layer.batch * 7 * 7
+    product, _ = gradient("conv3", "backward_filter", Role.WINOGRAD, m=layer.co, n=layer.ci, k=tiles, work=16)
+    assert len(touched(product, A)[0]) * 4 == layer.output_bytes
+    assert len(touched(product, B)[0]) * 4 == layer.input_bytes
+    product, _ = gradient("conv3", "backward_data", Role.WINOGRAD, m=layer.ci, n=tiles, k=layer.co, work=16)
+    assert len(touched(product, B)[0]) * 4 == layer.output_bytes
+    assert len(touched(product, C)[0]) * 4 == layer.input_bytes
+
+
+def test_a_scattered_product_writes_to_every_pixel_that_a_tap_reads() -> None:
+    ops = make_request("alexnet", "gtx_1080", task="forward_backward", batch=2).trace.ops
+    layer = layer_of(next(op for op in ops if op.parent == "conv3" and op.phase == "backward_data"), 4)
+    product, _ = gradient("conv3", "backward_data", Role.SCATTER, m=layer.ci * 9, n=2 * 13 * 13, k=layer.co)
+    results, written = touched(product, C)
+    assert len(results) * 4 == layer.input_bytes
+    assert 8 * layer.input_bytes < written < 9 * layer.input_bytes  # nine taps, less at the edges
+
+
+def test_parts_of_a_split_read_the_operands_once_together_and_write_apart() -> None:
+    whole, parts = plain(64, 64, 256), replace(plain(64, 64, 256), split=4)
+    assert parts.ctas == 4 * whole.ctas
+    for region in (A, B):
+        assert touched(parts, region) == touched(whole, region)
+    regions = {int(address) // REGION for wave in waves(parts, 16, 4) for part in wave for address in part.address}
+    assert regions == {0, 1, 3, 4, 5, 6}  # A, B, and a region of results for each part
+
+
+def test_attention_is_no_product_of_two_matrices() -> None:
+    op = make_request("alexnet", "gtx_1080").trace.ops[0]
+    with pytest.raises(Unsupported, match="no product of two matrices"):
+        product_of(op, Kernel(name="k", role=Role.ATTENTION, efficiency="full"), (32, 32), 4)
 
 
 def test_a_blocked_product_touches_every_value() -> None:

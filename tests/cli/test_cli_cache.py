@@ -84,7 +84,7 @@ def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
         ((*LAYER[1:3], "--hw", "gtx_1080"), 2, "belong together"),
         ((*LAYER[1:], "--hw", "gtx_1080", "--trace", PROGRAM), 2, "either --trace"),
         ((*LAYER[1:3], "--layer", "conv9", "--hw", "gtx_1080"), 2, "unknown layer 'conv9'; nearest: conv"),
-        ((*LAYER[1:3], "--layer", "relu1", "--hw", "gtx_1080"), 2, "no matrix product"),
+        ((*LAYER[1:3], "--layer", "drop6", "--hw", "gtx_1080"), 2, "drop6 moves nothing"),
         (("--net", "vgg_16", "--layer", "conv1_2", "--hw", "i7_6700k", "--batch", "1048576"), 2, "accesses, more than"),
         ((*LAYER[1:], "--hw", "gtx_1080", "--instructions"), 2, "belongs to --trace"),
         (("--hw", "i7_6700k", "--trace", PROGRAM, "--batch", "4"), 2, "--batch: no effect with --trace"),

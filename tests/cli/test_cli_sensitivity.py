@@ -17,7 +17,7 @@ def test_the_table_says_what_matters_and_what_does_not(cli: Any, tmp_path: Path)
     page = tmp_path / "s.html"
     result = cli(*ALEXNET, "--html", str(page))
     for text in ("memory.bandwidth", "-0.500", "without effect here: ", "read by --fidelity cycle alone: sm.schedulers, ",
-                 "read by archsim cache alone: l1.sector, l2.sector", "read by no model:", "at a step"):
+                 "read by --traffic simulated alone: l1.sector, l2.sector", "read by no model:", "at a step"):
         assert text in result.out, text
     assert "<h1>Sensitivity" in page.read_text("utf-8")
 
