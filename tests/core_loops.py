@@ -16,6 +16,18 @@ ARITHMETIC = ("fma", "add", "mul", "max", "shuffle", "cross", "divide", "root", 
 INTEGER = ("int", "multiply", "address")
 PORTS = 6
 STRIDES = (8, 32, 64, 96, 256)
+# A loop as its file has it: one accumulator of multiply-adds, 4 clocks an iteration where they take as many.
+LOOP: dict[str, Any] = {
+    "name": "chain", "measured": {"cycles_per_iteration": 4.1}, "streams": [], "flops_per_iteration": 16,
+    "ops": [
+        {"id": 0, "kind": "fma", "width_bits": 256, "elem": "f32", "out": "a", "form": "accumulate", "address_in": [],
+         "in": [{"value": "a", "producer": 0, "distance": 1}]},
+        {"id": 1, "kind": "int", "width_bits": 64, "elem": "i64", "out": "n", "address_in": [],
+         "in": [{"value": "n", "producer": 1, "distance": 1}]},
+        {"id": 2, "kind": "branch", "width_bits": 64, "elem": "i64", "out": None, "macro_fusible_with": 1, "address_in": [],
+         "in": [{"value": "n", "producer": 1, "distance": 0}]},
+    ],
+}  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -53,7 +53,8 @@ def command(
     """Compare predictions with published measurements, or with yours.
 
     Files of networks, kernels, layers and DeepBench are recognised by their headers. A row whose device, stack or network is
-    not described is skipped and counted; a malformed file is refused with line numbers.
+    not described is skipped and counted; a malformed file is refused with line numbers. Loops of a core (.json) take --fidelity
+    cycle; they run on the processor that their file names, or on that of --hw.
 
     \b
     Examples:
@@ -64,6 +65,7 @@ def command(
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
       archsim validate --measurements mine.csv --hw host.toml --by network
+      archsim validate --fidelity cycle --measurements loops.json
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
     """
@@ -83,12 +85,19 @@ def command(
     from archsim.evidence.readers import data_hash, read_files
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validation.evaluation import validate
+    from archsim.validation.loop_cases import is_loop_file, loop_cases
     from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
 
     filters = Filters(hw=names(hw or ""), **{name: names(text or "") for name, text in chosen.items()})
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, device_files(filters.hw, measurements))
+        tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
+        cases, skips = ([], []) if loops and not tables else read_files(tables, device_files(filters.hw, tables))
+        for path in loops:
+            found, left = loop_cases(path, filters.hw)
+            cases, skips = [*cases, *found], [*skips, *left]
+        if loops and not tables and click.get_current_context().get_parameter_source("by") is ParameterSource.DEFAULT:
+            by = "group" if any("group" in case.fields for case in cases) else by
         settings = settings_of(cases, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         cases, skips = selected_rows(cases, skips, filters)

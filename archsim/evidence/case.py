@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import Pattern
+from archsim.evidence.pattern import LoopPattern, Pattern
 from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -77,7 +77,7 @@ class Case:
     group: DeviceGroup | None = None
     host_cpu: Spec | None = None
     dispatch: float = 1.0
-    pattern: Pattern | None = None
+    pattern: Pattern | LoopPattern | None = None
     file: str = ""
 
     @property

@@ -1,9 +1,10 @@
-"""What a microbenchmark does, as one row of its file says: to memory (`AccessPattern`), or with a tile (`ProductPattern`)."""
+"""What a microbenchmark does: to memory (`AccessPattern`), with a tile (`ProductPattern`), in a loop (`LoopPattern`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,4 +44,11 @@ class ProductPattern:
     operand: float
 
 
-Pattern = AccessPattern | ProductPattern
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPattern:
+    """A loop of one core, in the words of its file."""
+
+    words: Mapping[str, Any]
+
+
+Pattern = AccessPattern | ProductPattern  # of a GPU

@@ -10,6 +10,7 @@ from typing import Any
 from archsim.base.version import __version__
 from archsim.evidence.case import Skip
 from archsim.evidence.columns import OWN
+from archsim.evidence.pattern import LoopPattern
 from archsim.report.data import rows_as_csv
 from archsim.report.text import clean, table
 from archsim.validation.evaluation import GroupScore, Validation
@@ -17,12 +18,13 @@ from archsim.validation.score import LEVEL, Score
 
 SCHEMA = "archsim-validation/1"
 MOST_REASONS = 25
+WORST = 8  # loops of a core that are named
 _RESULTS = ("measured", "predicted", "error", "lo", "hi")
 
 
 def validation_text(v: Validation, provenance: dict[str, str]) -> str:
     """One line for each group, the overall lines, and the skipped rows."""
-    parts = [_heading(v), _scores(v), _constants(v), _skipped(v), _provenance(provenance)]
+    parts = [_heading(v), _scores(v), _furthest(v), _constants(v), _skipped(v), _provenance(provenance)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -65,6 +67,17 @@ def _line(group: GroupScore, names: list[str], baselines: list[str]) -> list[str
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _furthest(v: Validation) -> str:
+    """The loops of a core whose prediction is furthest off; nothing where there are none."""
+    loops = [i for i, case in enumerate(v.cases) if isinstance(case.pattern, LoopPattern)]
+    worst = sorted(loops, key=lambda i: -abs(v.error[i]))[:WORST]
+    if not worst:
+        return ""
+    rows = [(clean(v.cases[i].label), f"{v.cases[i].measured:.2f}", f"{v.predicted[i]:.2f}", f"{100 * v.error[i]:+.1f} %")
+            for i in worst]  # fmt: skip
+    return "furthest off\n" + table(("loop", "measured clk", "predicted clk", "error"), rows)
 
 
 def _constants(v: Validation) -> str:

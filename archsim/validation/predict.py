@@ -15,12 +15,13 @@ import numpy as np
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
-from archsim.device.device import Gpu
+from archsim.device.device import Cpu, Gpu
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case
+from archsim.evidence.pattern import LoopPattern
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -55,10 +56,22 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
     from archsim.cycle.patterns import pattern_value
 
     device = case.spec.device
-    if fidelity != SIMULATED or case.pattern is None or not isinstance(device, Gpu):
+    if fidelity == SIMULATED and isinstance(case.pattern, LoopPattern) and isinstance(device, Cpu):
+        return _loop_cycles(device, case, case.pattern)
+    if fidelity != SIMULATED or case.pattern is None or isinstance(case.pattern, LoopPattern) or not isinstance(device, Gpu):
         raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
     clock = float(np.ravel(device.clock.boost)[0]) if case.clock is None else case.clock
     return pattern_value(device, clock, case.pattern, case.precision)
+
+
+def _loop_cycles(device: Cpu, case: Case, pattern: LoopPattern) -> float:
+    """Cycles of an iteration of a loop [clk]."""
+    from archsim.cycle.core.machine import core_machine
+    from archsim.cycle.core.run import run_loop
+    from archsim.validation.loop_file import loop_of
+
+    clock = float(np.ravel(device.usual_clock)[0]) if case.clock is None else case.clock
+    return run_loop(core_machine(device, clock), loop_of(pattern.words)).cycles
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:

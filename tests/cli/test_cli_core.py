@@ -4,25 +4,14 @@ import csv
 import json
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli, Outcome
+from tests.core_loops import LOOP
 from tests.each import each
 
 BLOCK = "gemm 6x16 avx2"
-LOOP: dict[str, Any] = {
-    "name": "chain", "measured": {"cycles_per_iteration": 4.1}, "streams": [], "flops_per_iteration": 16,
-    "ops": [
-        {"id": 0, "kind": "fma", "width_bits": 256, "elem": "f32", "out": "a", "form": "accumulate", "address_in": [],
-         "in": [{"value": "a", "producer": 0, "distance": 1}]},
-        {"id": 1, "kind": "int", "width_bits": 64, "elem": "i64", "out": "n", "address_in": [],
-         "in": [{"value": "n", "producer": 1, "distance": 1}]},
-        {"id": 2, "kind": "branch", "width_bits": 64, "elem": "i64", "out": None, "macro_fusible_with": 1, "address_in": [],
-         "in": [{"value": "n", "producer": 1, "distance": 0}]},
-    ],
-}  # fmt: skip
 
 
 def core(cli: Cli, *more: str, kernel: str = BLOCK) -> Outcome:
