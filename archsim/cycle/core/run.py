@@ -89,7 +89,7 @@ def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine) -> tuple[in
     on its way.
     """
     window = machine.pipeline.window or 0
-    warm = max(WARM, ceil(4 * window / max(1, len(loop.operations))))
+    warm = max(WARM, ceil(6 * window / max(1, len(loop.operations))))
     beyond = [abs(stream.stride) for stream, row in zip(loop.streams, range(0, len(streams), layout.STREAM_COLUMNS), strict=True)
               if streams[row + layout.LEVEL] > 1 and stream.stride]  # fmt: skip
     if beyond:
