@@ -16,6 +16,7 @@ from math import exp, log, log1p
 from archsim.cache.nest import STORE, UPDATE, LoopNest, NestedLoop, Ref, footprint, grain_of, refs_of
 
 PARTS = (1 / 6, 1 / 2, 5 / 6)  # of what runs beside the use of a line, where lines are written and read in other orders
+ROUNDING = 1e-9  # of misses: less is what floats leave of none
 POINTS = 16  # of a warm array, at which the chance to find it in the cache is computed
 
 
@@ -125,6 +126,7 @@ class _NestAtLevel:
             count = allocated = misses[i] * self._copies(ref)
             if ref.array not in first and self.level.warm:
                 count -= min(count, self._all(ref, path, self.level.sector)) * self._found(ref.array)
+                count = count if count > ROUNDING * allocated else 0.0
             first.add(ref.array)
             if ref.mode in (STORE, UPDATE):
                 dropped = (count if self.level.settled else allocated) * self.level.sector

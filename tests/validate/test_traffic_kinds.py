@@ -48,7 +48,7 @@ def test_every_kernel_has_every_level_of_its_device(kinds: list[KernelDistance])
     levels = {kind: {one.level for one in kinds if one.device_kind == kind} for kind in ("gpu", "cpu")}
     assert levels == {"gpu": {"L2", "memory"}, "cpu": {"L1", "last level", "memory"}}
     assert {one.role for one in kinds} <= {role.value for role in Role}
-    assert {"product", "pass", "bias", "im2col", "update"} <= {one.role for one in kinds if one.device_kind == "cpu"}
+    assert {"product", "pass", "im2col", "update"} <= {one.role for one in kinds if one.device_kind == "cpu"}
     assert all(one.simulated >= 0 for one in kinds)
 
 
