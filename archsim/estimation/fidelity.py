@@ -162,7 +162,8 @@ def _cost_at(
         assert isinstance(kernels, GpuKernels)
         return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without, moved)
     assert isinstance(kernels, CpuKernels)
-    slower = replace(device, clock=replace(device.clock, boost=device.clock.boost * share))
+    boost = np.where(clock == device.usual_clock, device.clock.boost, clock)  # a clock that is named is that of every core
+    slower = replace(device, clock=replace(device.clock, boost=boost * share))
     return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without, moved)
 
 

@@ -18,6 +18,7 @@ from archsim.evidence import (
     readers_microbench,
     readers_network,
     readers_power,
+    readers_product,
     readers_tile,
 )
 from archsim.evidence.case import Case, Skip
@@ -29,7 +30,7 @@ from archsim.evidence.table import Table, read_table, refuse
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
     readers_power.FAMILY, readers_clock.FAMILY, readers_microbench.FAMILY,
-    readers_tile.FAMILY,
+    readers_tile.FAMILY, readers_product.FAMILY,
 )  # fmt: skip
 
 
