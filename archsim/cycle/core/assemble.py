@@ -98,16 +98,15 @@ def _arithmetic(machine: CoreMachine, one: Operation, at: int, slots: int, regis
 def _divided(machine: CoreMachine, kind: str, one: Operation) -> tuple[float, float]:
     """Clocks for which a division or root holds the divider, and its latency [clk].
 
-    fp64 of less than the whole width holds it for the share that fp32 of that width does.
+    fp64 of less than the whole width takes the share of both that fp32 of that width takes.
     """
     narrow = f"{kind}{128 if one.width <= 128 else 256 if one.width <= 256 else ''}"
     whole = machine.hold.get(kind, 1.0)
     hold = machine.hold.get(narrow, whole)
     if one.element < 64:
         return hold, machine.latency.get(narrow, machine.latency_of(kind))
-    double = machine.hold.get(f"{kind}64", whole)
-    share = hold / whole
-    return double * share, max(1.0, machine.latency.get(f"{kind}64", machine.latency_of(kind)) - double * (1.0 - share))
+    double, doubled = machine.hold.get(f"{kind}64", whole), machine.latency.get(f"{kind}64", machine.latency_of(kind))
+    return double * hold / whole, doubled * machine.latency.get(narrow, machine.latency_of(kind)) / machine.latency_of(kind)
 
 
 def _load(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int], slots: int, register: int) -> MicroOperation:
