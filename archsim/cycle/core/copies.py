@@ -11,8 +11,8 @@ ACROSS = 128  # bit within which a shuffle stays
 SCALARS = 4  # values that an iteration of a scalar copy takes
 
 
-def rows_copied(width: int, registers: int, pitch: int, footprint: int, level: int) -> tuple[CoreLoop, float]:
-    """Some registers of each row of a matrix, row after row, into a panel; the values of an iteration.
+def rows_copied(width: int, registers: int, pitch: int, footprint: int, level: int) -> CoreLoop:
+    """Some registers of each row of a matrix, row after row, into a panel.
 
     pitch: bytes from a row to the next; footprint: of the matrix [B]; level: where it lies
     """
@@ -22,10 +22,10 @@ def rows_copied(width: int, registers: int, pitch: int, footprint: int, level: i
     for at in range(registers):
         w.store("panel", at * width // 8, w.load("matrix", at * width // 8))
     w.step(("matrix", "panel"))
-    return w.loop(), registers * width / w.element
+    return w.loop()
 
 
-def transposed(width: int, pitch: int, footprint: int, level: int) -> tuple[CoreLoop, float]:
+def transposed(width: int, pitch: int, footprint: int, level: int) -> CoreLoop:
     """A square of as many rows as a register has values, transposed by shuffles: lanes log2(lanes) of them.
 
     The last exchanges lie across 128 bit.
@@ -42,16 +42,15 @@ def transposed(width: int, pitch: int, footprint: int, level: int) -> tuple[Core
     for at, row in enumerate(rows):
         w.store("panel", at * size, row)
     w.step(("row0", "panel"))
-    return w.loop(), float(lanes * lanes)
+    return w.loop()
 
 
-def value_by_value(stride: int, footprint: int, level: int, gathered: bool = False) -> tuple[CoreLoop, float]:
-    """A load and a store for each value, from `stride` bytes further each; `gathered`: its address is computed first."""
+def value_by_value(stride: int, footprint: int, level: int) -> CoreLoop:
+    """A load and a store for each value, from `stride` bytes further each."""
     w = LoopWriter("copy value by value", 32)
     w.stream("matrix", SCALARS * stride, footprint, level)
     w.stream("panel", SCALARS * 4, 1 << 17, 2)
     for at in range(SCALARS):
-        address = w.op("int", w.op("multiply", "count", vector=False), vector=False) if gathered else ""
-        w.store("panel", 4 * at, w.load("matrix", at * stride, address=address))
+        w.store("panel", 4 * at, w.load("matrix", at * stride))
     w.step(("matrix", "panel"))
-    return w.loop(), float(SCALARS)
+    return w.loop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -18,12 +18,12 @@ from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
 from archsim.cost.team import busiest_share
 from archsim.cost.traffic import RESIDENT_SHARE
-from archsim.cycle.core import assemble, layout, run, timeline
-from archsim.cycle.core.copies import rows_copied, transposed, value_by_value
+from archsim.cycle.core import assemble, copies, layout, passes, product, run, timeline, writer
+from archsim.cycle.core.copies import SCALARS, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.passes import elements
-from archsim.cycle.core.product import block, block_of, vector_product
+from archsim.cycle.core.passes import MOST, UNROLLED, elements
+from archsim.cycle.core.product import ROWS, block, block_of, by_element, vector_product
 from archsim.cycle.core.run import run_loop
 
 Known = MutableMapping[bytes, float]
@@ -56,11 +56,6 @@ class CpuVariant:
     def width(self) -> int:
         """SIMD registers that the library's instructions use [bit]."""
         return int(min(self.at(self.terms.device.core.simd), self.of("simd")))
-
-    @property
-    def fused(self) -> bool:
-        """Whether the library multiplies and adds at once."""
-        return self.of("fused") > 0
 
     def private(self, size: float) -> int:
         """Where data of some bytes lie that a core reads again and again: the first level of which they take half at most."""
@@ -100,46 +95,60 @@ def simulated_core(cost: Cost, known: Known, column: int, row: int = 0) -> float
 def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
     """Clocks of the busiest core for one launch of a kernel [clk]; None for one that has no program yet."""
     terms = v.terms
-    machine = core_machine(terms.device, v.at(terms.core_clock), v.workers)
+    on = Simulated(core_machine(terms.device, v.at(terms.core_clock), v.workers), known)
     if v.of("matrix"):
         reached = float(family_efficiency(terms.kernels, terms.constants)[v.column])
-        clocks: float | None = _product(v, machine, known) / reached + _copies(v, machine, known)
+        clocks: float | None = _product(v, on) / reached + _copies(v, on)
     else:
-        clocks = _pass(v, machine, known)
+        clocks = _pass(v, on)
     if clocks is None:
         return None
     return clocks * v.at(busiest_share(terms.kernels, terms.device, terms.workers, terms.threads))
 
 
-def cycles(machine: CoreMachine, loop: CoreLoop, known: Known) -> float:
-    """Cycles of an iteration of a loop on a core [clk]."""
-    key = hashlib.sha256(f"{code_version()} {machine} {loop}".encode()).digest()
-    if key not in known:
-        known[key] = run_loop(machine, loop).cycles
-    return known[key]
+class Simulated:
+    """Loops on a core, each simulated once; what was `known` before is not simulated again."""
+
+    def __init__(self, machine: CoreMachine, known: Known) -> None:
+        """`known`: clocks of what was simulated before, to which new ones are added."""
+        self.machine, self._known = machine, known
+        self._of = hashlib.sha256(f"{code_version()} {machine}".encode())
+
+    def fused(self, v: CpuVariant) -> bool:
+        """Whether a kernel multiplies and adds at once here."""
+        return v.of("fused") > 0 and "fma" in self.machine.masks
+
+    def clocks(self, program: Callable[..., CoreLoop], *words: object) -> float:
+        """Clocks of an iteration of the loop that `program(*words)` writes."""
+        key = self._of.copy()
+        key.update(f"{program.__name__} {words}".encode())
+        name = key.digest()
+        if name not in self._known:
+            self._known[name] = run_loop(self.machine, program(*words)).cycles
+        return self._known[name]
 
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Equal for equal code of the simulation of a loop."""
-    return digest(layout, timeline, assemble, run)
+    """Equal for equal code of the simulation and of the programs."""
+    return digest(layout, timeline, assemble, run, writer, product, copies, passes)
 
 
 # ---------------------------------------------------------------------------------------------- products
 
 
-def _product(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
+def _product(v: CpuVariant, on: Simulated) -> float:
     """All register blocks of a product, summed over cores [clk]."""
     m, n, k, count = v.of("m"), v.of("n"), v.of("k"), v.of("count")
     element = int(8 * v.of("operand_a"))
-    rows, vectors = block_of(machine, v.width)
+    rows, vectors = block_of(on.machine, v.width)
     lanes = v.width // element
     if not v.of("packed"):
         # Channels lie in the lanes, pixels in the rows of a block, and all filters of its channels pass in each.
         m, n, depth = n, m, k
         levels = (1, v.private(k * min(n, vectors * lanes) * element / 8), 2)
     elif min(m, n) == 1:
-        return count * _matrix_vector(v, machine, max(m, n), k, element, known)
+        return count * _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
         levels = (2, 1, 2)  # libraries ask for C in time
@@ -147,7 +156,7 @@ def _product(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
     for panel, panels in _cut(k, min(depth, k)):
         for r, down in _cut(m, rows):
             for c, across in _cut(n, vectors * lanes):
-                each = block_clocks(machine, v, int(r), ceil(c / lanes), panel, levels, known)
+                each = block_clocks(v, on, int(r), ceil(c / lanes), panel, levels)
                 total += panels * down * across * each
     return count * total
 
@@ -162,13 +171,12 @@ def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
     return [(length, number) for length, number in ((piece, full), (rest, 1.0)) if length and number]
 
 
-def block_clocks(machine: CoreMachine, v: CpuVariant, rows: int, vectors: int, depth: float, levels: tuple[int, int, int],
-                 known: Known) -> float:  # fmt: skip
+def block_clocks(v: CpuVariant, on: Simulated, rows: int, vectors: int, depth: float, levels: tuple[int, int, int]) -> float:
     """Clocks of one register block: those of a short one, and what each further step of k takes."""
     element = int(8 * v.of("operand_a"))
 
     def of(steps: int) -> float:
-        return cycles(machine, block(machine, rows, vectors, steps, v.width, element, levels, v.fused), known)
+        return on.clocks(block, rows, vectors, steps, v.width, element, levels, on.fused(v), by_element(on.machine, v.width))
 
     if depth <= SHORT:
         return of(max(1, int(depth)))
@@ -176,12 +184,12 @@ def block_clocks(machine: CoreMachine, v: CpuVariant, rows: int, vectors: int, d
     return short + (depth - SHORT) * (of(LONG) - short) / (LONG - SHORT)
 
 
-def _matrix_vector(v: CpuVariant, machine: CoreMachine, rows: float, k: float, element: int, known: Known) -> float:
-    loop = vector_product(machine, v.width, element, v.level(rows * k * element / 8), v.fused)
-    return rows * k * cycles(machine, loop, known) / (loop.flop / 2.0)
+def _matrix_vector(v: CpuVariant, on: Simulated, rows: float, k: float, element: int) -> float:
+    clocks = on.clocks(vector_product, v.width, element, v.level(rows * k * element / 8), on.fused(v))
+    return rows * k * clocks / (ROWS * v.width / element)
 
 
-def _copies(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
+def _copies(v: CpuVariant, on: Simulated) -> float:
     """The copies into panels [clk]: rows of B as they lie, A transposed; or value by value."""
     scalar, simd = v.of("copied"), v.of("copied_simd")
     if not scalar + simd:
@@ -192,23 +200,21 @@ def _copies(v: CpuVariant, machine: CoreMachine, known: Known) -> float:
     a_level, b_level = v.level(scalar * of_a * size + simd * of_a * size), v.level((scalar + simd) * of_b * size)
     total = 0.0
     if simd:
-        _, vectors = block_of(machine, v.width)
-        for (loop, values), share in (
-            (transposed(v.width, int(v.of("k") * size), int(simd * of_a * size), a_level), of_a),
-            (rows_copied(v.width, vectors, int(n * size), int(simd * of_b * size), b_level), of_b),
-        ):  # fmt: skip
-            total += simd * share * cycles(machine, loop, known) / values
+        _, vectors = block_of(on.machine, v.width)
+        lanes = v.width / (8 * size)
+        square = on.clocks(transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level) / lanes**2
+        row = on.clocks(rows_copied, v.width, vectors, int(n * size), int(simd * of_b * size), b_level) / (vectors * lanes)
+        total += simd * (of_a * square + of_b * row)
     if scalar:
-        for stride, level, share in ((int(size), a_level, of_a), (int(size), b_level, of_b)):
-            loop, values = value_by_value(stride, int(scalar * share * size), level)
-            total += scalar * share * cycles(machine, loop, known) / values
+        for level, share in ((a_level, of_a), (b_level, of_b)):
+            total += scalar * share * on.clocks(value_by_value, int(size), int(scalar * share * size), level) / SCALARS
     return total
 
 
 # ---------------------------------------------------------------------------------------------- passes
 
 
-def _pass(v: CpuVariant, machine: CoreMachine, known: Known) -> float | None:
+def _pass(v: CpuVariant, on: Simulated) -> float | None:
     """A vectorised loop over the values of a tensor [clk]; None for a loop of scalar code."""
     if not v.of("vector") or v.of("dense") or any(v.of(name) for name in ("steps", "branches", "exps", "pows", "gathers")):
         return None
@@ -218,5 +224,5 @@ def _pass(v: CpuVariant, machine: CoreMachine, known: Known) -> float | None:
         return None
     loads = min(8, ceil(read / size / values)) if read else 0
     operations = ceil(v.of("flop") / values)
-    loop, each = elements(v.width, loads, min(64, operations), int(written > 0), int(read + written), v.level(read + written))
-    return values / each * cycles(machine, loop, known)
+    words = v.width, loads, min(MOST, operations), int(written > 0), int(read + written), v.level(read + written)
+    return values * on.clocks(elements, *words) / (UNROLLED * v.width / (8 * size))

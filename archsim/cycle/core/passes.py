@@ -10,8 +10,8 @@ MOST = 64  # operations of one result that are written out
 
 
 def elements(width: int, loads: int, operations: int, stores: int, footprint: int, level: int, element: int = 32,
-             kinds: tuple[str, ...] = ("max", "mul", "add")) -> tuple[CoreLoop, float]:  # fmt: skip
-    """A vectorised loop: for each register of the result some loads, operations on them, and stores; the values of an iteration.
+             kinds: tuple[str, ...] = ("max", "mul", "add")) -> CoreLoop:  # fmt: skip
+    """A vectorised loop: for each register of the result some loads, operations on them, and stores.
 
     footprint: bytes of all tensors; level: where they lie, 1 for the L1 to 4 for memory
     """
@@ -30,4 +30,4 @@ def elements(width: int, loads: int, operations: int, stores: int, footprint: in
         for at in range(stores):
             w.store(f"t{at}", one * size, last)
     w.step(pointers)
-    return w.loop(), UNROLLED * width / element
+    return w.loop()

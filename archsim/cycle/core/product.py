@@ -14,6 +14,7 @@ SPARE = 4  # registers beside the results: two of B, two of A
 OLDER = 16  # registers of x86 before AVX-512
 VECTORS = 2  # registers of B in a row of a block
 UNROLLED = 4  # steps of k between two branches
+ROWS = 4  # rows of a matrix that a product with a vector takes at a time
 BY_ELEMENT = 128  # bit of the registers of NEON, whose multiply-adds take one element for all lanes
 PITCH = 4096 + 256  # B between rows of C, which lie in different pages
 
@@ -29,14 +30,18 @@ def block_of(machine: CoreMachine, width: int) -> tuple[int, int]:
     return max(1, (registers - SPARE) // VECTORS), VECTORS
 
 
-def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int, element: int = 32,
-          levels: tuple[int, int, int] = (2, 1, 2), fused: bool = True) -> CoreLoop:  # fmt: skip
+def by_element(machine: CoreMachine, width: int) -> bool:
+    """Whether multiply-adds take one element of a register for all lanes: those of NEON do."""
+    return width == BY_ELEMENT == machine.width and machine.registers > OLDER
+
+
+def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, levels: tuple[int, int, int] = (2, 1, 2),
+          fused: bool = True, elements: bool = False) -> CoreLoop:  # fmt: skip
     """A register block of `rows` x `vectors` registers over `steps` of k, and its results into C; an iteration is one block.
 
     levels: where the panels of A and B and C lie, 1 for the L1 to 4 for memory
-    fused: the library multiplies and adds at once, where the core can
-
-    x86 broadcasts a value of A from memory; NEON loads a register of them, and multiplies by one of its elements.
+    fused: it multiplies and adds at once; elements: it loads a register of A and multiplies by one of its elements, instead of
+    a value of A that is broadcast from memory
     """
     a_level, b_level, c_level = levels
     w = LoopWriter(f"block of {rows} x {vectors} registers, {steps} steps", width, element)
@@ -44,14 +49,12 @@ def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int,
     w.stream("A", rows * steps * element // 8, 1 << 16, a_level)
     w.stream("B", 0, vectors * size * steps, b_level)
     w.stream("C", vectors * size, 1 << 20, c_level)
-    fused = fused and "fma" in machine.masks
-    by_element = width == BY_ELEMENT and machine.width == BY_ELEMENT and machine.registers > OLDER
     results: list[list[int | None]] = [[None] * vectors for _ in range(rows)]
     for step in range(steps):
         b = [w.load("B", (step * vectors + v) * size) for v in range(vectors)]
         for row in range(rows):
             at = (step * rows + row) * element // 8
-            if not by_element:
+            if not elements:
                 a = w.load("A", at, kind="broadcast")
             elif row % lanes == 0:
                 a = w.load("A", at)
@@ -74,7 +77,7 @@ def block(machine: CoreMachine, rows: int, vectors: int, steps: int, width: int,
     return w.loop(flop=2.0 * rows * vectors * lanes * steps)
 
 
-def vector_product(machine: CoreMachine, width: int, element: int, level: int, fused: bool = True, rows: int = 4) -> CoreLoop:
+def vector_product(width: int, element: int, level: int, fused: bool = True, rows: int = ROWS) -> CoreLoop:
     """A matrix, some rows at a time, times a vector that stays in the first level; an iteration takes a register of each row."""
     w = LoopWriter("matrix times vector", width, element)
     size = width // 8
@@ -83,7 +86,7 @@ def vector_product(machine: CoreMachine, width: int, element: int, level: int, f
     for row in range(rows):
         w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
         w.load(f"a{row}", 0, folded=True)
-        if fused and "fma" in machine.masks:
+        if fused:
             w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
         else:
             w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))
