@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from archsim.base.files import data_folder
+from archsim.cycle.core.bounds import bounds
 from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop, Operation
@@ -142,3 +143,16 @@ def test_the_pipeline_reaches_the_printed_peak_and_no_more(name: str, peak: floa
 ])  # fmt: skip
 def test_a_block_of_six_by_sixteen_is_bound_by_its_products(name: str, clocks: float) -> None:
     assert run_loop(machine(name), gemm_block(6, 16, 256, a_level=1, b_level=1)).cycles == pytest.approx(clocks, rel=0.02)
+
+
+@each("name", CPUS)
+def test_no_block_passes_its_bounds_and_one_of_them_explains_it(name: str) -> None:
+    core = machine(name)
+    width = int(float(catalog.find(name).device.core.simd))  # type: ignore[union-attr]
+    of_arm = "element" if core.registers == 32 and width < 512 else "register"
+    product = "fma" if "fma" in core.masks else "muladd"
+    loop = gemm_block(6, 2 * width // 32, width, broadcast=of_arm, a_level=1, b_level=1, product=product)
+    run = run_loop(core, loop)
+    most = max(bounds(core, loop, run.rows).values())
+    assert run.cycles > 0.995 * most
+    assert run.cycles < (2.0 if core.pipeline.order == "in" else 1.1) * most, f"{name}: {run.cycles:.2f} of {most:.2f}"
