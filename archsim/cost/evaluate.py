@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +14,15 @@ from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.gpu import GpuTerms
-from archsim.cost.moved import MovedBytes, MovedCpuTerms, MovedGpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
 from archsim.cost.relief import FASTER
 from archsim.cost.roofline import RooflineTerms
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
+
+if TYPE_CHECKING:
+    from archsim.cost.moved import MovedBytes
 
 
 def gpu_cost(
@@ -42,7 +46,11 @@ def gpu_cost(
     >>> cost.bounds["dram"].item() * 1e3  # 240 MB at 0.75 of 320 GB/s
     1.0
     """
-    record = GpuTerms if moved is None else partial(MovedGpuTerms, moved=moved)
+    record: Callable[..., GpuTerms] = GpuTerms
+    if moved is not None:
+        from archsim.cost.moved import MovedGpuTerms
+
+        record = partial(MovedGpuTerms, moved=moved)
     terms = record(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
                    waves="waves" not in without)  # fmt: skip
     bounds = bounds_of(terms, GPU, without)
@@ -77,7 +85,11 @@ def cpu_cost(
     >>> cost.dram_bytes.item() / 1e6  # the result is read before it is written
     300.0
     """
-    record = CpuTerms if moved is None else partial(MovedCpuTerms, moved=moved)
+    record: Callable[..., CpuTerms] = CpuTerms
+    if moved is not None:
+        from archsim.cost.moved import MovedCpuTerms
+
+        record = partial(MovedCpuTerms, moved=moved)
     terms = record(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
     bounds = bounds_of(terms, CPU, without)
     return Cost(

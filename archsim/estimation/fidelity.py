@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
-from archsim.cost.moved import MovedBytes, MovedGpuTerms
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Device, Gpu
 from archsim.device.rows import at_row, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
+
+if TYPE_CHECKING:
+    from archsim.cost.moved import MovedBytes
 
 SIMULATED = "cycle"  # the fidelity that runs kernels on an SM
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
@@ -127,7 +129,7 @@ def _cycle(
         one = np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1]
         terms = cost.terms
         if isinstance(device, Gpu):
-            moved = {"moved": terms.moved.row(row)} if isinstance(terms, MovedGpuTerms) else {}
+            moved = {} if traffic == CLOSED else {"moved": terms.moved.row(row)}
             terms = replace(terms, device=at_row(device, row), clock=one, **moved)
         for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
             busy = None
