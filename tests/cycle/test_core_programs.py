@@ -1,0 +1,109 @@
+"""Programs of a core: blocks of a product, copies into panels, passes; and the kernels that are put together from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+
+import archsim
+from archsim.cycle.core.copies import rows_copied, transposed, value_by_value
+from archsim.cycle.core.kernels import Simulated
+from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.passes import elements
+from archsim.cycle.core.product import block, block_of, by_element, vector_product
+from archsim.cycle.core.run import run_loop
+from archsim.device.catalog import find
+from archsim.device.device import Cpu
+
+
+def machine(name: str) -> CoreMachine:
+    device = find(name).device
+    assert isinstance(device, Cpu)
+    return core_machine(device, float(device.default_clock))
+
+
+def step(on: CoreMachine, rows: int, vectors: int) -> float:
+    """Clocks of one more step of k in a register block."""
+    words = {"fused": "fma" in on.masks, "elements": by_element(on, on.width)}
+    short, long = (run_loop(on, block(rows, vectors, steps, on.width, **words)).cycles for steps in (16, 32))
+    return (long - short) / 16
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "clocks"),
+    [("i7_3820", 6, 12.0), ("xeon_e5_2650_v3_2s", 6, 6.0), ("i7_6700k", 6, 6.0), ("xeon_platinum_8124m", 14, 14.0),
+     ("tegra_x1_cpu", 14, 28.0), ("epyc_9655", 14, 14.0)],
+)  # fmt: skip
+def test_a_whole_block_keeps_the_multipliers_busy(name: str, rows: int, clocks: float) -> None:
+    """Two registers in a row; one or two multiply-adds start per clock."""
+    on = machine(name)
+    assert block_of(on, on.width) == (rows, 2)
+    assert step(on, rows, 2) == pytest.approx(clocks, rel=0.01)
+
+
+def test_a_thin_block_waits_for_its_sums() -> None:
+    """Two rows of two registers are four sums, of which one core makes two per clock, and each takes four."""
+    assert step(machine("i7_6700k"), 2, 2) > 1.4 * 2.0
+
+
+def test_instructions_of_an_older_set_name_fewer_registers() -> None:
+    on = machine("epyc_9655")
+    assert block_of(on, 512) == (14, 2)
+    assert block_of(on, 256) == (6, 2)
+
+
+def test_without_fused_operations_a_block_multiplies_and_adds() -> None:
+    kinds = [one.kind for one in block(6, 2, 4, 256, fused=False).operations]
+    assert kinds.count("fma") == 0
+    assert (kinds.count("mul"), kinds.count("add")) == (12 * 4, 12 * 3 + 12)  # the first step only multiplies; C is added
+
+
+PROGRAMS: dict[str, CoreLoop] = {
+    "block": block(6, 2, 8, 256), "block by element": block(14, 2, 8, 128, elements=True), "vector": vector_product(256, 32, 3),
+    "transposed": transposed(256, 4160, 1 << 20, 3), "rows": rows_copied(256, 2, 12544, 1 << 24, 4),
+    "values": value_by_value(64, 1 << 24, 4), "pass": elements(256, 2, 3, 1, 1 << 22, 3),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs the extra fast")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_programs_take_what_plain_ones_do(name: str) -> None:
+    on = machine("i7_6700k")
+    assert run_loop(on, PROGRAMS[name], trips=40, fast=True) == run_loop(on, PROGRAMS[name], trips=40, fast=False)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_data_farther_away_are_never_there_sooner(name: str) -> None:
+    on = machine("i7_6700k")
+    loop = PROGRAMS[name]
+    clocks = [run_loop(on, replace(loop, streams=tuple(replace(stream, level=level) for stream in loop.streams))).cycles
+              for level in (1, 2, 3, 4)]  # fmt: skip
+    assert all(later >= earlier - 0.05 for earlier, later in zip(clocks, clocks[1:], strict=False)), clocks
+
+
+def test_a_program_is_simulated_once_and_written_only_then() -> None:
+    known: dict[bytes, float] = {}
+    written = []
+
+    def program(rows: int) -> CoreLoop:
+        written.append(rows)
+        return block(rows, 2, 4, 256)
+
+    on = Simulated(machine("i7_6700k"), known)
+    assert on.clocks(program, 6) == on.clocks(program, 6) != on.clocks(program, 4)
+    assert written == [6, 4]
+    slower = Simulated(replace(machine("i7_6700k"), latency={**machine("i7_6700k").latency, "fma": 8.0}), known)
+    assert slower.clocks(program, 2) > on.clocks(program, 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("core.fma_latency", "12 clk"), ("port.fma", "0"), ("pipeline.rename", "1"), ("l2.bandwidth", "2 B/clk"),
+     ("pipeline.vector_registers", "24"), ("latency.load_vector", "300 clk")],
+)  # fmt: skip
+def test_a_worse_core_takes_longer(key: str, value: str) -> None:
+    words = {"net": "alexnet", "hw": "i7_6700k", "batch": 4, "threads": 1, "fidelity": "cycle"}
+    assert archsim.estimate(**words, set={key: value}).latency_s > 1.02 * archsim.estimate(**words).latency_s  # type: ignore[arg-type]
