@@ -15,7 +15,7 @@ from archsim.cli.vocabulary import csv_option, html_option, json_option, one_for
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
-                      "html"})  # fmt: skip
+                      "html", "timed"})  # fmt: skip
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -28,6 +28,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
               help="Replacement policy of every level.")  # fmt: skip
 @click.option("--instructions", is_flag=True, help="Include instruction fetches, as a second core.")
+@click.option("--time", "timed", is_flag=True, help="With --trace: how long a core takes for the program, at least and at most.")
 @click.option("--curve/--no-curve", default=True, show_default=True,
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
@@ -38,8 +39,8 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--check", default=None, metavar="FOLDER",
               help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(
-    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, curve: bool,
-    plain: bool, as_json: bool, as_csv: bool, html: OutputFile | None, check: str | None, **given: Any,
+    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool,
+    timed: bool, curve: bool, plain: bool, as_json: bool, as_csv: bool, html: OutputFile | None, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -49,6 +50,7 @@ def command(
     \b
     Examples:
       archsim cache --hw i7_6700k --trace prog.lackey.gz
+      archsim cache --hw i7_6700k --trace prog.lackey.gz --time
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
@@ -67,8 +69,9 @@ def command(
         raise click.UsageError("name a device with --hw, and either --trace FILE or --net NETWORK --layer NAME")
     if (net is None) != (layer is None):
         raise click.UsageError("--net and --layer belong together")
-    if instructions and trace is None:
-        raise click.UsageError("--instructions belongs to --trace")
+    for given_, option in ((instructions, "--instructions"), (timed, "--time")):
+        if given_ and trace is None:
+            raise click.UsageError(f"{option} belongs to --trace")
     if trace is not None:
         refuse_others("--trace", OF_TRACE)
     with Progress() as tell:
@@ -77,7 +80,8 @@ def command(
 
         if trace is not None:
             spec = find_device(hw, arguments["settings"], arguments["scales"])
-            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, fast=fast, tell=told)
+            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, fast=fast,
+                              tell=told)  # fmt: skip
         else:
             assert net is not None
             assert layer is not None

@@ -22,11 +22,13 @@ from archsim.cache.roles import KernelShape, nest_of
 from archsim.cache.simulate import LevelCount, Simulation
 from archsim.cache.tiles import waves
 from archsim.cache.trace_file import read
+from archsim.cycle.core.misses import ProgramTime
 from archsim.device.device import PRECISION_BYTES, Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
+from archsim.explain.program_time import ProgramClock
 from archsim.lower.kernel import Kernel
 from archsim.lower.role import Role
 
@@ -64,7 +66,7 @@ class CacheReport:
     many ways as it has) of what level `curve_of`, the first of a single instance, is asked.
 
     `demand_Bps` of a level is its traffic with the one below over `time_s`: that which the model predicts for the kernel, or one
-    access a clock for a program's trace.
+    access a clock for a program's trace, or `timing` where that is asked for.
     """
 
     source: str
@@ -82,21 +84,38 @@ class CacheReport:
     curve: tuple[tuple[int, int, float], ...]
     uses: int
     notes: tuple[str, ...]
+    timing: ProgramTime | None = None
 
 
 def of_trace(
-    spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True,
+    spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True, timed: bool = False,
     fast: bool | None = None, tell: Callable[[float], None] | None = None,
 ) -> CacheReport:  # fmt: skip
     """A program's trace through the caches of one core; `instructions`, if wanted, through those of a second one.
 
-    Raises MissingFile, InputError.
+    timed: whether to say how long a core takes for it, too
+
+    Raises MissingFile, InputError; with `timed` ArgumentError for a GPU, Unsupported for a core without its pipeline's keys.
     """
     hierarchy = hierarchy_of(spec.device, 2 if instructions else 1, policy)
+    if timed:
+        clock = ProgramClock(spec)
+        state, watches = _through(hierarchy, clock.data(read(path, True, tell), instructions), curve, fast, clock)
+        timing = clock.time()
+        report = _answer(spec, hierarchy, state, watches, source=str(path), time_s=timing.time_s, notes=list(_timed(timing)),
+                         timed_by="accesses overlap within the reorder buffer")  # fmt: skip
+        return replace(report, timing=timing)
     state, watches = _through(hierarchy, read(path, instructions, tell), curve, fast)
     notes = ["time: one access a clock, the most that a program can ask for"]
     return _answer(spec, hierarchy, state, watches, source=str(path), time_s=state.accesses / float(spec.device.default_clock),
                    timed_by="one access a clock", notes=notes)  # fmt: skip
+
+
+def _timed(timing: ProgramTime) -> Iterator[str]:
+    """What the time of a program takes for granted."""
+    yield "time: no access needs what another one loads, no branch is mispredicted, instructions are in the L1"
+    if not timing.counted:
+        yield "time: the trace has no instructions; one for each access"
 
 
 def of_layer(
@@ -233,15 +252,17 @@ def _told(
 
 
 def _through(
-    hierarchy: Hierarchy, parts: Iterable[Accesses], curve: bool, fast: bool | None
+    hierarchy: Hierarchy, parts: Iterable[Accesses], curve: bool, fast: bool | None, clock: ProgramClock | None = None
 ) -> tuple[Simulation, list[StackDistances | None]]:
-    """Run everything; watch the stack distances of every level of one instance, if the curve is wanted."""
-    state = Simulation(hierarchy, fast)
+    """Run everything; watch the stack distances of every level of one instance, if the curve is wanted, and time it."""
+    state = Simulation(hierarchy, fast, watched=clock is not None)
     watches: list[StackDistances | None] = [
         StackDistances(fast) if curve and hierarchy.instances(i) == 1 else None for i in range(len(hierarchy.levels))
     ]
     for part in chunks(parts):
         steps = state.feed(part)
+        if clock is not None:
+            clock.take(steps)
         for watch, asked in zip(watches, steps, strict=False):
             if watch is not None:
                 wanted = asked.kind != CLEAN_VICTIM

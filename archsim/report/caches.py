@@ -36,7 +36,7 @@ def cache_csv(answer: CacheReport) -> str:
 
 def cache_text(answer: CacheReport) -> str:
     """The whole answer."""
-    parts = [_heading(answer), table(HEAD, [_row(level) for level in answer.levels]), _curve(answer)]
+    parts = [_heading(answer), _timing(answer), table(HEAD, [_row(level) for level in answer.levels]), _curve(answer)]
     parts.append("\n".join(f"assumed  {clean(note)}" for note in answer.notes))
     return "\n\n".join(part for part in parts if part)
 
@@ -48,6 +48,23 @@ def _heading(a: CacheReport) -> str:
         f"{clean(a.source)} on {clean(a.hardware_name)}: {a.accesses:,} accesses{cores}{part}, {show(a.dram_bytes, 'B')} "
         f"of memory traffic in {show(a.time_s, 's', 3)} ({a.timed_by})"
     )
+
+
+def _timing(a: CacheReport) -> str:
+    """The three times of a program, what it takes at least, and where its accesses hit."""
+    t = a.timing
+    if t is None:
+        return ""
+    clocks = t.time_s * t.clock_hz
+    hits = ", ".join(f"{level} {count:,}" for level, count in t.hits.items() if count)
+    least = ", ".join(f"{name} {show(seconds, 's', 3)}" for name, seconds in t.bounds_s.items())
+    return "\n".join([
+        f"time          {show(t.time_s, 's')} at {show(t.clock_hz, 'Hz', 3)} if accesses overlap within {t.window} instructions",
+        f"at least      {show(t.lower_s, 's')} if all of them overlap: {least}",
+        f"at most       {show(t.upper_s, 's')} if each waits for the one before",
+        f"instructions  {t.instructions:,}, {t.instructions / clocks:.2f} per clock",
+        f"accesses hit  {hits}",
+    ])  # fmt: skip
 
 
 def _row(level: CacheLevel) -> tuple[str, ...]:
@@ -78,6 +95,7 @@ def cache_page(a: CacheReport) -> str:
     """A self-contained page."""
     sections = [
         f"<h1>{text(a.source)} on {text(a.hardware_name)}</h1>", f'<p class="asked">{text(_heading(a))}</p>',
+        *([f"<pre>{text(_timing(a))}</pre>"] if a.timing else []),
         html_table(HEAD, [_cells(level) for level in a.levels]),
         '<p class="quiet">Demand is the traffic with the level below over the time, beside the bandwidth of that level. '
         "Negative conflict misses: a fully associative cache of this size would miss more.</p>",

@@ -120,3 +120,16 @@ def test_a_bad_trace(cli: Any, tmp_path: Path, content: bytes, text: str) -> Non
     assert text in result.err
     assert len(result.err.splitlines()) == 1
     assert "\x1b" not in result.err
+
+
+def test_the_command_prints_the_three_times(cli: Any) -> None:
+    words = ("cache", "--hw", "i7_6700k", "--trace", PROGRAM, "--no-curve", "--plain")
+    text = cli(*words, "--time").out
+    for part in ("accesses overlap within 224 instructions", "at least", "at most", "front end", "per clock", "accesses hit  L1"):
+        assert part in text
+    timing = json.loads(cli(*words, "--time", "--json").out)["timing"]
+    assert timing["lower_s"] <= timing["time_s"] <= timing["upper_s"]
+    assert json.loads(cli(*words, "--json").out)["timing"] is None
+    found = cli("cache", "--hw", "i7_6700k", "--net", "alexnet", "--layer", "conv1", "--time")
+    assert found.code == 2
+    assert "--time belongs to --trace" in found.err

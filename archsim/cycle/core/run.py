@@ -123,6 +123,11 @@ def pools(machine: CoreMachine) -> list[int]:
     return size
 
 
+def page_lines(machine: CoreMachine) -> int:
+    """Lines of a page, in which prefetchers stay."""
+    return max(1, int(max(SMALL_PAGE, machine.tlb[1])) // machine.line)
+
+
 def _fields(machine: CoreMachine, slots: int) -> list[int]:
     """The machine for a loop of some slots: one that the loop buffer holds comes at the width of rename, past its branch."""
     p = machine.pipeline
@@ -130,13 +135,12 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     m = [0] * layout.MACHINE_FIELDS
     two, last = machine.near[0], machine.near[-1]
     three = machine.near[1] if len(machine.near) > 2 else last
-    pages = max(1, int(max(SMALL_PAGE, machine.tlb[1])) // machine.line)
     for name, value in (
         (layout.FETCH, MOST if replayed else int(p.fetch or p.rename)),
         (layout.BRANCHES, MOST if replayed else max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
         (layout.RETIRE, int(p.retire or p.rename)), (layout.DELAY, round(float(p.issue_delay or 1))),
         (layout.IN_ORDER, int(p.order == "in")), (layout.AT_RENAME, int(p.binding == "rename")),
-        (layout.PORT_COUNT, len(machine.ports)), (layout.LINE, machine.line), (layout.PAGE_LINES, pages),
+        (layout.PORT_COUNT, len(machine.ports)), (layout.LINE, machine.line), (layout.PAGE_LINES, page_lines(machine)),
         (layout.BUFFERS, machine.buffers), (layout.BUFFERS2, machine.far_buffers), (layout.AHEAD, machine.ahead),
         (layout.AHEAD2, machine.far_ahead), (layout.LATENCY2, round(two[1])), (layout.LATENCY3, round(three[1])),
         (layout.LATENCY4, round(last[1])), (layout.READ_TIME, round(layout.TICKS / machine.read)),
