@@ -87,7 +87,7 @@ def command(
 
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:
-    """The loops of a file, or the one of a name."""
+    """The loops of a file, or those of a name."""
     from archsim.base.errors import UnknownName
     from archsim.validation.loop_file import read_loops
 
@@ -97,4 +97,4 @@ def _loops(path: str, name: str | None) -> list[CoreLoop]:
     found = [loop for loop in loops if loop.name == name]
     if not found:
         raise UnknownName("loop", name, [loop.name for loop in loops], hint=f"of {path}")
-    return found[:1]
+    return found

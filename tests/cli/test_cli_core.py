@@ -4,6 +4,7 @@ import csv
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,40 @@ def test_a_gpu_and_a_loop_that_is_not_there_are_refused(cli: Cli, loops: str) ->
     assert "simulate sm" in cli("simulate", "core", "--hw", "gtx_1080", "--kernel", "relu").err
     assert "nearest: chain" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--name", "chains").err
     assert "--name chooses one" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--html", "x.html").err
+
+
+def other(op: int, **change: Any) -> dict[str, Any]:
+    """The loop with another operation."""
+    return {**LOOP, "ops": [{**one, **change} if at == op else one for at, one in enumerate(LOOP["ops"])]}
+
+
+LOAD = {"id": 0, "kind": "load", "width_bits": 256, "elem": "f32", "out": "a", "in": [], "address_in": []}
+
+
+@each(("loop", "said"), [
+    (other(0, **{"in": [{"producer": 0, "distance": 0}]}), "not made yet"),
+    (other(0, **{"in": [{"producer": 9, "distance": 0}]}), "op 9"),
+    (other(0, **{"in": [{"producer": 0, "distance": 10**9}]}), "from 0 to 64"), (other(0, width_bits=0), "width_bits"),
+    (other(0, width_bits=1e999), "width_bits"), (other(0, width_bits=2.5), "width_bits"), (other(1, id=0), "same id"),
+    (other(0, elem="f33"), "f32"), (other(0, kind="fmaa"), "fma"), ({**LOOP, "ops": []}, "1 to 4096"),
+    ({**LOOP, "ops": 3}, "1 to 4096"),
+    ({**LOOP, "flops_per_iteration": 1e999}, "no number of FLOP"), ({**LOOP, "iterations_per_pass": 0}, "iterations_per_pass"),
+    ({**LOOP, "streams": [{"name": "x"}]}, "stride_bytes"), ({**LOOP, "ops": [LOAD]}, "lacks mem"),
+    ({**LOOP, "streams": [{"name": "x", "stride_bytes": 1e30}]}, "stride_bytes"),
+    ({**LOOP, "streams": [{"name": "x", "stride_bytes": 8}] * 2}, "same name"), ({}, "'ops'"), ([1], "loops"), ("x", "loops"),
+    ({**LOOP, "ops": [{**LOAD, "mem": {"stream": "x", "bytes": 10**12}}]}, "bytes"),
+    ({**LOOP, "ops": [{**LOAD, "mem": {"stream": "y"}}]}, "names the stream"),
+])  # fmt: skip
+def test_a_loop_that_is_none_is_one_error(cli: Cli, tmp_path: Path, loop: Any, said: str) -> None:
+    path = tmp_path / "loop.json"
+    path.write_text(json.dumps(loop), "utf-8")
+    found = cli("simulate", "core", "--hw", "i7_6700k", "--loop", str(path))
+    assert found.code == 65, found.err
+    assert said in found.err
+    assert "Traceback" not in found.err
+
+
+def test_a_file_that_is_no_json_is_one_error(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "loop.json"
+    path.write_text("{", "utf-8")
+    assert "is no JSON" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", str(path)).err
