@@ -80,11 +80,10 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Traffic of one launch through the last cache level [B].
 
-    a + b + 2 c + sums + again + repeats + filters, [D, V]
+    a + b + 2 c + sums + again + repeats, [D, V]
 
     again: the operand that is not cut, read whole by every further core [B]
     tensors: all three once, the result read before it is written [B]
-    filters: of a direct convolution, read again for each block of pixels where the second level does not keep them [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
 
@@ -101,7 +100,7 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     again = np.where((kernels.matrix > 0) & (kernels.grain > 0),
                      (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
     tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
-    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device) + filter_bytes(kernels, device, device.l2.size))
+    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device))
 
 
 def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
@@ -128,12 +127,12 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
 
 def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
-    """What register blocks read from the second level, or from beyond it, since the first one does not keep it [B].
+    """What goes by the register blocks from the second level, since the first one keeps the other operand [B].
 
-    blocks rows k element of a packed product; filter_bytes of a direct one; 0 for element-wise kernels, [D, V]  (Low et al. 2016)
+    blocks rows k element, 0 for element-wise kernels, [D, V]        (Low et al. 2016)
 
-    The panel of B stays in the first level while those of A pass. A direct convolution has no panels: the filters of a block's
-    channels pass once for each block of pixels, and stay in the first level where they take half of it at most.
+    Of a packed product these are the panels of A, once for each column of blocks. A direct convolution takes as many channels at
+    a time as leave the filters of a block in the first level, and its pixels go by.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
@@ -142,29 +141,8 @@ def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     4800.0
     """
     block_m, _ = micro_tile(device)
-    packed = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
-    direct = filter_bytes(kernels, device, device.l1.size)
-    return np.asarray(np.where(kernels.matrix > 0, np.where(np.asarray(kernels.packed) > 0, packed, direct), 0.0))
-
-
-def filter_bytes(kernels: CpuKernels, device: Cpu, size: Array | float) -> Array:
-    """Filters that the blocks of a direct convolution read again, where they take more than half of a cache of `size` [B].
-
-    blocks k columns element, or 0 for what stays in the cache, [D, V]
-
-    columns: channels of a register block
-
-    >>> from archsim.device.catalog import find
-    >>> from types import SimpleNamespace as kernels
-    >>> layer = kernels(matrix=1.0, m=16.0, n=60.0, k=1000.0, count=1.0, operand_a=4.0, packed=0.0)
-    >>> [filter_bytes(layer, find("i7_6700k").device, size).item() for size in (32768.0, 262144.0)]  # ten blocks of 64 kB
-    [640000.0, 0.0]
-    """
-    _, block_n = micro_tile(device)
-    columns = np.minimum(kernels.m, block_n)
-    each = kernels.k * columns * kernels.operand_a
-    again = (np.asarray(kernels.packed) == 0) & (np.asarray(kernels.matrix) > 0) & (each > RESIDENT_SHARE * size)
-    return np.asarray(np.where(again, register_blocks(kernels, device) * each, 0.0))
+    moved = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
+    return np.asarray(np.where(kernels.matrix > 0, moved, 0.0))
 
 
 def core_bandwidth(device: Cpu) -> Array | float:

@@ -57,14 +57,6 @@ class CpuVariant:
         """SIMD registers that the library's instructions use [bit]."""
         return int(min(self.at(self.terms.device.core.simd), self.of("simd")))
 
-    def private(self, size: float) -> int:
-        """Where data of some bytes lie that a core reads again and again: the first level of which they take half at most."""
-        device = self.terms.device
-        for number, held in enumerate((device.l1.size, device.l2.size), 1):
-            if size <= RESIDENT_SHARE * self.at(held):
-                return number
-        return self.level(size)
-
     def level(self, size: float) -> int:
         """Where data of some bytes lie that all cores at work share: 2 where each holds its part in its L2, to 4 for memory."""
         device = self.terms.device
@@ -144,9 +136,10 @@ def _product(v: CpuVariant, on: Simulated) -> float:
     rows, vectors = block_of(on.machine, v.width)
     lanes = v.width // element
     if not v.of("packed"):
-        # Channels lie in the lanes, pixels in the rows of a block, and all filters of its channels pass in each.
+        # Channels lie in the lanes, pixels in the rows of a block; as many channels of the input pass at a time as leave the
+        # filters in the first level.
         m, n, depth = n, m, k
-        levels = (1, v.private(k * min(n, vectors * lanes) * element / 8), 2)
+        levels = (2, 1, 2)
     elif min(m, n) == 1:
         return count * _matrix_vector(v, on, max(m, n), k, element)
     else:
