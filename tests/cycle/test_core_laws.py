@@ -13,7 +13,7 @@ from archsim.cycle.core.assemble import streams_of
 from archsim.cycle.core.bounds import ChainEdge, bounds, longest_chain, port_bound, what_binds
 from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.machine import CoreMachine
-from archsim.cycle.core.operation import CoreLoop, Operation
+from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
 from archsim.cycle.core.run import run_loop, steady
 from tests.core_loops import cores, loops, zen5
 from tests.each import each
@@ -112,6 +112,15 @@ def test_a_loop_takes_what_its_largest_bound_says(loop: CoreLoop, name: str, clo
     assert next(iter(found.items())) == (name, pytest.approx(clocks))
     assert run.cycles == pytest.approx(clocks, rel=0.01)
     assert what_binds(found, run.cycles, run.waits) == (name, pytest.approx(1.0, abs=0.01))
+
+
+def test_a_load_across_two_lines_takes_its_port_twice() -> None:
+    apart = 4  # bytes beyond the place where vectors are aligned: every second one of 32 bytes crosses a line
+    loads = tuple(Operation(kind="load", width=256, memory=Access(stream="x", offset=32 * at + apart, size=32)) for at in range(4))
+    loop = CoreLoop(name="unaligned", operations=loads, streams=(MemoryStream(name="x", stride=128, footprint=8192, level=1),))
+    run = run_loop(zen5(), loop)
+    assert next(iter(bounds(zen5(), loop, run.rows).items())) == ("ports A0 A1", 3.0)
+    assert run.cycles == pytest.approx(2.9982, rel=0.01)  # as measured
 
 
 def test_far_above_every_bound_it_is_what_rename_waits_for() -> None:

@@ -53,7 +53,7 @@ def bounds(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation] 
     }  # fmt: skip
     if pipeline.order == "in":
         found["issue"] = sum(row.kind != layout.NOTHING for row in rows) / rename
-    ports, clocks = port_bound((row.ports, row.passes) for row in rows if row.kind != layout.NOTHING)
+    ports, clocks = port_bound((row.ports, row.passes + _split(machine, loop, row)) for row in rows if row.kind != layout.NOTHING)
     if ports:
         names = [name for at, name in enumerate(machine.ports) if ports >> at & 1]
         found[f"{'ports' if len(names) > 1 else 'port'} {' '.join(names)}"] = clocks
@@ -225,6 +225,16 @@ def lines_touched(loop: CoreLoop, stream: int, line: int, rows: Sequence[MicroOp
                     furthest = touched
                     counted += iteration >= first
     return counted / period
+
+
+def _split(machine: CoreMachine, loop: CoreLoop, row: MicroOperation) -> float:
+    """The share of iterations in which a load lies across two lines, and takes its port once more."""
+    if row.kind != layout.LOAD or round(float(machine.pipeline.split or 1)) < 1:
+        return 0.0
+    one, line = loop.streams[row.stream], machine.line
+    period = line // gcd(line, abs(one.stride))
+    begins = ((one.start + iteration * one.stride + row.offset) % line for iteration in range(period))
+    return sum(begin + row.size > line for begin in begins) / period
 
 
 def _beyond(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation]) -> dict[str, float]:

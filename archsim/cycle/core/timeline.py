@@ -260,9 +260,17 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
             now = s[CLOCK]
             made = operands(program, row, done, iteration, count, keep)
             ready = max(made, now + m[DELAY])
+            stream, size_of = program[row + STREAM], program[row + BYTES]
+            first = final = 0
+            if stream >= 0 and kind != NOTHING:
+                at = streams[stream * STREAM_COLUMNS + START] + iteration * streams[stream * STREAM_COLUMNS + STRIDE]
+                at += program[row + OFFSET]
+                first = at // m[LINE]
+                final = first if at + size_of <= (first + 1) * m[LINE] else (at + size_of - 1) // m[LINE]
             end, begin, port = max(now, made), now, -1  # what rename does itself is there with its operand
             if kind != NOTHING:
                 mask, passes, low, high = program[row + PORTS], program[row + PASSES], program[row + LOW], program[row + HIGH]
+                passes += kind == LOAD and final > first and m[SPLIT] > 0  # across two lines the port is taken once more
                 last = now + RING - passes - 1
                 if m[IN_ORDER]:
                     ready = max(ready, s[LAST_START])
@@ -293,21 +301,14 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
                     rest = program[row + LATENCY] - (held + TICKS - 1) // TICKS
                     end = max(end, carried(buses, DIVIDER, begin, held, now) + rest)
                 counts[OPERATIONS] += 1
-            stream, size_of = program[row + STREAM], program[row + BYTES]
             arrives = 0
             if stream >= 0 and kind != NOTHING:
-                at = streams[stream * STREAM_COLUMNS + START] + iteration * streams[stream * STREAM_COLUMNS + STRIDE]
-                at += program[row + OFFSET]
-                first = at // m[LINE]
-                final = first if at + size_of <= (first + 1) * m[LINE] else (at + size_of - 1) // m[LINE]
                 for line in range(first, final + 1):
                     there = touch(m, s, counts, buses, buffers, buffers2, streams, of, near, far, stream, line, begin)
                     arrives = max(arrives, there)
                 if kind == LOAD:
                     gone = carried(buses, READS, begin, size_of * m[READ_TIME], now)
                     more = m[SPLIT] if final > first else 0
-                    if more:  # the port is taken a second time
-                        busy[begin + passes & LAST] |= 1 << port
                     end = max(end + more, arrives, gone - 1 + program[row + LATENCY])
             done[(iteration & keep - 1) * count + u] = end
             retired = retire(m, s, end, slots)
