@@ -59,20 +59,47 @@ def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
     return np.asarray(device.pipe(precision) * np.minimum(1.0, kernels.simd / device.core.simd) * apart)
 
 
+def step_clocks(device: Cpu, rate: Array | float, height: Array | float, registers: float) -> Array:
+    """Clocks of one step of k in one register block [clk].
+
+    max(height registers lanes / rate, latency), 0 without rows, [D, V]
+
+    lanes: fp32 values of a SIMD register
+    rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
+    height: rows of the block [1], [D, V]
+    registers: of each row [1]
+
+    A block of few results waits for each sum before it adds to it: `fma_latency`.
+
+    >>> from archsim.device.catalog import find
+    >>> cpu = find("i7_6700k").device  # of 8 lanes and a latency of 4 clocks
+    >>> [step_clocks(cpu, 16.0, height, 2.0).item() for height in (6.0, 2.0, 0.0)]
+    [6.0, 4.0, 0.0]
+    """
+    lanes = device.core.simd / LANE_BITS
+    return np.asarray(np.where(height > 0, np.maximum(height * registers * lanes / rate, device.core.fma_latency), 0.0))
+
+
 def block_step(kernels: CpuKernels, device: Cpu, rate: Array) -> Array:
     """Clocks in which one core makes one step of k in all register blocks of a launch [clk].
 
-    count (full_m (full_v S(R, 2) + rest_v S(R, 1)) + full_v S(rest_m, 2) + rest_v S(rest_m, 1)), [D, V]
-    S(r, v) = max(r v lanes / rate, latency), 0 for no rows
+    count (full_m (full_v S(R, 2) + rest_v S(R, 1)) + full_v S(rest_m, 2) + rest_v S(rest_m, 1)), [D, V]; S: `step_clocks`
 
     rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
     lanes: fp32 values of a SIMD register
-    block_m: R; full_m, rest_m: rows in whole blocks, in units of a block, and the rows beyond them
-    across: registers of a row of the result
-    full_v, rest_v: pairs of registers, and the single one beside them
-
-    A block of few results waits for each sum before it adds to it. Channels of a direct convolution lie in the lanes, its pixels
-    in the rows.
+    block_m: R, rows of a register block
+    rows: of the results: pixels of a direct convolution, whose channels lie in the lanes
+    columns: of the results
+    full_m: blocks of `block_m` rows
+    rest_m: rows beyond them
+    across: registers of a row of the results
+    full_v: pairs of them
+    rest_v: 1 where a single one is left over
+    of_pair: clocks of a block of `block_m` rows of two registers [clk]
+    of_single: of one register [clk]
+    low_pair, low_single: clocks of those of `rest_m` rows [clk]
+    blocks_m: clocks of the blocks of `block_m` rows [clk]
+    blocks_rest: clocks of the blocks of fewer rows [clk]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
@@ -89,14 +116,11 @@ def block_step(kernels: CpuKernels, device: Cpu, rate: Array) -> Array:
     across = np.ceil(columns / lanes)
     full_v = np.floor(across / COLUMN_REGISTERS)
     rest_v = across - full_v * COLUMN_REGISTERS
-    latency = device.core.fma_latency
-
-    def step(height: Array, registers: float) -> Array:
-        return np.where(height > 0, np.maximum(height * registers * lanes / rate, latency), 0.0)
-
-    whole = full_m * (full_v * step(block_m, COLUMN_REGISTERS) + rest_v * step(block_m, 1.0))
-    rest = full_v * step(rest_m, COLUMN_REGISTERS) + rest_v * step(rest_m, 1.0)
-    return np.asarray(kernels.count * (whole + rest))
+    of_pair, of_single = step_clocks(device, rate, block_m, COLUMN_REGISTERS), step_clocks(device, rate, block_m, 1.0)
+    blocks_m = full_m * (full_v * of_pair + rest_v * of_single)
+    low_pair, low_single = step_clocks(device, rate, rest_m, COLUMN_REGISTERS), step_clocks(device, rate, rest_m, 1.0)
+    blocks_rest = full_v * low_pair + rest_v * low_single
+    return np.asarray(kernels.count * (blocks_m + blocks_rest))
 
 
 def panel_depth(device: Cpu, element: Array | float) -> Array:
