@@ -38,8 +38,8 @@ def blocks_of(device: Cpu, element: int) -> Blocks:
 
     >>> from archsim.device.catalog import find
     >>> blocks = blocks_of(find("i7_6700k").device, 4)
-    >>> blocks.rows * blocks.columns  # results that a core keeps in registers
-    64
+    >>> blocks.rows * blocks.columns  # results that a core keeps in registers: 6 x 16
+    96
     """
     rows, columns = (int(side) for side in micro_tile(device))
     m, n = (float(side(device, element)) for side in (block_rows, block_columns))

@@ -133,8 +133,8 @@ def panel_depth(device: Cpu, element: Array | float) -> Array:
     A panel is as wide as a register block. One way of each set is left to the results.
 
     >>> from archsim.device.catalog import find
-    >>> panel_depth(find("i7_5930k").device, 4.0).item()
-    341.0
+    >>> panel_depth(find("i7_5930k").device, 4.0).item()  # 28 kB for 22 values of each step
+    325.0
     """
     block_m, block_n = micro_tile(device)
     l1_way = way(device.l1)
@@ -150,8 +150,8 @@ def block_rows(device: Cpu, element: Array | float) -> Array:
     element: size of a value [B], a float or [V]
 
     >>> from archsim.device.catalog import find
-    >>> block_rows(find("i7_5930k").device, 4.0).item()
-    144.0
+    >>> block_rows(find("i7_5930k").device, 4.0).item()  # six ways of 32 kB for rows of 325 values
+    151.0
     """
     _, block_n = micro_tile(device)
     kc = panel_depth(device, element)
@@ -204,7 +204,7 @@ def panels_of(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> panels_of(kernels(packed=1.0, k=359.0, operand_a=4.0), find("i7_6700k").device).item()  # 358 steps of k fit
+    >>> panels_of(kernels(packed=1.0, k=326.0, operand_a=4.0), find("i7_6700k").device).item()  # 325 steps of k fit
     2.0
     """
     element = np.maximum(kernels.operand_a, 1.0)

@@ -52,8 +52,8 @@ def busiest_clocks(
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one,
-    ...             work=one, steps=1e6 * one, items=one, most=one, channels=one, block=0 * one, chunks=0 * one,
+    ...             k=one, count=one, packed=0 * one, work=one, steps=1e6 * one, items=one, most=one, channels=one,
+    ...             block=0 * one, chunks=0 * one,
     ...             **dict.fromkeys(LOOP[1:], 0 * one))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()

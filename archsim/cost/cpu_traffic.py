@@ -115,8 +115,8 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(packed=1.0, m=92.0, n=64.0, k=358.0, count=1.0, operand_a=4.0)
-    >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 358 * 4  # a block has 91 rows
+    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0)
+    >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 325 * 4  # a block has 100 rows
     True
     """
     element = np.maximum(kernels.operand_a, 1.0)
