@@ -17,9 +17,9 @@ KIB = 1024.0
 
 def machine(**words: Any) -> Any:
     """Four cores of two registers of four lanes each clock: blocks of 4 x 8 results; caches of 32, 256 and 2048 KiB."""
-    core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0}
+    core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "registers": 12.0, "fma_latency": 4.0, "fma_ports": 2.0}
     made = {
-        "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 16.0,
+        "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 8.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
         "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0, latency=40.0), "memory": Some(latency=100e-9),
     }  # fmt: skip
@@ -32,7 +32,7 @@ def kernel(**words: Any) -> Any:
     flags = dict.fromkeys((*cut, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
     team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
-    usual = {**team_of, "pipe": np.inf, "constants": ("full",), "efficiency": np.array([0])}
+    usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})
 
 
@@ -43,10 +43,39 @@ def number(value: Any) -> float:
 # ------------------------------------------------------------------------------------------------------------ blocking
 
 
-def test_a_register_block_has_whole_rows() -> None:
-    """Seven clocks of one port in rows of two registers: 3.5 rows would keep it busy, so there are four."""
-    rows, columns = blocking.micro_tile(machine(core={"fma_latency": 7.0, "fma_ports": 1.0}))
-    assert (number(rows), number(columns)) == (4.0, 8.0)
+@pytest.mark.parametrize(("registers", "rows"), [(32.0, 14.0), (16.0, 6.0), (13.0, 4.0), (12.0, 4.0), (5.0, 1.0), (2.0, 1.0)])
+def test_a_register_block_takes_all_registers_but_four(registers: float, rows: float) -> None:
+    """Whole rows of two registers each, of four lanes; one row in any case."""
+    block = blocking.micro_tile(machine(core={"registers": registers}))
+    assert tuple(number(side) for side in block) == (rows, 8.0)
+
+
+@pytest.mark.parametrize(("simd", "fused", "ports", "rate"), [(np.inf, 1.0, 2.0, 8.0), (512.0, 1.0, 2.0, 8.0), (64.0, 1.0, 2.0, 4.0),
+                                                              (128.0, 0.0, 2.0, 4.0), (64.0, 0.0, 2.0, 2.0), (128.0, 0.0, 1.0, 8.0)])  # fmt: skip
+def test_instructions_start_as_many_multiply_adds_as_they_name(simd: float, fused: float, ports: float, rate: float) -> None:
+    """Of eight in each clock: narrower registers, and a multiplication and an addition on two ports, which one port has anyway."""
+    found = blocking.library_rate(kernel(simd=simd, fused=fused), machine(core={"fma_ports": ports}), "fp32")
+    assert number(found) == rate
+
+
+@pytest.mark.parametrize(
+    ("words", "latency", "rate", "clocks"),
+    [
+        ({"m": 8.0, "n": 16.0}, 1.0, 8.0, 4 * 4),  # four whole blocks of eight registers, two a clock
+        ({"m": 8.0, "n": 16.0}, 7.0, 8.0, 4 * 7),  # each sum waits for the one before it
+        ({"m": 9.0, "n": 17.0}, 1.0, 8.0, 2 * (2 * 4 + 2) + (2 * 1 + 1)),  # a single register, a single row, and both
+        ({"m": 9.0, "n": 17.0}, 4.0, 8.0, 2 * (2 * 4 + 4) + (2 * 4 + 4)),
+        ({"m": 9.0, "n": 17.0}, 4.0, 4.0, 2 * (2 * 8 + 4) + (2 * 4 + 4)),
+        ({"m": 9.0, "n": 17.0, "packed": 0.0}, 1.0, 8.0, 4 * (1 * 4 + 2) + (1 * 1 + 1)),  # 17 pixels in rows, 9 channels in lanes
+        ({"m": 9.0, "n": 17.0, "count": 5.0}, 1.0, 8.0, 5 * 23),
+        ({"m": 3.0, "n": 4.0}, 1.0, 8.0, 1.5),
+    ],
+)
+def test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency(
+    words: dict[str, float], latency: float, rate: float, clocks: float
+) -> None:  # fmt: skip
+    product = kernel(**{"matrix": 1.0, "packed": 1.0, **words})
+    assert number(blocking.block_step(product, machine(core={"fma_latency": latency}), np.array([rate]))) == clocks
 
 
 def test_a_panel_of_the_first_level_leaves_a_way_and_takes_one_step_at_least() -> None:
@@ -119,7 +148,9 @@ def test_a_single_image_occupies_no_more_than_one_core() -> None:
 
 
 def test_register_blocks_are_those_of_all_products() -> None:
-    assert number(team.register_blocks(kernel(m=9.0, n=17.0, count=5.0), machine())) == 3 * 3 * 5
+    """Nine rows in blocks of four, 17 columns in blocks of eight; 17 pixels are the rows of a direct convolution."""
+    assert number(team.register_blocks(kernel(m=9.0, n=17.0, count=5.0, packed=1.0), machine())) == 3 * 3 * 5
+    assert number(team.register_blocks(kernel(m=9.0, n=17.0, count=5.0, packed=0.0), machine())) == 5 * 2 * 5
 
 
 def test_copying_is_divided_as_the_work_is() -> None:
@@ -130,28 +161,30 @@ def test_copying_is_divided_as_the_work_is() -> None:
         assert number(cores.busiest_clocks(one, machine(), "fp32", np.array([4.0]), 4.0, constants)) == 2000 * expected
 
 
-FAMILY = default().with_values({"conv.fft": 0.5, "cpu.ramp": 10.0, "loop.steps_clk": 3.0})
+FAMILY = default().with_values({"conv.fft": 0.5, "loop.steps_clk": 3.0})
 
 
 def test_a_product_issues_its_blocks_at_the_rate_that_its_family_reaches() -> None:
-    """Six blocks of 32 results, k = 50 and a ramp of 10, three multiplications for each, at half of 16 a clock."""
+    """Six blocks of 32 results, k = 50 and a step for the result, three multiplications for each, at half of 8 a clock."""
     words = {"matrix": 1.0, "m": 8.0, "n": 8.0, "k": 50.0, "count": 3.0, "work": 3.0, "constants": ("conv.fft",)}
-    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 60 * 3 / 8
-    assert number(cores.core_clocks(kernel(**words, steps=7.0), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 60 * 3 / 8 + 21
+    assert number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 51 * 3 / 4
+    assert number(cores.core_clocks(kernel(**words, steps=7.0), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 51 * 3 / 4 + 21
+    assert number(cores.core_clocks(kernel(**words, fused=0.0), machine(), "fp32", 1.0, FAMILY)) == 6 * 32 * 51 * 3 / 2
 
 
 def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate() -> None:
-    """960 FLOP at two for each of 16 multiplications a clock, of which the family reaches half: 60 clocks."""
+    """960 FLOP at two for each of 8 multiplications a clock, of which the family reaches half: 120 clocks."""
     words = {"flop": 960.0, "constants": ("conv.fft",)}
-    assert number(cores.core_clocks(kernel(**words, dense=1.0), machine(), "fp32", 1.0, FAMILY)) == 60
+    assert number(cores.core_clocks(kernel(**words, dense=1.0), machine(), "fp32", 1.0, FAMILY)) == 120
     assert number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, FAMILY)) == 2880  # else three clocks for each
 
 
 @pytest.mark.parametrize(
     ("words", "workers", "threads", "share"),
     [
-        ({"matrix": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 3 / 9),  # nine blocks
-        ({"matrix": 1.0, "m": 4.0, "n": 8.0}, 4.0, 4.0, 1.0),  # one block
+        ({"matrix": 1.0, "m": 9.0, "n": 17.0, "packed": 1.0}, 4.0, 4.0, 3 / 9),  # nine blocks
+        ({"matrix": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 3 / 10),  # ten, of pixels and channels
+        ({"matrix": 1.0, "m": 4.0, "n": 8.0, "packed": 1.0}, 4.0, 4.0, 1.0),  # one block
         ({"matrix": 1.0, "parts": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one image
         ({"parts": 6.0}, 4.0, 4.0, 2 / 6),
         ({"parts": 6.0, "chunks": 4.0}, 4.0, 4.0, 2 / 6),  # a queue cannot deal out less than a piece
