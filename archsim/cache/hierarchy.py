@@ -134,7 +134,8 @@ class Hierarchy:
 def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarchy:
     """The caches of a device as `cores` of its cores (CPU) or SMs (GPU) see them.
 
-    CPU: private L1 and L2, and a last level shared as the spec says; all write back. GPU: the L1 of each SM writes through and
+    CPU: private L1 and L2, and a last level shared as the spec says; all write back, and all have lines as long as those of the
+    first. GPU: the L1 of each SM writes through and
     does not allocate on writes; the L2 writes back; a write does not fetch (NVIDIA's tuning guides for Maxwell and Pascal).
     What the spec does not say is listed in `assumed`.
 
@@ -155,12 +156,15 @@ def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarc
 
 def _of_cpu(device: Cpu, cores: int, policy: str) -> Hierarchy:
     parts = [("L1", device.l1), ("L2", device.l2), *([("L3", device.l3)] if device.l3 is not None else [])]
+    line = int(device.l1.line)
     levels = [
-        Level(name=name, size=int(part.size), ways=int(part.ways), line=int(part.line), policy=policy, cores=int(part.shared_by))
+        Level(name=name, size=int(part.size), ways=int(part.ways), line=line, policy=policy, cores=int(part.shared_by))
         for name, part in parts
     ]  # fmt: skip
-    assumed = (f"policy {policy} at every level", "levels are neither inclusive nor exclusive", "no prefetching")
-    return Hierarchy(levels=tuple(levels), cores=cores, assumed=assumed)
+    assumed = [f"policy {policy} at every level", "levels are neither inclusive nor exclusive", "no prefetching"]
+    assumed += [f"{name.lower()}.line {line}: the spec's {int(part.line)} B are filled in parts of a line of the L1"
+                for name, part in parts if int(part.line) != line]  # fmt: skip
+    return Hierarchy(levels=tuple(levels), cores=cores, assumed=tuple(assumed))
 
 
 def _of_gpu(device: Gpu, cores: int, policy: str) -> Hierarchy:

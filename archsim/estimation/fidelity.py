@@ -23,7 +23,7 @@ from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
 
-SIMULATED = "cycle"  # the fidelity that runs kernels on an SM
+SIMULATED = "cycle"  # the fidelity that runs kernels on an SM or a core
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
 
 NEVER = 1e12  # s; later than any kernel ends

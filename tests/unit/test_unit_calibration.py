@@ -11,7 +11,7 @@ from archsim.base.files import data_folder
 from archsim.calibration import constants
 
 TEXT = data_folder("reports/calibration").joinpath("default.toml").read_text("utf-8")
-LINE = '"cpu.ramp" = { value = 10.0, low = 10.0, high = 10.0'
+LINE = '"cpu.pack_clk" = { value = 2.5, low = 2.5, high = 2.5'
 assert TEXT.count(LINE) == 1
 
 
@@ -31,14 +31,14 @@ def test_every_value_lies_in_the_range_that_physics_allows() -> None:
 
 
 def test_a_value_outside_its_range_is_refused(tmp_path: Path) -> None:
-    outside = r"constants\.cpu\.ramp\.value: is outside \[low, high\]"
-    refused(tmp_path, LINE, LINE.replace("value = 10.0", "value = 11.0"), outside)
-    refused(tmp_path, LINE, LINE.replace("low = 10.0", "low = 11.0"), outside)
+    outside = r"constants\.cpu\.pack_clk\.value: is outside \[low, high\]"
+    refused(tmp_path, LINE, LINE.replace("value = 2.5", "value = 3.5"), outside)
+    refused(tmp_path, LINE, LINE.replace("low = 2.5", "low = 3.5"), outside)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", '"1"', "true"])
 def test_a_value_that_is_no_number_is_refused(tmp_path: Path, value: str) -> None:
-    refused(tmp_path, LINE, LINE.replace("value = 10.0", f"value = {value}"), "constants: ")
+    refused(tmp_path, LINE, LINE.replace("value = 2.5", f"value = {value}"), "constants: ")
 
 
 def test_unknown_and_missing_keys_are_refused(tmp_path: Path) -> None:

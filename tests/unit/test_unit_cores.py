@@ -50,10 +50,13 @@ def test_a_register_block_takes_all_registers_but_four(registers: float, rows: f
     assert tuple(number(side) for side in block) == (rows, 8.0)
 
 
-@pytest.mark.parametrize(("simd", "fused", "ports", "rate"), [(np.inf, 1.0, 2.0, 8.0), (512.0, 1.0, 2.0, 8.0), (64.0, 1.0, 2.0, 4.0),
-                                                              (128.0, 0.0, 2.0, 4.0), (64.0, 0.0, 2.0, 2.0), (128.0, 0.0, 1.0, 8.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("simd", "fused", "ports", "rate"),
+    [(np.inf, 1.0, 2.0, 8.0), (512.0, 1.0, 2.0, 8.0), (64.0, 1.0, 2.0, 4.0), (128.0, 0.0, 2.0, 4.0), (64.0, 0.0, 2.0, 2.0),
+     (128.0, 0.0, 1.0, 8.0)],
+)  # fmt: skip
 def test_instructions_start_as_many_multiply_adds_as_they_name(simd: float, fused: float, ports: float, rate: float) -> None:
-    """Of eight in each clock: narrower registers, and a multiplication and an addition on two ports, which one port has anyway."""
+    """Of eight in each clock: narrower registers, a multiplication and an addition on two ports; one port has both anyway."""
     found = blocking.library_rate(kernel(simd=simd, fused=fused), machine(core={"fma_ports": ports}), "fp32")
     assert number(found) == rate
 

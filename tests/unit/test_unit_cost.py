@@ -21,7 +21,15 @@ from archsim.cost.cores import (
     loop_clocks,
 )
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
-from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
+from archsim.cost.cpu_traffic import (
+    crossing,
+    filter_bytes,
+    last_level,
+    last_level_bytes,
+    memory_bandwidth,
+    refill_bytes,
+    repeat_bytes,
+)
 from archsim.cost.energy import COMPONENTS, byte_energy, mac_energy, node_energy, spent, voltage
 from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
@@ -382,33 +390,50 @@ def cpu(name: str = "i7_6700k") -> Cpu:
     return device
 
 
-def test_the_register_block_of_haswell_and_skylake() -> None:
-    """8 lanes x 2 ports x latency in flight over 16 columns: 4 cycles on Skylake, 5 on Haswell."""
-    assert [value.item() for value in micro_tile(cpu())] == [4.0, 16.0]
-    assert [value.item() for value in micro_tile(cpu("i7_5930k"))] == [5.0, 16.0]
+def test_the_register_block_of_each_instruction_set() -> None:
+    """Rows of two registers in all that are named but four: 16 of AVX and AVX2, 32 of AVX-512 and of NEON."""
+    blocks = {"i7_3820": [6.0, 16.0], "i7_6700k": [6.0, 16.0], "xeon_platinum_8124m": [14.0, 32.0], "tegra_x1_cpu": [14.0, 8.0]}
+    for name, block in blocks.items():
+        assert [value.item() for value in micro_tile(cpu(name))] == block, name
 
 
 def test_the_blocks_of_a_product_fill_the_ways_of_each_level() -> None:
-    """Haswell: 7 of 8 ways of 4 KiB under (5 + 16) x 4 B; 6 of 8 ways of 32 KiB under 341 x 4 B, as BLIS takes it (144)."""
+    """Haswell: 7 of 8 ways of 4 KiB under (6 + 16) x 4 B; 6 of 8 ways of 32 KiB under 325 x 4 B."""
     device = cpu("i7_5930k")
-    assert panel_depth(device, 4.0) == 7 * 4096 // (21 * 4) == 341
-    assert block_rows(device, 4.0) == 6 * 32768 // (341 * 4) == 144
-    shared = ceil(341 * 144 * 4 * 6 / (15 * 2**20 / 20))
-    assert block_columns(device, 4.0) == (19 - shared) * 15 * 2**20 // 20 // (341 * 4)
+    assert panel_depth(device, 4.0) == 7 * 4096 // (22 * 4) == 325
+    assert block_rows(device, 4.0) == 6 * 32768 // (325 * 4) == 151
+    shared = ceil(325 * 151 * 4 * 6 / (15 * 2**20 / 20))
+    assert block_columns(device, 4.0) == (19 - shared) * 15 * 2**20 // 20 // (325 * 4)
     assert block_columns(cpu("tegra_x1_cpu"), 4.0) == np.inf
 
 
 def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() -> None:
-    """On Skylake a panel takes 358 steps of k and a core 91 rows."""
-    kernels = on_cpu(product(91, 64, 358, packed=1), product(91, 64, 359, packed=1), product(92, 64, 358, packed=1),
-                      product(91, 64, 359))  # fmt: skip
+    """On Skylake a panel takes 325 steps of k and a core 100 rows: two of four ways of 64 KiB."""
+    kernels = on_cpu(product(100, 64, 325, packed=1), product(100, 64, 326, packed=1), product(101, 64, 325, packed=1),
+                      product(100, 64, 326))  # fmt: skip
     assert panels_of(kernels, cpu()).tolist() == [1, 2, 1, 1]
-    assert repeat_bytes(kernels, cpu()).tolist() == [0, 0, 64 * 358 * 4, 0]
+    assert repeat_bytes(kernels, cpu()).tolist() == [0, 0, 64 * 325 * 4, 0]
 
 
 def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> None:
-    kernels = on_cpu(product(8, 32, 50), element_wise(items=1e6))
-    assert refill_bytes(kernels, cpu()).tolist() == [8 * 2 * 50 * 4, 0]
+    """Eight rows are two blocks of six, and 32 columns two of them."""
+    kernels = on_cpu(product(8, 32, 50, packed=1), element_wise(items=1e6, packed=1))
+    assert refill_bytes(kernels, cpu()).tolist() == [2 * 6 * 2 * 50 * 4, 0]
+
+
+def test_filters_that_a_level_does_not_keep_pass_for_each_block_of_pixels() -> None:
+    """60 pixels are ten blocks of six; half of the first level is 16 KiB, of the second 128; 24 channels are two blocks."""
+    layers = [product(m, 60, k) for m, k in ((16, 256), (16, 257), (24, 2049), (8, 512))]
+    kernels = on_cpu(*layers, element_wise(items=1))
+    first = [0, 10 * 16 * 257 * 4, 2 * 10 * 16 * 2049 * 4, 0, 0]
+    assert refill_bytes(kernels, cpu()).tolist() == first
+    assert [filter_bytes(kernels, cpu(), size).tolist() for size in (2**15, 2**18)] == [first, [0, 0, first[2], 0, 0]]
+
+
+def test_filters_that_the_second_level_does_not_keep_pass_the_last_one() -> None:
+    kept, passing = (product(16, 60, k, a_bytes=1e6, b_bytes=2e6, c_bytes=3e6) for k in (2048, 2049))
+    cached = last_level_bytes(on_cpu(kept, passing), cpu(), np.full(2, 4.0), np.zeros(2))
+    assert cached.tolist() == [9e6, 9e6 + 10 * 16 * 2049 * 4]
 
 
 def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
@@ -422,11 +447,11 @@ def test_fewer_images_than_cores_leave_threads_without_work() -> None:
 
 
 def test_one_core_draws_what_its_miss_buffers_allow() -> None:
-    device = cpu()
-    constants = default().with_values({"cpu.prefetch": 1.5})
-    one = 1.5 * 10 * 64 / 61.5e-9
-    assert memory_bandwidth(device, np.array([1.0]), 1.0, constants)[0] == pytest.approx(one)
-    assert memory_bandwidth(device, np.array([4.0]), 1.0, constants)[0] == pytest.approx(34.1e9 * device.memory.achievable)
+    """Lines on their way into the second level, or the ten of the first where nobody has told those of the second."""
+    for buffers, lines in ((16.0, 16), (None, 10)):
+        device = replace(cpu(), l2=replace(cpu().l2, miss_buffers=buffers))
+        assert memory_bandwidth(device, np.array([1.0]), 1.0)[0] == pytest.approx(lines * 64 / 61.5e-9)
+        assert memory_bandwidth(device, np.array([4.0]), 1.0)[0] == pytest.approx(34.1e9 * device.memory.achievable)
 
 
 def test_threads_beyond_the_cores_work_on_nothing() -> None:
@@ -458,8 +483,8 @@ def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
 
 
 def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
-    """10 x 49 in blocks of 4 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
-    kernels = on_cpu(product(10, 49, 50), product(10, 49, 50, grain=1), product(10, 49, 50, parts=16))
+    """14 x 49 in blocks of 6 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
+    kernels = on_cpu(*[product(14, 49, 50, packed=1, **words) for words in ({}, {"grain": 1}, {"parts": 16})])
 
     def shares(workers: float, threads: float) -> list[float]:
         return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
@@ -484,25 +509,30 @@ def test_strips_read_the_other_operand_whole() -> None:
 
 
 def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
-    """Two blocks of 4 x 16 with k = 50 and a ramp of 10, 16 multiply-adds a clock or the 4 of the binary, and fetching."""
-    constants = default().with_values({"cpu.ramp": 10.0, "loop.gathers_clk": 3.5})
-    kernels = on_cpu(product(8, 16, 50), product(8, 16, 50, pipe=4), product(8, 16, 50, gathers=2))
-    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [480, 1920, 487]
+    """Six rows of two registers and two of them: 51 steps of 6 clocks and of 4, which is the latency of a multiply-add.
+
+    SSE on AVX2's core starts 4 multiply-adds a clock for 16: 24 clocks and 8. Fetching adds its own. Of 16 pixels with 8 channels
+    two blocks of six rows and one of four have a single register each, and all wait for the latency.
+    """
+    constants = default().with_values({"loop.gathers_clk": 3.5})
+    sse = {"simd": 128, "fused": 0}
+    kernels = on_cpu(*[product(8, 16, 50, **{"packed": 1, **words}) for words in ({}, sse, {"gathers": 2}, {"packed": 0})])
+    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [51 * 10, 51 * 32, 51 * 10 + 7, 51 * 12]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
-    """The 480 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one image of three cores."""
-    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 2.0})
-    kernels = on_cpu(product(8, 16, 50, copied=1200), product(8, 16, 50, copied=1200, parts=3))
+    """The 510 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one image of three cores."""
+    constants = default().with_values({"cpu.pack_clk": 2.0})
+    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, parts=parts) for parts in (0, 3)])
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
-    assert clocks.tolist() == pytest.approx([480 / 2 + 2400 / 4, 480 / 3 + 2400 / 3])
+    assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 3 + 2400 / 3])
 
 
 def test_panels_are_copied_value_by_value_or_by_simd_instructions_or_ahead_of_the_run() -> None:
-    constants = default().with_values({"cpu.ramp": 10.0, "cpu.pack_clk": 2.0, "cpu.pack_simd_clk": 0.25})
+    constants = default().with_values({"cpu.pack_clk": 2.0, "cpu.pack_simd_clk": 0.25})
     kernels = on_cpu(*[product(8, 16, 50, packed=1200, **words) for words in ({"copied": 1200}, {"copied_simd": 1200}, {})])
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.full(3, 4.0), 4, constants)
-    assert clocks.tolist() == pytest.approx([480 / 2 + 2400 / 4, 480 / 2 + 300 / 4, 480 / 2])
+    assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 2 + 300 / 4, 510 / 2])
 
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
@@ -524,7 +554,7 @@ def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:
     device = cpu("xeon_e5_2630_v3_2s")
     socket = device.memory.bandwidth * device.memory.achievable / 2
     for workers, local, sockets in ((8.0, 1.0, 1), (16.0, 1.0, 2), (16.0, 0.0, 1)):
-        assert memory_bandwidth(device, np.array([workers]), local, default())[0] == pytest.approx(sockets * socket)
+        assert memory_bandwidth(device, np.array([workers]), local)[0] == pytest.approx(sockets * socket)
 
 
 def test_half_of_what_two_sockets_read_crosses_their_link() -> None:

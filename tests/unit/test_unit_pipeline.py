@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import ArgumentError
-from archsim.calibration.constants import default
 from archsim.cost.cpu_traffic import core_bandwidth
 from archsim.cost.dispatch import dispatch_clock, feed_time
 from archsim.device import catalog as devices
@@ -49,20 +48,20 @@ def host(name: str = "xeon_e5_2630_v3") -> Cpu:
 
 def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
     """A copied byte is read, and written after its line was read: three that one core of the host draws."""
-    constants, device = default(), devices.find("gtx_1080").device
+    device = devices.find("gtx_1080").device
     stack = replace(stacks.find("caffe-cudnn5.1"), inputs="host", input_copies=2)
-    copies, link = 2 * 3 * 8e9 / core_bandwidth(host(), constants), 8 / (15.75 * 0.76)
-    assert feed_time(8e9, stack, device, host(), constants) == pytest.approx(copies + link)
-    faster = constants.with_values({"cpu.prefetch": 2.0 * constants["cpu.prefetch"]})
-    assert feed_time(8e9, stack, device, host(), faster) == pytest.approx(copies / 2 + link)
-    assert feed_time(8e9, replace(stack, inputs="device"), device, host(), constants) == 0.0
-    assert feed_time(8e9, stack, devices.find("i7_3820").device, host(), constants) == 0.0
+    copies, link = 2 * 3 * 8e9 / core_bandwidth(host()), 8 / (15.75 * 0.76)
+    assert feed_time(8e9, stack, device, host()) == pytest.approx(copies + link)
+    faster = replace(host(), memory=replace(host().memory, latency=host().memory.latency / 2))
+    assert feed_time(8e9, stack, device, faster) == pytest.approx(copies / 2 + link)
+    assert feed_time(8e9, replace(stack, inputs="device"), device, host()) == 0.0
+    assert feed_time(8e9, stack, devices.find("i7_3820").device, host()) == 0.0
 
 
 def test_the_copy_comes_before_everything_else() -> None:
     request = make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
     fed = replace(request, stack=replace(request.stack, inputs="host"))
-    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host, request.calibration)
+    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 

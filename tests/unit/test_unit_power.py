@@ -241,7 +241,7 @@ def test_a_graph_waits_no_longer_than_its_first_op_would(plans: list[int], first
 
 def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     host, stack = processor(), Some(inputs="host", input_copies=2.0)
-    copied = 2 * 3 / number(core_bandwidth(host, CONSTANTS))
+    copied = 2 * 3 / number(core_bandwidth(host))
     linked, module = card(link={"bandwidth": 10e9, "achievable": 0.8}), replace(card(), link=None)
 
     def seconds(stack: Any, device: Gpu | Cpu) -> float:

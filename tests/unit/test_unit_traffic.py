@@ -35,7 +35,7 @@ def row(*values: float) -> np.ndarray[Any, Any]:
 
 def processor(**words: Any) -> Any:
     """Two sockets of two cores, each with 2048 KiB of last level; blocks of 4 x 8 results."""
-    core = {"count": 4.0, "threads": 8.0, "sockets": 2.0, "simd": 128.0, "fma_latency": 4.0, "fma_ports": 2.0, "link": 8e9}
+    core = {"count": 4.0, "threads": 8.0, "sockets": 2.0, "simd": 128.0, "registers": 12.0, "link": 8e9}
     made = {
         "core": Some(**core | words.pop("core", {})), "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
         "l3": Some(size=2048 * KIB, ways=16.0, shared_by=2.0), "clock": Some(boost=4e9),

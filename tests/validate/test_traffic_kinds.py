@@ -53,9 +53,8 @@ def test_every_kernel_has_every_level_of_its_device(kinds: list[KernelDistance])
 
 
 def test_the_report_has_a_table_for_each_kind_of_device(kinds: list[KernelDistance]) -> None:
-    from tests.cache.test_cache_layers import FROZEN
-
     from archsim.validation.traffic import TrafficRow
+    from tests.cache.test_cache_layers import FROZEN
 
     names = set(TrafficRow.__dataclass_fields__)
     rows = [TrafficRow(**{name: value for name, value in frozen.items() if name in names}) for frozen in FROZEN["rows"]]
