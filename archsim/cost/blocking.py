@@ -44,7 +44,7 @@ def micro_tile(device: Cpu) -> tuple[Array, Array]:
 def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
     """Multiply-adds per clock that the instructions of a library start on one core [FMA/clk].
 
-    peak min(1, simd / core.simd) (1 if fused else min(1, 1 / fma_ports)), [D, V]
+    peak (min(simd, core.simd) / core.simd) (1 if fused else min(1, 1 / fma_ports)), [D, V]
 
     peak: of the core, `Cpu.pipe`
     apart: share of it without fused multiply-adds: a multiplication and an addition take what two of them would
@@ -56,7 +56,7 @@ def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
     8.0
     """
     apart = np.where(kernels.fused > 0, 1.0, np.minimum(1.0, 1.0 / device.core.fma_ports))
-    return np.asarray(device.pipe(precision) * np.minimum(1.0, kernels.simd / device.core.simd) * apart)
+    return np.asarray(device.pipe(precision) * (np.minimum(kernels.simd, device.core.simd) / device.core.simd) * apart)
 
 
 def step_clocks(device: Cpu, rate: Array | float, height: Array | float, registers: float) -> Array:

@@ -11,11 +11,14 @@ import numpy as np
 from archsim.base.units import COUNT
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.cost import Array, Choice, Cost
+from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.moved import MovedCpuTerms, MovedGpuTerms
+from archsim.device.device import Cpu
 from archsim.estimation.pipeline import Run, arithmetic, replayed_gap
 from archsim.estimation.request import Request
+from archsim.explain import docs
 from archsim.explain.equation import Equation, Step, solve
 from archsim.explain.reader import COLUMN, FIXED, Leaf, Reader
 from archsim.explain.value import Value
@@ -156,7 +159,8 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
         return _at(found, v) if isinstance(found, np.ndarray) else None
 
     replayed = (replayed_gap, (Value(value=request.spec.device), Value(value=request.calibration)))
-    reader = Reader(model=model, instead={"launch.latency": replayed} if request.graph else {}, reserved=BOUNDS)
+    reader = Reader(model=model, instead={"launch.latency": replayed} if request.graph else {}, asked=_asked(terms, request),
+                    reserved=BOUNDS)  # fmt: skip
     bounds: list[str] = []
     overheads: list[str] = []
     for row in BOUNDS.values():
@@ -170,6 +174,14 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
                 "exponent of the smooth maximum: 2, and 3 where data move without the warps that compute")  # fmt: skip
     ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
+
+
+def _asked(terms: Any, request: Request) -> dict[str, tuple[str, str]]:
+    """Keys of the spec that the settings of a run replace: a clock that was asked for is that of every core, without turbo."""
+    device = request.spec.device
+    if not isinstance(device, Cpu) or _at(np.asarray(terms.device.clock.boost), 0) == _at(np.asarray(device.clock.boost), 0):
+        return {}
+    return {"clock.boost": ("clock", docs.symbols(CpuTerms)["clock"][1])}
 
 
 def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:

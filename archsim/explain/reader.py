@@ -87,12 +87,13 @@ class Frame:
 class Reader:
     """Reads functions, and collects the steps. `model` gives the model's own value of a name, where it has one.
 
-    `instead` has spec keys that a function replaces: the function with its arguments. `reserved` are names of steps that no other
-    number may take.
+    `instead` has spec keys that a function replaces: the function with its arguments. `asked` has spec keys in whose place the run
+    has a setting: its name and what it is. `reserved` are names of steps that no other number may take.
     """
 
     model: Callable[[str], float | None]
     instead: dict[str, tuple[Callable[..., Any], tuple[Value, ...]]] = field(default_factory=dict)
+    asked: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     reserved: Container[str] = ()
     steps: dict[str, Step] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
@@ -308,6 +309,9 @@ class Reader:
             return Value(value=found)
         cls: Any = type(part)
         meaning, _ = declared(cls)[name]
+        if key in self.asked:
+            setting, what = self.asked[key]
+            return self.leaf(setting, found, meaning.unit, SETTING, what)
         return self.leaf(key, found, meaning.unit, SPEC, meaning.doc)
 
     def _constant(self, constants: Calibration, name: str) -> Value:
