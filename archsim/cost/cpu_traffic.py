@@ -134,6 +134,8 @@ def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     Of a packed product these are the panels of A, once for each column of blocks. A direct convolution takes as many channels at
     a time as leave the filters of a block in the first level, and its pixels go by.
 
+    refilled: the same of a product, whatever it is [B]
+
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> product = kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0, packed=1.0)
@@ -141,8 +143,8 @@ def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     4800.0
     """
     block_m, _ = micro_tile(device)
-    moved = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
-    return np.asarray(np.where(kernels.matrix > 0, moved, 0.0))
+    refilled = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
+    return np.asarray(np.where(kernels.matrix > 0, refilled, 0.0))
 
 
 def core_bandwidth(device: Cpu) -> Array | float:

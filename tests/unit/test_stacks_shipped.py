@@ -32,7 +32,7 @@ PROMISED = [
     "pytorch-cudnn7.4", "pytorch-cudnn7.5", "pytorch-cudnn7.6", "pytorch-2", "pytorch-2-channels-last", "serving", "vllm-0.14",
     "tensorrt-llm", "tensorrt-1", "tensorrt-tx2", "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
-    "onnxruntime-cpu",
+    "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
 ]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
 DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2"}

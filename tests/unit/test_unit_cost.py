@@ -21,15 +21,7 @@ from archsim.cost.cores import (
     loop_clocks,
 )
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
-from archsim.cost.cpu_traffic import (
-    crossing,
-    filter_bytes,
-    last_level,
-    last_level_bytes,
-    memory_bandwidth,
-    refill_bytes,
-    repeat_bytes,
-)
+from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
 from archsim.cost.energy import COMPONENTS, byte_energy, mac_energy, node_energy, spent, voltage
 from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
@@ -421,19 +413,10 @@ def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> No
     assert refill_bytes(kernels, cpu()).tolist() == [2 * 6 * 2 * 50 * 4, 0]
 
 
-def test_filters_that_a_level_does_not_keep_pass_for_each_block_of_pixels() -> None:
-    """60 pixels are ten blocks of six; half of the first level is 16 KiB, of the second 128; 24 channels are two blocks."""
-    layers = [product(m, 60, k) for m, k in ((16, 256), (16, 257), (24, 2049), (8, 512))]
-    kernels = on_cpu(*layers, element_wise(items=1))
-    first = [0, 10 * 16 * 257 * 4, 2 * 10 * 16 * 2049 * 4, 0, 0]
-    assert refill_bytes(kernels, cpu()).tolist() == first
-    assert [filter_bytes(kernels, cpu(), size).tolist() for size in (2**15, 2**18)] == [first, [0, 0, first[2], 0, 0]]
-
-
-def test_filters_that_the_second_level_does_not_keep_pass_the_last_one() -> None:
-    kept, passing = (product(16, 60, k, a_bytes=1e6, b_bytes=2e6, c_bytes=3e6) for k in (2048, 2049))
-    cached = last_level_bytes(on_cpu(kept, passing), cpu(), np.full(2, 4.0), np.zeros(2))
-    assert cached.tolist() == [9e6, 9e6 + 10 * 16 * 2049 * 4]
+def test_pixels_of_a_direct_convolution_pass_once_for_each_block_of_channels() -> None:
+    """60 pixels are ten blocks of six; 24 channels are two blocks of two registers."""
+    kernels = on_cpu(product(16, 60, 256), product(24, 60, 256))
+    assert refill_bytes(kernels, cpu()).tolist() == [10 * 6 * 256 * 4, 2 * 10 * 6 * 256 * 4]
 
 
 def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
