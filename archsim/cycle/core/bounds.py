@@ -11,7 +11,7 @@ from math import ceil, gcd
 
 from archsim.cycle.core import layout
 from archsim.cycle.core.assemble import MicroOperation, assembled
-from archsim.cycle.core.machine import CoreMachine
+from archsim.cycle.core.machine import CoreMachine, delivered
 from archsim.cycle.core.operation import CoreLoop, chased, levels
 
 EXPLAINED = 0.9  # of the simulated clocks: a bound below does not say what the loop waits for
@@ -42,7 +42,7 @@ def bounds(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation] 
     slots, taken, rename = sum(row.slots for row in rows), sum(row.taken for row in rows), float(pipeline.rename)
     replayed = pipeline.loop_buffer is not None and slots <= pipeline.loop_buffer
     found = {
-        "front end": slots / rename if replayed else front_end(slots, taken, rename, float(pipeline.fetch or rename),
+        "front end": slots / rename if replayed else front_end(slots, taken, rename, delivered(pipeline, slots),
                                                                float(pipeline.branches or 1)),
         "retire": slots / float(pipeline.retire or rename),
         "chain": longest_chain(chain_edges(machine, loop, rows))[0],

@@ -70,6 +70,17 @@ class CoreMachine:
         return 1.0
 
 
+def delivered(pipeline: CorePipeline, slots: int) -> float:
+    """Slots per clock that the front end delivers of a loop of some slots, replayed loops aside.
+
+    `fetch` from the cache of decoded operations; `decode` where the loop is longer than that holds
+    """
+    usual = float(pipeline.fetch or pipeline.rename)
+    if pipeline.op_cache is None or pipeline.decode is None or slots <= pipeline.op_cache:
+        return usual
+    return min(usual, float(pipeline.decode))
+
+
 def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine:
     """One core of a CPU at a clock [Hz] beside others at work (`workers` with it).
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from archsim.cycle.core import layout
 from archsim.cycle.core.assemble import MicroOperation, assembled, streams_of, table
-from archsim.cycle.core.machine import CoreMachine
+from archsim.cycle.core.machine import CoreMachine, delivered
 from archsim.cycle.core.operation import CoreLoop
 
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
@@ -136,7 +136,7 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     two, last = machine.near[0], machine.near[-1]
     three = machine.near[1] if len(machine.near) > 2 else last
     for name, value in (
-        (layout.FETCH, MOST if replayed else int(p.fetch or p.rename)),
+        (layout.FETCH, MOST if replayed else int(delivered(p, slots))),
         (layout.BRANCHES, MOST if replayed else max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
         (layout.RETIRE, int(p.retire or p.rename)), (layout.DELAY, round(float(p.issue_delay or 1))),
         (layout.IN_ORDER, int(p.order == "in")), (layout.AT_RENAME, int(p.binding == "rename")),
