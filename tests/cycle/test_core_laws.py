@@ -12,13 +12,18 @@ from hypothesis import strategies as st
 from archsim.cycle.core.assemble import streams_of
 from archsim.cycle.core.bounds import ChainEdge, bounds, longest_chain, port_bound, what_binds
 from archsim.cycle.core.gemm_block import gemm_block
+from archsim.cycle.core.loops import streamed
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
 from archsim.cycle.core.run import run_loop, steady
 from tests.core_loops import cores, loops, zen5
 from tests.each import each
 
-ANOMALY = 1.25  # operations are scheduled in a list, which is not the best order: the most seen in 3,000 random cases was 1.19
+# How much slower a better machine may be. Operations are scheduled in a list, oldest first, which is not the best order: on m
+# ports a list may take up to 2 - 1/m times as long as the best one (Graham 1969). In 48,000 random cases 0.5 % were more than 1 %
+# slower, the worst 33 %; with more buffers or bandwidth none was slower by more than its rounding.
+ANOMALY = 1.5
+TIGHT = {"buffers": 1.02, "bandwidth": 1.02, "branches": 1.05, "L1 bandwidth": 1.15}
 AHEAD = {"L2", "L3", "memory", "L1 miss buffers", "L2 miss buffers"}  # bounds whose work is done in bursts of a latency
 
 Better = Callable[[CoreMachine], CoreMachine]
@@ -65,10 +70,10 @@ def test_compiled_equals_plain(machine: CoreMachine, loop: CoreLoop) -> None:
 @given(cores(), loops(), st.sampled_from(sorted(BETTER)))
 def test_more_of_a_resource_is_hardly_ever_slower(machine: CoreMachine, loop: CoreLoop, key: str) -> None:
     before, after = (run_loop(one, loop).cycles for one in (machine, BETTER[key](machine)))
-    assert after <= before * ANOMALY
+    assert after <= before * TIGHT.get(key, ANOMALY)
 
 
-def slow(**pipeline: float) -> CoreMachine:
+def slow(**pipeline: float | str) -> CoreMachine:
     """The shipped core with some other keys of its pipeline."""
     return replace(zen5(), pipeline=replace(zen5().pipeline, **pipeline))
 
@@ -114,10 +119,32 @@ def test_a_loop_takes_what_its_largest_bound_says(loop: CoreLoop, name: str, clo
     assert what_binds(found, run.cycles, run.waits) == (name, pytest.approx(1.0, abs=0.01))
 
 
+READ = [streamed("read", 256, level=level) for level in (1, 2, 3, 4)]
+NARROW = replace(zen5(), near=((2.0, 14.0), (64.0, 50.0), (64.0, 400.0)))
+
+
+@each(("machine", "loop", "name", "clocks"), [
+    (slow(retire=2), looped("mul", 4), "retire", 2.0), (slow(order="in", rename=2, retire=8), looped("blend", 4), "issue", 2.0),
+    (replace(zen5(), read=8.0), READ[0], "loads", 16.0), (replace(zen5(), write=8.0), streamed("set", 256), "stores", 16.0),
+    (NARROW, READ[1], "L2", 64.0), (replace(NARROW, near=((64.0, 14.0), (2.0, 50.0), (64.0, 400.0))), READ[2], "L3", 64.0),
+    (replace(NARROW, near=((64.0, 14.0), (64.0, 50.0), (2.0, 100.0))), READ[3], "memory", 64.0),
+    (replace(zen5(), buffers=1), READ[1], "L1 miss buffers", 28.0),
+    (replace(zen5(), far_buffers=1, near=((64.0, 14.0), (64.0, 54.0), (64.0, 400.0))), READ[2], "L2 miss buffers", 80.0),
+])  # fmt: skip
+def test_each_bound_is_reached_by_some_loop(machine: CoreMachine, loop: CoreLoop, name: str, clocks: float) -> None:
+    run = run_loop(machine, loop)
+    found = bounds(machine, loop, run.rows)
+    assert next(iter(found)) in (name, "front end")
+    assert found[name] == pytest.approx(clocks)
+    assert run.cycles == pytest.approx(clocks, rel=0.03)
+
+
 def test_a_load_across_two_lines_takes_its_port_twice() -> None:
     apart = 4  # bytes beyond the place where vectors are aligned: every second one of 32 bytes crosses a line
-    loads = tuple(Operation(kind="load", width=256, memory=Access(stream="x", offset=32 * at + apart, size=32)) for at in range(4))
-    loop = CoreLoop(name="unaligned", operations=loads, streams=(MemoryStream(name="x", stride=128, footprint=8192, level=1),))
+    places = [Access(stream="x", offset=32 * at + apart, size=32) for at in range(4)]
+    loads = tuple(Operation(kind="load", width=256, memory=place) for place in places)
+    x = MemoryStream(name="x", stride=128, footprint=8192, level=1)
+    loop = CoreLoop(name="unaligned", operations=loads, streams=(x,))
     run = run_loop(zen5(), loop)
     assert next(iter(bounds(zen5(), loop, run.rows).items())) == ("ports A0 A1", 3.0)
     assert run.cycles == pytest.approx(2.9982, rel=0.01)  # as measured
