@@ -11,8 +11,8 @@ from archsim.device.device import Cpu
 
 SAME_CHIP = {"xeon_e5_2630_v3_2s"}  # two of the one that is there
 MODULE = {"tegra_x1_cpu", "tegra_x2_cpu", "agx_xavier_cpu", "agx_orin_cpu"}  # rated together with a GPU
-# What the constants do not know: small cores, whose clock takes less than that of a large one, ratings that the socket exceeds, and
-# nodes of which the fit has one device or none. The ratio is far above one, and this test says when it no longer is.
+# What the constants do not know: small cores, whose clock takes less than that of a large one, ratings that the socket exceeds,
+# and nodes of which the fit has one device or none. The ratio is far above one, and this test says when it no longer is.
 SMALLER = {"raspberry_pi_3", "raspberry_pi_4", "raspberry_pi_5", "graviton2", "graviton3", "grace", "apple_m1"}
 ABOVE = {"ryzen_9_5950x", "ryzen_9_9950x"}
 NODES = {"xeon_platinum_8380", "xeon_platinum_8375c", "epyc_9655"}
