@@ -134,7 +134,7 @@ def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     Of a packed product these are the panels of A, once for each column of blocks. A direct convolution takes as many channels at
     a time as leave the filters of a block in the first level, and its pixels go by.
 
-    refilled: the same of a product, whatever it is [B]
+    refilled: rows of all blocks over k [B]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels

@@ -11,6 +11,8 @@ from archsim.device.part import (
     Chip,
     Core,
     CpuCache,
+    CpuL1,
+    CpuL2,
     CpuClock,
     GpuClock,
     GpuL1,
@@ -50,14 +52,12 @@ PIPES = {  # precision -> rates of the units that multiply such operands; `half`
 }
 
 
-def part(
-    *, shown_only: tuple[str, ...] = (), cache_only: tuple[str, ...] = (), every: tuple[str, ...] = (), **default: Any
-) -> Any:  # fmt: skip
-    """Declare a part of a device of which some keys have fewer readers, or more, than in another part of the same class.
+def part(*, shown_only: tuple[str, ...] = (), cache_only: tuple[str, ...] = (), **default: Any) -> Any:
+    """Declare a part of a device of which some keys have fewer readers than in another part of the same class.
 
-    shown_only: no model reads them; cache_only: only `archsim cache` does; every: every fidelity does, not only `cycle`
+    shown_only: no model reads them; cache_only: only `archsim cache` does
     """
-    return field(metadata={"shown_only": shown_only, "cache_only": cache_only, "every": every}, **default)
+    return field(metadata={"shown_only": shown_only, "cache_only": cache_only}, **default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +148,9 @@ class Cpu:
     identity: Identity
     core: Core
     clock: CpuClock
-    l1: CpuCache = part(shown_only=("bandwidth",), cache_only=("shared_by",))
-    l2: CpuCache = part(cache_only=("line",), every=("latency",))
-    l3: CpuCache | None = part(cache_only=("line",), every=("latency",), default=None)
+    l1: CpuL1 = part(cache_only=("shared_by",))
+    l2: CpuL2 = part(shown_only=("line",))
+    l3: CpuCache | None = part(shown_only=("line",), default=None)
     memory: Memory
     power: Power
     chip: Chip
@@ -227,9 +227,9 @@ def _parts(device: type) -> dict[str, type]:
 
 PARTS = {kind: _parts(device) for kind, device in CLASSES.items()}
 OPTIONAL_PARTS = {f.name for device in CLASSES.values() for f in fields(device) if f.default is not MISSING}
-SHOWN_ONLY, CACHE_ONLY, EVERY = (
+SHOWN_ONLY, CACHE_ONLY = (
     {kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get(mark, ())} for kind, device in CLASSES.items()}
-    for mark in ("shown_only", "cache_only", "every")
+    for mark in ("shown_only", "cache_only")
 )
 
 

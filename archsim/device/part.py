@@ -339,7 +339,7 @@ class Core:
     fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)",
                              low=0.01, high=1024)  # fmt: skip
     fma_latency: Number = cycles("latency of a multiply-add (multiply plus add without FMA)")
-    registers: Number = whole("SIMD registers the instruction set names", high=65536, cycle=True)
+    registers: Number = whole("SIMD registers the instruction set names", high=65536)
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
     scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
@@ -364,11 +364,27 @@ class CpuCache:
     size: Number = spec("B", "capacity of one instance", low=1e3, high=1e12)
     ways: Number = whole("associativity", high=1e6)
     line: Number = spec("B", "cache line", low=4, high=65536)
-    latency: Number = cycles("load-to-use latency of a hit", cycle=True)
+    latency: Number = cycles("load-to-use latency of a hit")
     bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6)
     shared_by: Number = whole("cores that share one instance", high=1e6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuL1(CpuCache):
+    """The first level, which loads and stores of a core go to."""
+
+    latency: Number = cycles("load-to-use latency of a hit", cycle=True)
+    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6, cycle=True)
     write_bandwidth: Number | None = spec("B/clk", "what stores of one core write into this level", low=0.1, high=1e6,
                                           optional=True, cycle=True)  # fmt: skip
+    prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
+                                      optional=True, cycle=True)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuL2(CpuCache):
+    """The second level of each core, with the TLB behind the first one."""
+
     miss_buffers: Number | None = whole("lines on their way from the next level that this level tracks for one core", high=65536,
                                         optional=True)  # fmt: skip
     prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.units import TEXT
-from archsim.device.device import CACHE_ONLY, CLASSES, EVERY, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
+from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry
 from archsim.device.part import Unit, declared
 
@@ -128,22 +128,20 @@ def _marked(kind: str, key: str, unit: Unit) -> Unit:
     """The declaration of a key, with who reads it in the part where it stands."""
     if key in SHOWN_ONLY[kind]:
         return replace(unit, informational=True)
-    if key in EVERY[kind]:
-        return replace(unit, cycle=False)
     return replace(unit, cache=True) if key in CACHE_ONLY[kind] else unit
 
 
-def read_by(kind: str, unit: Unit) -> str:
+def read_by(unit: Unit) -> str:
     """What a key of a device moves, in words: which fidelities, or another command; empty for names, dates, prices and the like.
 
-    >>> [read_by("gpu", unit_of("gpu", key)) for key in ("sm.count", "sm.alu_latency", "l2.ways", "market.price")]
+    >>> [read_by(unit_of("gpu", key)) for key in ("sm.count", "sm.alu_latency", "l2.ways", "market.price")]
     ['analytical, event, cycle', 'cycle', 'cycle, archsim cache', '']
     """
     if unit.informational:
         return ""
     if unit.cache:
         return "cycle, archsim cache" if unit.cycle else "archsim cache"
-    return "cycle" if unit.cycle else "analytical, event, cycle" if kind == "gpu" else "analytical, event"
+    return "cycle" if unit.cycle else "analytical, event, cycle"
 
 
 @cache

@@ -87,8 +87,8 @@ class Frame:
 class Reader:
     """Reads functions, and collects the steps. `model` gives the model's own value of a name, where it has one.
 
-    `instead` has spec keys that a function replaces: the function with its arguments. `asked` has spec keys in whose place the run
-    has a setting: its name and what it is. `reserved` are names of steps that no other number may take.
+    `instead` has spec keys that a function replaces: the function with its arguments. `asked` has spec keys in whose place the
+    run has a setting: its name and what it is. `reserved` are names of steps that no other number may take.
     """
 
     model: Callable[[str], float | None]

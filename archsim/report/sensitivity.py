@@ -129,7 +129,7 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
              "span_low": e.low, "span_high": e.high, "log_ratio": {k: list(v) for k, v in e.swing.items()} or None,
-             "informational": e.unit.informational, "moves": read_by(request.spec.kind, e.unit), "note": e.why or e.jump}
+             "informational": e.unit.informational, "moves": read_by(e.unit), "note": e.why or e.jump}
             for e in found
         ],
     }  # fmt: skip

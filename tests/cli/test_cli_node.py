@@ -121,7 +121,7 @@ def test_constants_are_fitted_to_rows_of_a_computer_of_one_s_own(cli: Any, tmp_p
     assert cli("detect", "--id", "my_computer", "--out", spec).code == 0
     nets = "alexnet,resnet_18,resnet_50,squeezenet_1_0,vgg_16,googlenet"
     assert cli("measure", "--net", nets, "--hw", spec, "--out", rows, *QUICK).code == 0
-    result = cli("calibrate", "--measurements", rows, "--hw", spec, "--fit", "cpu.mlas", "--out", out)
+    result = cli("calibrate", "--measurements", rows, "--hw", spec, "--fit", "dispatch.native", "--out", out)
     assert "fitting to 6 of 6 rows" in result.err
     assert Path(out).exists()
 

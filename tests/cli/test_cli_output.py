@@ -194,8 +194,9 @@ def test_the_keys_say_what_they_move(cli: Any) -> None:
     rows = {(row["device"], row["key"]): row["moves"] for row in json.loads(cli("list", "keys", "--json").out)}
     assert rows["gpu", "sm.alu_latency"] == "cycle"
     assert rows["gpu", "l1.size"] == "cycle, archsim cache"
-    assert rows["gpu", "market.price"] == rows["cpu", "l2.latency"] == "nothing"
-    assert rows["cpu", "memory.bandwidth"] == "analytical, event"
+    assert rows["gpu", "market.price"] == rows["cpu", "clock.base"] == "nothing"
+    assert rows["cpu", "memory.bandwidth"] == rows["cpu", "l2.latency"] == "analytical, event, cycle"
+    assert rows["cpu", "l1.latency"] == rows["cpu", "pipeline.window"] == "cycle"
 
 
 def test_show_prints_every_number_with_its_source(cli: Any) -> None:

@@ -103,10 +103,10 @@ def test_the_workflow_of_the_manual_keeps_the_device_that_was_measured(
     assert cli("detect", "--out", "mine.toml").code == 0
     assert cli("measure", "--net", nets, "--rounds", "1", "--time-limit", "0s", "--out", "mine.csv").code == 0
     device = Path("mine.toml").read_text()
-    fit = ("calibrate", "--measurements", "mine.csv", "--fit", "cpu.mlas")
+    fit = ("calibrate", "--measurements", "mine.csv", "--fit", "dispatch.native")
     for place in ("mine.toml", "./mine.toml"):
         assert "is the device file of mine.csv" in cli(*fit, "--out", place, "--force").err + cli(*fit, "--out", place).err
-    assert "is there already" in cli("calibrate", "--fit", "cpu.mlas", "--out", "mine.toml").err
+    assert "is there already" in cli("calibrate", "--fit", "dispatch.native", "--out", "mine.toml").err
     assert Path("mine.toml").read_text() == device
     assert cli(*fit, "--out", "constants.toml").code in (0, 1)
     assert Path("mine.toml").read_text() == device
