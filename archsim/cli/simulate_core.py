@@ -27,7 +27,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @some_options("batch", "seq_len", "precision", "task", "stack", "threads", "devices", "power_limit", "power_mode", "fidelity",
-              "streams", "host_cpu", "graph", "calibration")  # fmt: skip
+              "streams", "host_cpu", "graph", "calibration", "traffic")  # fmt: skip
 @json_option()
 @csv_option("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")
@@ -43,8 +43,8 @@ def command(
     copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4 for
     memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum: level. chase: level, loads.
 
-    An instruction set (sse, avx, avx2, avx512, neon, sve) and a precision (fp32, fp64; of a gemm also fp16, bf16 and int8) may
-    follow; else it is the widest of the core, and fp32.
+    An instruction set (sse, avx, avx2, avx512, neon, sve) and a precision (fp32, fp64) may follow; else it is the widest of the
+    core, and fp32.
 
     \b
     Examples:

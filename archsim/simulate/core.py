@@ -17,8 +17,7 @@ from archsim.device.spec import Spec
 
 SCHEMA = "archsim-core/1"
 X86 = ("AMD", "Intel")  # vendors
-ELEMENTS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}
-DOTTED = ("bf16", "int8")  # precisions that are multiplied by dot products into lanes of 32 bit
+ELEMENTS = {"fp64": 64, "fp32": 32}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,14 +147,12 @@ def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
     numbers = {key: int(value) for key, value in words.items() if isinstance(value, (int, float))}
     element = ELEMENTS[precision]
     if name == "gemm":
-        product = "dot" if precision in DOTTED else "fma" if isa.fused else "muladd"
+        product = "fma" if isa.fused else "muladd"
         loop = gemm_block(
             *block, width, element, numbers["unroll"], str(words["broadcast"] or isa.broadcast), numbers["a"], numbers["b"],
             registers=numbers.get("registers", isa.registers), depth=numbers["depth"], product=product,
         )  # fmt: skip
     else:
-        if precision in DOTTED:
-            raise ArgumentError(f"kernel {kernel}: only gemm multiplies {precision}")
         loop = GENERATORS.get(name, _streamed(name))(width, element, isa.fused, numbers)
     return replace(loop, name=kernel, isa=isa_name)
 
