@@ -102,7 +102,8 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
     binds, explained = what_binds(found, result.cycles, result.waits)
     return SimulatedCore(
         hardware=spec.identity.id, name=loop.name, clock_hz=clock, machine=machine, loop=loop, result=result, bounds=found,
-        binds=binds, explained=explained, peak=_peak(device, loop, element),
+        binds=binds, explained=explained,
+        peak=_peak(machine, int(float(device.core.simd)), loop, element),
     )  # fmt: skip
 
 
@@ -126,13 +127,22 @@ def core_of(spec: Spec) -> Cpu:
     return spec.device
 
 
-def _peak(device: Cpu, loop: CoreLoop, element: int | None) -> float | None:
+def _peak(machine: CoreMachine, simd: int, loop: CoreLoop, element: int | None) -> float | None:
+    """FLOP per clock of the ports that multiply and add, at the width of registers at which they do most [FLOP/clk]."""
     kinds = {one.kind for one in loop.operations}
     if not loop.flop or kinds & {"dot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
-    size = element or max(wide, default=32)
-    return 2.0 * float(device.pipe("fp64" if size == 64 else "fp32"))
+    size, datapath = element or max(wide, default=32), int(machine.pipeline.datapath)
+    widths = [width for width in (128, 256, 512, 1024, 2048) if width <= max(simd, 128)]
+    return max(_ports_flop(machine, width) * min(width, datapath) / size for width in widths)
+
+
+def _ports_flop(machine: CoreMachine, width: int) -> int:
+    """Ports that take multiply-adds, twice; or those that multiply or add, once."""
+    if "fma" in machine.masks:
+        return 2 * machine.ports_of("fma", width).bit_count()
+    return (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count()
 
 
 def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:

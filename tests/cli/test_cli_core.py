@@ -51,6 +51,8 @@ def test_a_changed_port_changes_the_answer(cli: Cli) -> None:
     usual, three, one = (json.loads(core(cli, "--json", *more).out)["loops"][0]["cycles"] for more in (
         (), ("--set", "port.fma=P0 P1 P5"), ("--set", "port.fma=P0")))  # fmt: skip
     assert three < usual < one
+    share = json.loads(core(cli, "--json", "--set", "port.fma=P0 P1 P5").out)["loops"][0]["peak_share"]
+    assert share < 0.8  # of three ports
     assert one == pytest.approx(12.0, rel=0.01)
 
 
