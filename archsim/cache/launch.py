@@ -65,7 +65,7 @@ def of_cpu(shape: KernelShape, device: Cpu, workers: float) -> LevelBytes:
 
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel
-    >>> from archsim.trace.kinds import KINDS
+    >>> from archsim.trace.op import KINDS
     >>> from archsim.trace.trace import BoundOp
     >>> copy = Kernel(name="copy", role=Role.FILL, efficiency="full", c_bytes=2.0**26)
     >>> op = BoundOp(name="x", kind=KINDS["relu"](), inputs=(), input_shapes=((1,),), shape=(1,))
