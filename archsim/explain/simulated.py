@@ -1,4 +1,7 @@
-"""The explanation of one op by the cycle model: what an SM does in each of its kernels, and what would relieve it."""
+"""The explanation of one op by the cycle model.
+
+On a GPU what an SM does in each of its kernels and what would relieve it, on a CPU the loops of its cores and what binds them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.base.errors import ArgumentError
+from archsim.cost.cpu import CpuTerms
 from archsim.cost.gpu import GpuTerms
+from archsim.cycle.core.bounds import bounds, what_binds
+from archsim.cycle.core.kernels import CpuVariant, LoopUse, loops_clocks, simulated_on
+from archsim.cycle.core.machine import CoreMachine
+from archsim.cycle.core.run import run_loop
 from archsim.cycle.eased import Relief, reliefs
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
 from archsim.cycle.run import SmRun, room
@@ -61,14 +69,40 @@ class SmOfKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOfKernel:
+    """A loop that the cores of a CPU run in one launch of a kernel.
+
+    times: iterations of all cores; cycles: of one [clk]; share: of the clocks of the launch's loops
+    instructions, operations: of an iteration; flop_per_cycle: of its core
+    binds, explained: what the loop waits for, and the share of the clocks of the largest bound
+    bounds: what an iteration takes at least, by name [clk]
+    """
+
+    name: str
+    times: float
+    cycles: float
+    share: float
+    instructions: int
+    operations: float
+    flop_per_cycle: float
+    binds: str
+    explained: float
+    bounds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedKernel:
-    """A kernel that runs, and its time in all launches. tile: of a product; sm: None for a kernel that keeps its closed form"""
+    """A kernel that runs, and its time in all launches. tile: of a product on a GPU
+
+    sm, loops: what an SM does, or the loops of the cores of a CPU; None and none for a kernel that keeps its closed form
+    """
 
     name: str
     tile: tuple[int, int, int] | None
     launches: float
     time_s: float
     sm: SmOfKernel | None
+    loops: tuple[LoopOfKernel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +134,12 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
     cost, choice, kernels = result.cost.variants, result.cost.choice, result.lowered.kernels
     assert cost is not None
     assert choice is not None
-    assert isinstance(cost.terms, GpuTerms)
     variant = int(choice.variant[0, at])
+    if isinstance(cost.terms, CpuTerms):
+        kernel = kernels.kernels[at]
+        return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
+                               time_s=float(result.cost.kernel_time_s[0, at]), loops=_loops(cost.terms, variant))  # fmt: skip
+    assert isinstance(cost.terms, GpuTerms)
     clock = np.broadcast_to(np.atleast_2d(cost.clock), cost.busy_s.shape)
     terms = of_one(replace(cost.terms, clock=clock), variant)
     launch = launch_of(terms, 0)
@@ -110,6 +148,30 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
     return SimulatedKernel(
         name=kernel.name, tile=(tile[0], tile[1], tile[2]) if kernel.menu else None, launches=kernel.repeat,
         time_s=float(result.cost.kernel_time_s[0, at]), sm=None if launch is None else _sm(launch, terms),
+    )  # fmt: skip
+
+
+def _loops(terms: CpuTerms, column: int) -> tuple[LoopOfKernel, ...]:
+    v = CpuVariant(terms=terms, column=column)
+    on = simulated_on(v, memo())
+    if loops_clocks(v, on) is None:
+        return ()
+    together: dict[tuple[object, ...], LoopUse] = {}
+    for use in on.uses:
+        known = together.get((use.program, *use.words))
+        together[use.program, *use.words] = use if known is None else replace(use, times=use.times + known.times)
+    whole = sum(use.times * use.clocks for use in on.uses)
+    return tuple([_loop(on.machine, use, whole) for use in together.values() if use.times * use.clocks > 0])
+
+
+def _loop(machine: CoreMachine, use: LoopUse, whole: float) -> LoopOfKernel:
+    loop = use.program(*use.words)
+    found = run_loop(machine, loop)
+    least = bounds(machine, loop, found.rows)
+    binds, explained = what_binds(least, found.cycles, found.waits)
+    return LoopOfKernel(
+        name=loop.name, times=use.times, cycles=use.clocks, share=use.times * use.clocks / whole, binds=binds,
+        explained=explained, instructions=len(loop.operations), operations=found.operations, flop_per_cycle=loop.flop / use.clocks, bounds=least,
     )  # fmt: skip
 
 

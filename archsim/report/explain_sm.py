@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from archsim.base.units import show
 from archsim.cycle.eased import BETTER, Relief
-from archsim.explain.simulated import SCHEMA, SimulatedKernel, SimulatedLayer, SmOfKernel
+from archsim.explain.simulated import SCHEMA, LoopOfKernel, SimulatedKernel, SimulatedLayer, SmOfKernel
 from archsim.report.explain import NOISE, NOTHING, heading, layer_lines
 from archsim.report.sm import bandwidths, pipes, stall_lines, stalled_lines
-from archsim.report.text import clean
+from archsim.report.text import clean, table
 
 WORTH = 0.005  # of the time of a kernel: less is no relief
 NAMED = 3  # reliefs in the text; JSON has all
@@ -41,12 +41,22 @@ def _kernel(kernel: SimulatedKernel, e: SimulatedLayer) -> list[str]:
     tile = f", tile {'x'.join(map(str, kernel.tile))}" if kernel.tile else ""
     first = f"Kernel {kernel.name} of {e.algorithm}{tile}{times}: {show(kernel.time_s, 's')} " \
             f"({100 * kernel.time_s / e.device_s:.1f} % of the op)"  # fmt: skip
+    if kernel.loops:
+        return [f"{first}\n{_loops(kernel.loops)}"]
     if kernel.sm is None:
         return [f"{first}\nIt has no program yet, and keeps its closed form: --fidelity analytical explains it."]
     sm = kernel.sm
     lines = "\n".join([first, *(f"{name:<12} {text}" for name, text in _lines(sm))])
     shown = {name: share for name, share in sm.stalls.items() if share > SHOWN}
     return [lines, "\n".join([*stall_lines(shown), *stalled_lines(sm.stalled)]), _relief(sm.relief)]
+
+
+def _loops(loops: Iterable[LoopOfKernel]) -> str:
+    """The loops of a kernel as a table, those of the largest share first."""
+    rows = [(one.name, f"{one.binds} ({100 * one.explained:.0f} %)", f"{one.times:,.0f}", f"{one.cycles:.1f}",
+             f"{100 * one.share:.1f} %", f"{one.flop_per_cycle:.1f}")
+            for one in sorted(loops, key=lambda one: -one.share)]  # fmt: skip
+    return table(("loop", "binds (of its clocks)", "times", "clocks", "share", "FLOP/clk"), rows, left=2)
 
 
 def _lines(sm: SmOfKernel) -> Iterable[tuple[str, str]]:

@@ -18,6 +18,9 @@ from archsim.cycle.core.product import block, block_of, by_element, vector_produ
 from archsim.cycle.core.run import run_loop
 from archsim.device.catalog import find
 from archsim.device.device import Cpu
+from archsim.estimation.request import make_request
+from archsim.explain.simulated import simulate_layer
+from archsim.report.explain_sm import simulated_text
 
 
 def machine(name: str) -> CoreMachine:
@@ -116,3 +119,15 @@ def test_a_loop_beyond_the_cache_of_operations_is_decoded() -> None:
     long = block(6, 2, 32, 256)
     small = replace(on, pipeline=replace(on.pipeline, op_cache=64, decode=1))
     assert run_loop(small, long).cycles > 1.5 * run_loop(on, long).cycles
+
+
+def test_an_explanation_names_the_loops_and_what_binds_them() -> None:
+    request = make_request("alexnet", "i7_6700k", batch=2, stack="caffe-openblas", fidelity="cycle")
+    found = simulate_layer(request, "conv2")
+    product = next(kernel for kernel in found.kernels if kernel.name == "gemm")
+    assert sum(loop.share for loop in product.loops) == pytest.approx(1.0)
+    largest = max(product.loops, key=lambda loop: loop.share)
+    assert (largest.name, largest.binds) == ("block of 6 x 2 registers, 32 steps", "ports P0 P1")
+    assert len({loop.name for loop in product.loops}) == len(product.loops) - 1  # both operands are copied by loops of one name
+    assert next(kernel for kernel in found.kernels if kernel.name == "im2col").loops == ()
+    assert "ports P0 P1 (100 %)" in simulated_text(found)

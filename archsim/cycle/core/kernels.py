@@ -84,26 +84,48 @@ def simulated_core(cost: Cost, known: Known, column: int, row: int = 0) -> float
     return smooth_maximum({"compute": np.array([[clocks / v.at(cost.terms.speed)]]), **shared}).item()
 
 
+def simulated_on(v: CpuVariant, known: Known) -> Simulated:
+    """One core among those that work on a kernel."""
+    return Simulated(core_machine(v.terms.device, v.at(v.terms.core_clock), v.workers), known)
+
+
 def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
     """Clocks of the busiest core for one launch of a kernel [clk]; None for one that has no program yet."""
-    terms = v.terms
-    on = Simulated(core_machine(terms.device, v.at(terms.core_clock), v.workers), known)
-    if v.of("matrix"):
-        reached = float(family_efficiency(terms.kernels, terms.constants)[v.column])
-        clocks: float | None = _product(v, on) / reached + _copies(v, on)
-    else:
-        clocks = _pass(v, on)
+    clocks = loops_clocks(v, simulated_on(v, known))
     if clocks is None:
         return None
-    return clocks * v.at(busiest_share(terms.kernels, terms.device, terms.workers, terms.threads))
+    return clocks * v.at(busiest_share(v.terms.kernels, v.terms.device, v.terms.workers, v.terms.threads))
+
+
+def loops_clocks(v: CpuVariant, on: Simulated) -> float | None:
+    """Clocks of all loops of a launch, summed over cores [clk]; None for a kernel that has no program yet."""
+    terms = v.terms
+    if not v.of("matrix"):
+        return _pass(v, on)
+    copying = _copies(v, on)
+    return _product(v, on) / float(family_efficiency(terms.kernels, terms.constants)[v.column]) + copying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopUse:
+    """A loop of a kernel: how often all cores together run it in a launch, what an iteration takes [clk], and the loop."""
+
+    times: float
+    clocks: float
+    program: Callable[..., CoreLoop]
+    words: tuple[object, ...]
 
 
 class Simulated:
-    """Loops on a core, each simulated once; what was `known` before is not simulated again."""
+    """Loops on a core, each simulated once; what was `known` before is not simulated again.
+
+    uses: the loops that were spent, in the order of the kernel
+    """
 
     def __init__(self, machine: CoreMachine, known: Known) -> None:
         """`known`: clocks of what was simulated before, to which new ones are added."""
         self.machine, self._known = machine, known
+        self.uses: list[LoopUse] = []
         self._of = hashlib.sha256(f"{code_version()} {machine}".encode())
 
     def fused(self, v: CpuVariant) -> bool:
@@ -118,6 +140,13 @@ class Simulated:
         if name not in self._known:
             self._known[name] = run_loop(self.machine, program(*words)).cycles
         return self._known[name]
+
+
+    def spent(self, times: float, program: Callable[..., CoreLoop], *words: object) -> float:
+        """Clocks of so many iterations of a loop."""
+        clocks = self.clocks(program, *words)
+        self.uses.append(LoopUse(times=times, clocks=clocks, program=program, words=words))
+        return times * clocks
 
 
 @lru_cache(maxsize=1)
@@ -141,7 +170,7 @@ def _product(v: CpuVariant, on: Simulated) -> float:
         m, n, depth = n, m, k
         levels = (2, 1, 2)
     elif min(m, n) == 1:
-        return count * _matrix_vector(v, on, max(m, n), k, element)
+        return _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
         levels = (2, 1, 2)  # libraries ask for C in time
@@ -149,9 +178,8 @@ def _product(v: CpuVariant, on: Simulated) -> float:
     for panel, panels in _cut(k, min(depth, k)):
         for r, down in _cut(m, rows):
             for c, across in _cut(n, vectors * lanes):
-                each = block_clocks(v, on, int(r), ceil(c / lanes), panel, levels)
-                total += panels * down * across * each
-    return count * total
+                total += blocks_clocks(v, on, count * panels * down * across, int(r), ceil(c / lanes), panel, levels)
+    return total
 
 
 def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
@@ -164,22 +192,24 @@ def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
     return [(length, number) for length, number in ((piece, full), (rest, 1.0)) if length and number]
 
 
-def block_clocks(v: CpuVariant, on: Simulated, rows: int, vectors: int, depth: float, levels: tuple[int, int, int]) -> float:
-    """Clocks of one register block: those of a short one, and what each further step of k takes."""
+def blocks_clocks(v: CpuVariant, on: Simulated, number: float, rows: int, vectors: int, depth: float,
+                  levels: tuple[int, int, int]) -> float:  # fmt: skip
+    """Clocks of some register blocks: those of short ones, and what each further step of k takes."""
     element = int(8 * v.of("operand_a"))
 
-    def of(steps: int) -> float:
-        return on.clocks(block, rows, vectors, steps, v.width, element, levels, on.fused(v), by_element(on.machine, v.width))
+    def words(steps: int) -> tuple[object, ...]:
+        return rows, vectors, steps, v.width, element, levels, on.fused(v), by_element(on.machine, v.width)
 
     if depth <= SHORT:
-        return of(max(1, int(depth)))
-    short = of(SHORT)
-    return short + (depth - SHORT) * (of(LONG) - short) / (LONG - SHORT)
+        return on.spent(number, block, *words(max(1, int(depth))))
+    short = on.clocks(block, *words(SHORT))
+    more = on.spent(number * (depth - SHORT) / (LONG - SHORT), block, *words(LONG))
+    return more + number * short * (1.0 - (depth - SHORT) / (LONG - SHORT))
 
 
 def _matrix_vector(v: CpuVariant, on: Simulated, rows: float, k: float, element: int) -> float:
-    clocks = on.clocks(vector_product, v.width, element, v.level(rows * k * element / 8), on.fused(v))
-    return rows * k * clocks / (ROWS * v.width / element)
+    words = v.width, element, v.level(rows * k * element / 8), on.fused(v)
+    return on.spent(v.of("count") * rows * k / (ROWS * v.width / element), vector_product, *words)
 
 
 def _copies(v: CpuVariant, on: Simulated) -> float:
@@ -195,12 +225,12 @@ def _copies(v: CpuVariant, on: Simulated) -> float:
     if simd:
         _, vectors = block_of(on.machine, v.width)
         lanes = v.width / (8 * size)
-        square = on.clocks(transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level) / lanes**2
-        row = on.clocks(rows_copied, v.width, vectors, int(n * size), int(simd * of_b * size), b_level) / (vectors * lanes)
-        total += simd * (of_a * square + of_b * row)
+        total += on.spent(simd * of_a / lanes**2, transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level)
+        total += on.spent(simd * of_b / (vectors * lanes), rows_copied, v.width, vectors, int(n * size),
+                          int(simd * of_b * size), b_level)  # fmt: skip
     if scalar:
         for level, share in ((a_level, of_a), (b_level, of_b)):
-            total += scalar * share * on.clocks(value_by_value, int(size), int(scalar * share * size), level) / SCALARS
+            total += on.spent(scalar * share / SCALARS, value_by_value, int(size), int(scalar * share * size), level)
     return total
 
 
@@ -218,4 +248,4 @@ def _pass(v: CpuVariant, on: Simulated) -> float | None:
     loads = min(8, ceil(read / size / values)) if read else 0
     operations = ceil(v.of("flop") / values)
     words = v.width, loads, min(MOST, operations), int(written > 0), int(read + written), v.level(read + written)
-    return values * on.clocks(elements, *words) / (UNROLLED * v.width / (8 * size))
+    return on.spent(values / (UNROLLED * v.width / (8 * size)), elements, *words)
