@@ -171,7 +171,8 @@ def _loop(machine: CoreMachine, use: LoopUse, whole: float) -> LoopOfKernel:
     binds, explained = what_binds(least, found.cycles, found.waits)
     return LoopOfKernel(
         name=loop.name, times=use.times, cycles=use.clocks, share=use.times * use.clocks / whole, binds=binds,
-        explained=explained, instructions=len(loop.operations), operations=found.operations, flop_per_cycle=loop.flop / use.clocks, bounds=least,
+        explained=explained,
+        instructions=len(loop.operations), operations=found.operations, flop_per_cycle=loop.flop / use.clocks, bounds=least,
     )  # fmt: skip
 
 
