@@ -35,12 +35,11 @@ def busiest_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the busiest core for one launch, its copying of operands into panels included [clk].
 
-    core_clocks share + (pack copied + pack_simd copied_simd) share, [D, V]; without `parts` all cores copy alike
+    core_clocks share + copying, [D, V]
 
     share: share of the busiest core
     overlap: clocks of scalar code with hyper-threads at work, as a share of those without
-    packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
-    copying: clocks of its own [clk]
+    copying: `copy_clocks` [clk]
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
@@ -61,9 +60,33 @@ def busiest_clocks(
     """
     share = busiest_share(kernels, device, workers, threads)
     overlap = overlapped(kernels, device, workers, threads, constants)
-    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd
-    copying = packing * np.where(kernels.parts > 0, share, 1.0 / workers)
+    copying = copy_clocks(kernels, device, workers, threads, constants)
     return np.asarray(core_clocks(kernels, device, precision, overlap, constants) * share + copying)
+
+
+def copy_clocks(
+    kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
+    """Clocks in which the busiest core copies operands into panels before it multiplies [clk].
+
+    (pack copied + pack_simd copied_simd) share, [D, V]; without `parts` all cores copy alike
+
+    packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
+    share: share of the busiest core
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    >>> from types import SimpleNamespace as some
+    >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
+    >>> from archsim.device.catalog import find
+    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
+    ...               m=12.0, n=16.0, count=1.0, packed=1.0)
+    >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
+    1250.0
+    """
+    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd
+    share = busiest_share(kernels, device, workers, threads)
+    return np.asarray(packing * np.where(kernels.parts > 0, share, 1.0 / workers))
 
 
 def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost import cores, cpu_traffic, team
 from archsim.cost.blocking import panels_of
-from archsim.cost.cost import Array
+from archsim.cost.cost import SMOOTH, Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
@@ -56,6 +56,16 @@ class CpuTerms:
     def busiest_clk(self) -> Array:
         """Clocks of the busiest core for one launch [clk]."""
         return cores.busiest_clocks(self.kernels, self.device, self.precision, self.workers, self.threads, self.constants)
+
+    @cached_property
+    def copy_clk(self) -> Array:
+        """Clocks in which the busiest core copies operands into panels [clk]."""
+        return cores.copy_clocks(self.kernels, self.device, self.workers, self.threads, self.constants)
+
+    @cached_property
+    def behind_clk(self) -> Array:
+        """Clocks of the busiest core in a product whose operands were copied before [clk]; 0 for what is not copied."""
+        return np.where(self.copy_clk > 0, self.busiest_clk - self.copy_clk, 0.0)
 
     @cached_property
     def panels(self) -> Array:
@@ -106,15 +116,28 @@ def compute_bound(t: CpuTerms) -> Array:
 
 
 def memory_bound(t: CpuTerms) -> Array:
-    """Memory traffic over the bandwidth of the cores at work [s].
+    """Memory traffic over the bandwidth of the cores at work, and the product that waits for copies of it [s].
 
-    bytes / B, [D, V]; bytes: memory traffic [B], [D, V]; B: `memory_bandwidth` [B/s], [D, V]
+    bytes / B, [D, V]; where operands are copied, ((product + joint)^p - (product + filling)^p)^(1/p)
+
+    bytes: memory traffic [B]; B: `memory_bandwidth` [B/s]
+    alone: bytes / B [s]
+    filling: time in which the busiest core fills panels with operands [s]
+    product: time of the product behind them [s]
+    joint: both at once, (filling^p + alone^p)^(1/p) [s]
+    p: exponent of the smooth maximum [1]
+
+    Copying reads the operands from memory, and the product the copies: product + joint is what both take one after the other, and
+    this is what memory adds to the arithmetic in the smooth maximum of both.
 
     >>> from types import SimpleNamespace as terms
-    >>> float(memory_bound(terms(dram_bytes=2e9, bandwidth=20e9)))
+    >>> round(float(memory_bound(terms(dram_bytes=2e9, bandwidth=20e9, behind_clk=0.0, copy_clk=0.0, speed=4e9))), 9)
     0.1
     """
-    return t.dram_bytes / t.bandwidth
+    alone = t.dram_bytes / t.bandwidth
+    filling, product = t.copy_clk / t.speed, t.behind_clk / t.speed
+    joint = (filling**SMOOTH + alone**SMOOTH) ** (1.0 / SMOOTH)
+    return np.asarray(((product + joint) ** SMOOTH - (product + filling) ** SMOOTH) ** (1.0 / SMOOTH))
 
 
 def refill_bound(t: CpuTerms) -> Array:
