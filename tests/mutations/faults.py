@@ -130,6 +130,15 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/blocking.py": [
         ("no way is left to the results", "(device.l1.ways - 1.0) * l1_way", "device.l1.ways * l1_way",
          COST + "test_the_blocks_of_a_product_fill_the_ways_of_each_level"),
+        ("a block has the registers of its operands", "device.core.registers - OPERAND_REGISTERS",
+         "device.core.registers + OPERAND_REGISTERS", COST + "test_the_register_block_of_each_instruction_set"),
+        ("a sum does not wait for the one before it", "np.maximum(height * registers * lanes / rate, device.core.fma_latency)",
+         "np.minimum(height * registers * lanes / rate, device.core.fma_latency)",
+         CORES + "test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency"),
+        ("a single register is lost", "full_m * (full_v * of_pair + rest_v * of_single)", "full_m * full_v * of_pair",
+         CORES + "test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency"),
+        ("the widest instructions of all are those of the core", "np.minimum(kernels.simd, device.core.simd)",
+         "np.maximum(kernels.simd, device.core.simd)", CORES + "test_instructions_start_as_many_multiply_adds_as_they_name"),
     ],
     "cost/plan.py": [
         ("time between launches has no bound",
