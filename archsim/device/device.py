@@ -52,12 +52,9 @@ PIPES = {  # precision -> rates of the units that multiply such operands; `half`
 }
 
 
-def part(*, shown_only: tuple[str, ...] = (), cache_only: tuple[str, ...] = (), **default: Any) -> Any:
-    """Declare a part of a device of which some keys have fewer readers than in another part of the same class.
-
-    shown_only: no model reads them; cache_only: only `archsim cache` does
-    """
-    return field(metadata={"shown_only": shown_only, "cache_only": cache_only}, **default)
+def part(*, cache_only: tuple[str, ...], **default: Any) -> Any:
+    """Declare a part of a device of which only simulated caches read some keys, unlike in another part of the same class."""
+    return field(metadata={"cache_only": cache_only}, **default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +146,8 @@ class Cpu:
     core: Core
     clock: CpuClock
     l1: CpuL1 = part(cache_only=("shared_by",))
-    l2: CpuL2 = part(shown_only=("line",))
-    l3: CpuCache | None = part(shown_only=("line",), default=None)
+    l2: CpuL2 = part(cache_only=("line",))
+    l3: CpuCache | None = part(cache_only=("line",), default=None)
     memory: Memory
     power: Power
     chip: Chip
@@ -227,10 +224,10 @@ def _parts(device: type) -> dict[str, type]:
 
 PARTS = {kind: _parts(device) for kind, device in CLASSES.items()}
 OPTIONAL_PARTS = {f.name for device in CLASSES.values() for f in fields(device) if f.default is not MISSING}
-SHOWN_ONLY, CACHE_ONLY = (
-    {kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get(mark, ())} for kind, device in CLASSES.items()}
-    for mark in ("shown_only", "cache_only")
-)
+CACHE_ONLY = {
+    kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get("cache_only", ())}
+    for kind, device in CLASSES.items()
+}
 
 
 def parts_of(device: Device) -> list[tuple[str, object]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.units import TEXT
-from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, SHOWN_ONLY, Device, Identity
+from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry
 from archsim.device.part import Unit, declared
 
@@ -126,8 +126,6 @@ def keys(kind: str) -> tuple[tuple[str, Unit, bool], ...]:
 
 def _marked(kind: str, key: str, unit: Unit) -> Unit:
     """The declaration of a key, with who reads it in the part where it stands."""
-    if key in SHOWN_ONLY[kind]:
-        return replace(unit, informational=True)
     return replace(unit, cache=True) if key in CACHE_ONLY[kind] else unit
 
 

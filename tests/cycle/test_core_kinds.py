@@ -54,6 +54,14 @@ def test_a_wide_operation_of_a_narrow_core_takes_several_slots_but_not_a_longer_
     assert run_loop(machine("i7_6700k"), adds).cycles == pytest.approx(4, rel=0.02)
 
 
+def test_an_operation_takes_no_more_slots_than_rename_has() -> None:
+    """Eight slots of 32 bit would wait for ever where five are renamed in a clock, or the window holds three."""
+    for pipeline, slots in (({"rename": 5.0}, 5), ({"rename": 5.0, "window": 3.0}, 3), ({"rename": 9.0}, 8)):
+        narrow = machine("i7_6700k", slot_width=32.0, **pipeline)
+        assert next(row.slots for row in assembled(narrow, chain("add"))) == slots
+        assert run_loop(narrow, chain("add")).cycles >= 4
+
+
 def test_a_loop_in_the_loop_buffer_loses_no_slot_at_its_branch() -> None:
     five = loop(*(Operation(kind="zero", width=256) for _ in range(4)))  # five slots with the counter
     assert run_loop(machine("xeon_e5_2650_v3", loop_buffer=56.0), five).cycles == pytest.approx(1.25, rel=0.05)

@@ -12,7 +12,7 @@ from archsim.base.errors import ArchsimError
 from archsim.cache.hierarchy import Level, hierarchy_of
 from archsim.device import catalog as devices
 from archsim.device.entry import Entry
-from archsim.device.spec import Spec, keys
+from archsim.device.spec import Spec, keys, read_by
 from archsim.estimation.no_effect import without_effect
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
@@ -70,7 +70,7 @@ def moves_a_run(kind: str, key: str) -> bool:
 
 
 def moves_a_cache(kind: str, key: str) -> bool:
-    """Whether it changes the caches that `archsim cache` simulates: alone, or with the same key of the levels below."""
+    """Whether it changes the caches that are simulated: alone, or with the same key of the levels below; or what they say."""
     level, _, name = key.partition(".")
     if level not in LEVELS:
         return False
@@ -81,7 +81,16 @@ def moves_a_cache(kind: str, key: str) -> bool:
         found = caches(changed)
         if found is not None and found != caches(without(key, changed, spec)):
             return True
-    return False
+    return kind == "cpu" and moves_traffic(key)
+
+
+def moves_traffic(key: str) -> bool:
+    """Whether it changes the time of a network whose traffic is that of simulated caches."""
+    spec = devices.find("i7_6700k")
+    request = make_request("alexnet", "i7_6700k", traffic="simulated")
+    before, after = (float(run(with_spec(request, one)).latency_s[0])
+                     for one in (spec, spec.with_values({key: 2.0 * float(spec.entries[key].number)})))  # fmt: skip
+    return before != after
 
 
 def without(key: str, changed: Spec, spec: Spec) -> Spec:
@@ -117,6 +126,22 @@ def test_every_number_of_a_spec_moves_an_answer(kind: str) -> None:
     shown_only = {key for key, mark in marked.items() if mark}
     assert still - shown_only == set(), "change nothing: let a model read them, or mark them informational"
     assert shown_only - still == set(), "are read: take the mark off"
+
+
+def test_what_only_the_cycle_model_reads_moves_no_closed_form() -> None:
+    """Keys of the caches and of what a core executes; tables of the pipeline have no other reader."""
+    marked = {key for key, unit, _ in keys("cpu") if unit.cycle and key.partition(".")[0] in ("core", *LEVELS)}
+    assert {"l1.latency", "l2.prefetched"} <= marked
+    assert {key for key in marked if moves_a_run("cpu", key)} == set(), "other fidelities read them: take the mark off"
+
+
+def test_only_names_dates_prices_and_origins_of_a_cpu_move_nothing() -> None:
+    """And the clocks that no code of a network runs at."""
+    nothing = {key for key, unit, _ in keys("cpu") if not read_by(unit)}
+    assert nothing == {
+        "clock.base", "clock.all_core", "memory.bus", "memory.data_rate", "memory.channels",
+        "power.boundary", "chip.area", "chip.transistors", "market.price", "market.launch",
+    }  # fmt: skip
 
 
 def test_the_cpu_that_a_spec_names_dispatches() -> None:

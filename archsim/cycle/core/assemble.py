@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 
 from archsim.cycle.core import layout
 from archsim.cycle.core.machine import DIVIDER, CoreMachine
@@ -56,9 +56,11 @@ def assembled(machine: CoreMachine, loop: CoreLoop) -> tuple[MicroOperation, ...
 
 
 def _slots(machine: CoreMachine, one: Operation) -> int:
-    """Slots of rename: an operation wider than what one slot carries is cracked."""
-    width = machine.pipeline.slot_width
-    return 1 if width is None or not one.vector else max(1, ceil(one.width / float(width)))
+    """Slots of rename: an operation wider than what one slot carries is cracked, into as many as rename and the window hold."""
+    p = machine.pipeline
+    if p.slot_width is None or not one.vector:
+        return 1
+    return int(max(1, min(ceil(one.width / float(p.slot_width)), float(p.rename), float(p.window or inf))))
 
 
 def _parts(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int], slots: int) -> list[MicroOperation]:
