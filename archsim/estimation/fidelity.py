@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from archsim.base.errors import ArgumentError
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
+from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
 from archsim.cost.plan import PlanCost, plan_cost
@@ -126,16 +127,14 @@ def _cycle(
     count = max(rows_of(device), len(runs), len(closed_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
     factor = np.ones((count, closed_s.shape[-1]))
     for row in range(count):
-        one = np.broadcast_to(np.atleast_2d(cost.clock), factor.shape)[row : row + 1]
-        terms = cost.terms
-        if isinstance(device, Gpu):
-            moved = {} if traffic == CLOSED else {"moved": terms.moved.row(row)}
-            terms = replace(terms, device=at_row(device, row), clock=one, **moved)
+        terms = _terms_at(cost, device, row, factor.shape)
         for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
             busy = None
-            if live:
-                busy = (simulated_busy(terms, memo(), column) if isinstance(device, Gpu)
-                        else simulated_core(cost, memo(), column, row))  # fmt: skip
+            if live and isinstance(terms, CpuTerms):
+                of_one = {name: float(_at(bound, row)[column]) for name, bound in cost.bounds.items()}
+                busy = simulated_core(terms, of_one, memo(), column)
+            elif live:
+                busy = simulated_busy(terms, memo(), column)
             if busy is not None:
                 factor[row, column] = busy / closed_s[min(row, len(closed_s) - 1), column]
     chosen = np.full(factor.shape, np.inf)
@@ -153,6 +152,20 @@ def _roofline(
 ) -> PlanCost:  # fmt: skip
     """Every tensor is moved once, whatever the caches."""
     return roofline_cost(kernels, device, precision, clock, threads, constants, without, limit)
+
+
+def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> Any:
+    """The terms of one of the devices."""
+    one = at_row(device, row)
+    if isinstance(cost.terms, CpuTerms):
+        return replace(cost.terms, device=one, clock=at_row(cost.terms.clock, row), threads=at_row(cost.terms.threads, row))
+    return replace(cost.terms, device=one, clock=np.broadcast_to(np.atleast_2d(cost.clock), shape)[row : row + 1])
+
+
+def _at(values: Array, row: int) -> Array:
+    """A row of what is [D, V], or [1, V] or [V] for all devices."""
+    table = np.atleast_2d(values)
+    return np.asarray(table[min(row, len(table) - 1)])
 
 
 def _cost_at(

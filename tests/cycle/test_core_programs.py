@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import archsim
@@ -18,6 +19,7 @@ from archsim.cycle.core.product import block, block_of, by_element, vector_produ
 from archsim.cycle.core.run import run_loop
 from archsim.device.catalog import find
 from archsim.device.device import Cpu
+from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.simulated import simulate_layer
 from archsim.report.explain_sm import simulated_text
@@ -131,3 +133,13 @@ def test_an_explanation_names_the_loops_and_what_binds_them() -> None:
     assert len({loop.name for loop in product.loops}) == len(product.loops) - 1  # both operands are copied by loops of one name
     assert next(kernel for kernel in found.kernels if kernel.name == "im2col").loops == ()
     assert "ports P0 P1 (100 %)" in simulated_text(found)
+
+
+def test_points_of_a_sweep_are_the_single_estimates() -> None:
+    """Devices as columns give what each gives alone, also for keys that no closed form reads."""
+    request = make_request("alexnet", "i7_6700k", batch=2, fidelity="cycle")
+    for key, values in {"latency.load_vector": (7.0, 300.0), "l2.size": (2.0**17, 2.0**18), "core.count": (2.0, 4.0)}.items():
+        spec = request.spec.with_values({key: np.array([[value] for value in values])})
+        together = run(replace(request, spec=spec)).latency_s
+        alone = [run(replace(request, spec=request.spec.with_values({key: value}))).latency_s[0] for value in values]
+        assert together.tolist() == pytest.approx(alone, rel=1e-9), key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -13,7 +13,7 @@ import numpy as np
 
 from archsim.base.machine_code import digest
 from archsim.cost.blocking import panel_depth
-from archsim.cost.cost import Cost, family_efficiency, smooth_maximum
+from archsim.cost.cost import family_efficiency, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
 from archsim.cost.team import busiest_share
@@ -32,20 +32,19 @@ SHORT, LONG = 16, 32  # steps of k from whose blocks those of any depth follow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuVariant:
-    """One kernel of a CPU as numbers: columns of `terms` at a row of the devices."""
+    """One kernel of a CPU as numbers: a column of the `terms` of one device."""
 
     terms: CpuTerms
     column: int
-    row: int = 0
 
     def of(self, name: str) -> float:
         """A column of the kernel."""
         return float(getattr(self.terms.kernels, name)[self.column])
 
     def at(self, values: Any) -> float:
-        """What a quantity of shape [D, V] is for this kernel."""
-        table = np.atleast_2d(np.asarray(values, dtype=float))
-        return float(table[min(self.row, table.shape[0] - 1), min(self.column, table.shape[1] - 1)])
+        """What a quantity of shape [1, V] is for this kernel."""
+        row = np.atleast_2d(np.asarray(values, dtype=float))[0]
+        return float(row[min(self.column, row.size - 1)])
 
     @property
     def workers(self) -> float:
@@ -68,20 +67,20 @@ class CpuVariant:
         return 4 if has_third else 3
 
 
-def simulated_core(cost: Cost, known: Known, column: int, row: int = 0) -> float | None:
+def simulated_core(terms: CpuTerms, bounds: Mapping[str, float], known: Known, column: int) -> float | None:
     """Time of one launch of a kernel [s], without waking its threads; None for one that has no program yet.
 
+    terms: of one device; bounds: of the kernel in the closed form [s]
     known: clocks of what was simulated before, to which new ones are added
 
     What a core does with its own caches is in the simulation; what cores share bounds them together as in the closed form.
     """
-    assert isinstance(cost.terms, CpuTerms)
-    v = CpuVariant(terms=cost.terms, column=column, row=row)
+    v = CpuVariant(terms=terms, column=column)
     clocks = busiest_clocks(v, known)
     if clocks is None:
         return None
-    shared = {name: np.array([[v.at(bound)]]) for name, bound in cost.bounds.items() if name not in ("compute", "l1")}
-    return smooth_maximum({"compute": np.array([[clocks / v.at(cost.terms.speed)]]), **shared}).item()
+    shared = {name: np.array([[bound]]) for name, bound in bounds.items() if name not in ("compute", "l1")}
+    return smooth_maximum({"compute": np.array([[clocks / v.at(terms.speed)]]), **shared}).item()
 
 
 def simulated_on(v: CpuVariant, known: Known) -> Simulated:
