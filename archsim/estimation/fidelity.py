@@ -156,10 +156,10 @@ def _roofline(
 
 def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> Any:
     """The terms of one of the devices."""
-    one = at_row(device, row)
-    if isinstance(cost.terms, CpuTerms):
-        return replace(cost.terms, device=one, clock=at_row(cost.terms.clock, row), threads=at_row(cost.terms.threads, row))
-    return replace(cost.terms, device=one, clock=np.broadcast_to(np.atleast_2d(cost.clock), shape)[row : row + 1])
+    if isinstance(cost.terms, CpuTerms):  # whose device has the clocks of this run
+        return replace(cost.terms, device=at_row(cost.terms.device, row), clock=at_row(cost.terms.clock, row),
+                       threads=at_row(cost.terms.threads, row))  # fmt: skip
+    return replace(cost.terms, device=at_row(device, row), clock=np.broadcast_to(np.atleast_2d(cost.clock), shape)[row : row + 1])
 
 
 def _at(values: Array, row: int) -> Array:
