@@ -114,8 +114,9 @@ def test_more_multiprocessors_are_not_slower(cell: dict[str, Any], more: int) ->
 
 @given(cell=cells(GPUS + CPUS), factor=FACTORS)
 def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
-    request = make_request(**cell)
-    before, after = run(request), run(make_request(**cell, clock=float(np.ravel(request.clock)[0]) * factor))
+    """Of two clocks that are named; a CPU whose clock is not named has the turbo of its idle cores on top."""
+    usual = float(np.ravel(make_request(**cell).clock)[0])
+    before, after = (run(make_request(**cell, clock=usual * share)) for share in (1.0 + 1e-9, factor))
     assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
     assert after.latency_s[0] <= before.latency_s[0] * EXACT + extra_launches(cell, before, after)
 

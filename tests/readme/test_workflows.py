@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.core_loops import LOOP
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -71,6 +74,8 @@ def container(package: Path, tmp_path: Path) -> Container:
         pytest.skip("the package stays writable here, or rights cannot be taken away")
     (tmp_path / "reports").symlink_to(package / "reports")
     (tmp_path / "prog.lackey").write_text(LACKEY)
+    machine = {"cpu": {"vendor_id": "AuthenticAMD", "cpu family": "26", "model": "2"}, "flags": ["avx2", "avx512f"]}
+    (tmp_path / "loops.json").write_text(json.dumps({"meta": {"machine": machine}, "loops": [LOOP]}), "utf-8")
     (tmp_path / "result").mkdir()
     blocks = re.findall(r"^```(toml|json|jsonl)\n(.*?)^```", PAGES["own-files.md"], re.M | re.S)
     for kind, text in blocks:
