@@ -43,6 +43,12 @@ class Memo(MutableMapping[bytes, float]):
     def __len__(self) -> int:
         return len(self._seen)
 
+    def close(self) -> None:
+        """Close the file; what is in memory stays."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _read(self, key: bytes) -> float:
         row = None
         if self._file is not None:

@@ -45,6 +45,7 @@ def test_every_level_of_a_gpu_moves_the_energy(cli: Any, change: tuple[str, str]
 
 def test_a_second_run_simulates_nothing(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHSIM_MEMO", "off")
+    memo().close()
     memo.cache_clear()
     first = estimated(cli, *GPU)
 
