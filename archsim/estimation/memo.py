@@ -49,6 +49,10 @@ class Memo(MutableMapping[bytes, float]):
             self._file.close()
             self._file = None
 
+    def __del__(self) -> None:
+        """Nobody else has the file."""
+        self.close()
+
     def _read(self, key: bytes) -> float:
         row = None
         if self._file is not None:
