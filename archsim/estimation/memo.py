@@ -72,6 +72,7 @@ def memo() -> Memo:
 def _file() -> sqlite3.Connection | None:
     """The file of this version of the loop; None where there is no place for one."""
     name = f"cycle-{__version__}-{version()}.sqlite"
+    connection = None
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "archsim"
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,5 +81,7 @@ def _file() -> sqlite3.Connection | None:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("CREATE TABLE IF NOT EXISTS clocks (key BLOB PRIMARY KEY, clocks REAL) WITHOUT ROWID")
     except (OSError, RuntimeError, sqlite3.Error):
+        if connection is not None:
+            connection.close()
         return None
     return connection
