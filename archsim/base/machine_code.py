@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -14,6 +14,25 @@ UNCOUNTED = "_nrt"  # numba's option without which it leaves out what counts the
 def digest(*modules: ModuleType) -> str:
     """A short text that changes with the source of any of some modules."""
     return hashlib.sha256(b"".join(Path(str(module.__file__)).read_bytes() for module in modules)).hexdigest()[:12]
+
+
+def compiled_modules(
+    callees_first: Mapping[ModuleType, Sequence[str]], separate: Collection[str], version: str
+) -> dict[str, Callable[..., Any]]:  # fmt: skip
+    """Functions of some modules by name, each compiled in a copy of its module's globals, in which its callees are compiled
+    already.
+
+    separate: those of which one copy is enough; the others become part of whatever calls them
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    for module, functions in callees_first.items():
+        names: dict[str, Any] = {**vars(module), **found}
+        for name in functions:
+            plain = getattr(module, name)
+            copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
+            copy.__module__ = module.__name__
+            found[name] = names[name] = njit(copy, inline=name not in separate, version=version)
+    return found
 
 
 def njit(function: FunctionType, *, version: str, inline: bool = False) -> Callable[..., Any]:

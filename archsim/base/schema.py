@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from archsim.base.errors import nearest
 
-Word = Annotated[str, Field(min_length=1, max_length=2000)]
+LONGEST_WORD = 2000  # characters
+
+Word = Annotated[str, Field(min_length=1, max_length=LONGEST_WORD)]
 
 
 class Form(BaseModel):

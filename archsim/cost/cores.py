@@ -69,10 +69,9 @@ def copy_clocks(
 ) -> Array:  # fmt: skip
     """Clocks in which the busiest core copies operands into panels before it multiplies [clk].
 
-    (pack copied + pack_simd copied_simd) share, [D, V]; without `parts` all cores copy alike
+    (pack copied + pack_simd copied_simd) share, [D, V]; share: `copy_share`
 
     packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
-    share: share of the busiest core
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
@@ -85,8 +84,25 @@ def copy_clocks(
     1250.0
     """
     packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd
-    share = busiest_share(kernels, device, workers, threads)
-    return np.asarray(packing * np.where(kernels.parts > 0, share, 1.0 / workers))
+    return np.asarray(packing * copy_share(kernels, device, workers, threads))
+
+
+def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
+    """Share of the copies of operands that the busiest core makes: all copy alike, or each for its whole parts.
+
+    `busiest_share` where there are `parts`, else 1 / workers, [D, V]
+
+    workers: cores at work, [D, V]
+    threads: threads that were asked for, a float or [D, 1]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0}
+    >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
+    >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
+    0.25
+    """
+    return np.asarray(np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers))
 
 
 def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:

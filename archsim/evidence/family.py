@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from archsim.base.schema import LONGEST_WORD
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.resolve import Refused
 from archsim.evidence.table import MOST_COUNTED, Row, Table, number, positive, whole
@@ -62,6 +63,8 @@ def malformed(table: Table, family: Family) -> list[str]:
                 problems.append(f"line {row.line}: {name} {said}")
         problems += [f"line {row.line}: {name} begins with '{text[0]}', as a formula does"
                      for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
+        problems += [f"line {row.line}: {name} is longer than {LONGEST_WORD} characters"
+                     for name, text in cells.items() if len(text) > LONGEST_WORD]  # fmt: skip
         if len(problems) > MOST_COUNTED:
             break
     return problems

@@ -37,6 +37,7 @@ BROKEN = {
     "half a batch": (f"{HEAD}\n" + changed("batch", "1.5") + "\n", "line 2: batch '1.5' is not a whole number from 1"),
     "huge batch": (f"{HEAD}\n" + changed("batch", "1e30") + "\n", "line 2: batch '1e30' is not a whole number"),
     "formula": (f"{HEAD}\n" + changed("source", "=cmd()") + "\n", "line 2: source begins with '='"),
+    "long_source": (f"{HEAD}\n" + changed("source", "nvidia_" * 400) + "\n", "line 2: source is longer than 2000 characters"),
     "formula number": (f"{HEAD}\n" + changed("value", "=1+1") + "\n", "line 2: value '=1+1' is not a number"),
     "ragged": (f"{HEAD}\n{ROW}\n{ROW},more\n", "line 3: 14 cells, but the header has 13 columns"),
     "short": (f"{HEAD}\n{ROW.rsplit(',', 1)[0]}\n", "line 2: 12 cells, but the header has 13 columns"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
-from types import FunctionType
 from typing import Any
 
 from archsim.base.errors import MissingExtra
-from archsim.base.machine_code import digest, njit
+from archsim.base.machine_code import compiled_modules, digest
 from archsim.cycle.core import layout, timeline
 
-CALLEES_FIRST = ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched",
-                 "branched", "room", "retire", "operands", "simulate")  # fmt: skip
+CALLEES_FIRST = {
+    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched", "branched",
+               "room", "retire", "operands", "simulate"),
+}  # fmt: skip
 SEPARATE = ("ask_far", "ask", "touch", "advance", "simulate")  # one copy of each is enough
 
 
@@ -28,11 +29,4 @@ def compiled() -> dict[str, Callable[..., Any]]:
     """The compiled functions by name; their machine code is kept on disk between processes. Raises MissingExtra."""
     if find_spec("numba") is None:
         raise MissingExtra("a compiled simulation of a core", "fast")
-    names: dict[str, Any] = dict(vars(timeline))
-    found: dict[str, Callable[..., Any]] = {}
-    for name in CALLEES_FIRST:
-        plain = getattr(timeline, name)
-        copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
-        copy.__module__ = timeline.__name__
-        found[name] = names[name] = njit(copy, inline=name not in SEPARATE, version=version())
-    return found
+    return compiled_modules(CALLEES_FIRST, SEPARATE, version())

@@ -13,6 +13,7 @@ import numpy as np
 
 from archsim.base.machine_code import digest
 from archsim.cost.blocking import panel_depth
+from archsim.cost.cores import copy_share
 from archsim.cost.cost import family_efficiency, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
@@ -90,19 +91,20 @@ def simulated_on(v: CpuVariant, known: Known) -> Simulated:
 
 def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
     """Clocks of the busiest core for one launch of a kernel [clk]; None for one that has no program yet."""
-    clocks = loops_clocks(v, simulated_on(v, known))
-    if clocks is None:
+    found, terms = loops_clocks(v, simulated_on(v, known)), v.terms
+    if found is None:
         return None
-    return clocks * v.at(busiest_share(v.terms.kernels, v.terms.device, v.terms.workers, v.terms.threads))
+    team = terms.kernels, terms.device, terms.workers, terms.threads
+    return found[0] * v.at(busiest_share(*team)) + (found[1] * v.at(copy_share(*team)) if found[1] else 0.0)
 
 
-def loops_clocks(v: CpuVariant, on: Simulated) -> float | None:
-    """Clocks of all loops of a launch, summed over cores [clk]; None for a kernel that has no program yet."""
-    terms = v.terms
+def loops_clocks(v: CpuVariant, on: Simulated) -> tuple[float, float] | None:
+    """Clocks of the arithmetic and of the copies of a launch, summed over cores [clk]; None for a kernel without a program."""
     if not v.of("matrix"):
-        return _pass(v, on)
+        passed = _pass(v, on)
+        return None if passed is None else (passed, 0.0)
     copying = _copies(v, on)
-    return _product(v, on) / float(family_efficiency(terms.kernels, terms.constants)[v.column]) + copying
+    return _product(v, on) / float(family_efficiency(v.terms.kernels, v.terms.constants)[v.column]), copying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

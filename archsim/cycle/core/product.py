@@ -6,13 +6,13 @@ multiplies (Goto and van de Geijn 2008). Around a block, its results are added t
 
 from __future__ import annotations
 
+from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.writer import LoopWriter
 
-SPARE = 4  # registers beside the results: two of B, two of A
+SPARE, VECTORS = int(OPERAND_REGISTERS), int(COLUMN_REGISTERS)  # registers beside the results, and in a row of them
 OLDER = 16  # registers of x86 before AVX-512
-VECTORS = 2  # registers of B in a row of a block
 UNROLLED = 4  # steps of k between two branches
 ROWS = 4  # rows of a matrix that a product with a vector takes at a time
 BY_ELEMENT = 128  # bit of the registers of NEON, whose multiply-adds take one element for all lanes
