@@ -281,13 +281,13 @@ def make_store(random: Random) -> bytes:
     data, _ = _sweep()
     if random.random() < 0.5:
         return mutate.bytes_of(data, random)
-    connection = sqlite3.connect(":memory:")
-    connection.deserialize(data)
-    for text in random.sample(HOSTILE_SQL, random.choice((1, 1, 2, 3))):
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute(text)
-    connection.commit()
-    return connection.serialize()
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(data)
+        for text in random.sample(HOSTILE_SQL, random.choice((1, 1, 2, 3))):
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute(text)
+        connection.commit()
+        return connection.serialize()
 
 
 def run_store(data: bytes, folder: Path) -> None:
