@@ -64,7 +64,7 @@ def malformed(table: Table, family: Family) -> list[str]:
         problems += [f"line {row.line}: {name} begins with '{text[0]}', as a formula does"
                      for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
         problems += [f"line {row.line}: {name} is longer than {LONGEST_WORD} characters"
-                     for name, text in cells.items() if len(text) > LONGEST_WORD]  # fmt: skip
+                     for name in family.words if len(cells[name]) > LONGEST_WORD]  # fmt: skip
         if len(problems) > MOST_COUNTED:
             break
     return problems
