@@ -51,8 +51,8 @@ def busiest_clocks(
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, steps=1e6 * one, items=one, most=one, channels=one,
-    ...             block=0 * one, chunks=0 * one,
+    ...             k=one, count=one, packed=0 * one, work=one, rewritten=0 * one, steps=1e6 * one, items=one, most=one,
+    ...             channels=one, block=0 * one, chunks=0 * one,
     ...             **dict.fromkeys(LOOP[1:], 0 * one))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
@@ -132,7 +132,7 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    blocks (k + 1) work / family + loop of a product; max(loop, flop / per_clock) of an element-wise kernel, [D, V]
+    second + blocks (k + 1) work / family + loop of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
 
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
@@ -141,6 +141,7 @@ def core_clocks(
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
     per_clock: the same, or that at the rate of a product [OP/clk]
+    second: clocks of a second loop over rows of the result that were just written [clk]
 
     A product issues register blocks; adding one to the result in memory takes as long as one more step. An element-wise kernel
     runs the framework's loop, or, where nothing is known of it, arithmetic that is vectorised or one step for each operation.
@@ -153,7 +154,7 @@ def core_clocks(
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
     ...                **dict.fromkeys(LOOP, 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
-    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one)
+    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one, rewritten=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -163,8 +164,9 @@ def core_clocks(
     loop = loop_clocks(kernels, constants) * overlap
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
+    second = kernels.rewritten / constants["cpu.vector_flop"]
     return np.asarray(np.where(kernels.matrix > 0, blocks * (kernels.k + 1.0) * kernels.work / family + loop,
-                               np.maximum(loop, kernels.flop / per_clock)))  # fmt: skip
+                               np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

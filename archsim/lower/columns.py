@@ -105,6 +105,7 @@ class CpuColumns(Generic[T]):
     pows: T = column(0, "1", "powers of the C library")
     gathers: T = column(0, "1", "values that are fetched one by one, by index or at a stride")
     transitions: T = column(0, "1", "calls between AVX and SSE code that save the upper halves of registers")
+    rewritten: T = column(0, "FLOP", "arithmetic of a second loop over rows of the result that were just written")
     packed: T = column(0, "1", "values that the library multiplies from panels; 0 where it multiplies them where they lie")
     copied: T = column(0, "1", "values that it copies into panels one by one, before it multiplies")
     copied_simd: T = column(0, "1", "values that it copies into panels by SIMD instructions")

@@ -13,9 +13,10 @@ from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import attention, conv, gemm, pointwise, recurrent
 from archsim.lower.context import Context
+from archsim.lower.fusion import fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu
 from archsim.lower.layer import untransposed
-from archsim.lower.processor import on_cpu
+from archsim.lower.processor import on_cpu, rewriting
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundOp
 
@@ -82,19 +83,25 @@ def _lowered(
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
                       architecture=architecture)  # fmt: skip
+    fusion = fusion_of(ops, stack, training)
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of, planned = [], []
     for op in ops:
-        if op.signature not in seen:
+        if op.name in fusion.into:
+            plan_of.append(-1)
+            continue
+        rewritten = fusion.rewritten.get(op.name, 0.0)
+        kind = (op.signature, rewritten)
+        if kind not in seen:
             plan = _plan(_Work(op=op, context=context)) if narrowed is None or op.kind.op in narrowed else None
             if narrowed is not None:  # a library that may narrow products need not
                 wide = _wide(_plan(_Work(op=op, context=replace(context, tensor=False))))
                 plan = wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
-            seen[op.signature] = len(plans) if plan is not None else -1
-            plans += [] if plan is None else [plan]
+            seen[kind] = len(plans) if plan is not None else -1
+            plans += [] if plan is None else [rewriting(plan, rewritten)]
             planned += [] if plan is None else [op]
-        plan_of.append(seen[op.signature])
+        plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
     kernels = replace(pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack), ops=tuple(planned))

@@ -23,6 +23,18 @@ def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
     return replace(plan, options=tuple([_option(option, op, context) for option in plan.options]))
 
 
+def rewriting(plan: Plan, flop: float) -> Plan:
+    """The plan whose last kernel goes over its result once more, with `flop` arithmetic [FLOP]."""
+    if not flop:
+        return plan
+    options = []
+    for option in plan.options:
+        *before, last = option.kernels
+        assert last.cpu is not None
+        options.append(replace(option, kernels=(*before, replace(last, cpu=replace(last.cpu, rewritten=flop / last.repeat)))))
+    return replace(plan, options=tuple(options))
+
+
 def _option(option: Option, op: BoundOp, context: Context) -> Option:
     shared = _shared(context.stack)
     kernels = [_product(k, op, context, shared) if k.menu else _loop(k, op, context, shared) for k in option.kernels]

@@ -229,6 +229,13 @@ class Stack:
         "op kind = its traffic in each phase; default for all others; accumulate: the sum of gradients that meet, if not add",
         names=((), PHASES),
     )
+    fused: Mapping[str, tuple[str, ...]] = key(
+        "inference: op kind = kinds of op whose kernel computes it too, where nothing else reads their result; for add also "
+        "those that read the sum. Elsewhere its `passes` count", default={},
+    )  # fmt: skip
+    second_pass: tuple[str, ...] = key(
+        "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()
+    )
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)

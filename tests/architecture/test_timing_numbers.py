@@ -25,6 +25,7 @@ STRUCTURE = {
     "cost/team.py": {"FLAGS": "cache lines"},
     "lower/threads.py": {
         "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
+    "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},
     "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},

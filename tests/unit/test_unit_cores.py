@@ -30,7 +30,7 @@ def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "chunks", "tree", "grain")
     flags = dict.fromkeys((*cut, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
-    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
+    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0, "rewritten": 0.0}
     team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
     usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})
@@ -293,3 +293,11 @@ def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(matri
     done = cores.work_done(kernel(matrix=matrix, dense=dense, flop=2e6), np.array([3.0]))
     expected = (1e6, 0.0) if matrix or dense else (0.0, 1e6)
     assert (number(done["macs"]), number(done["issues"]), number(done["units"])) == (*expected, 3.0)
+
+
+def test_a_second_loop_over_the_result_takes_the_time_of_its_arithmetic() -> None:
+    def clocks(**words: Any) -> float:
+        return number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, default()))
+
+    for matrix in (0.0, 1.0):
+        assert clocks(matrix=matrix, rewritten=800.0) - clocks(matrix=matrix) == pytest.approx(200.0)

@@ -100,11 +100,12 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
 
 def loops_clocks(v: CpuVariant, on: Simulated) -> tuple[float, float] | None:
     """Clocks of the arithmetic and of the copies of a launch, summed over cores [clk]; None for a kernel without a program."""
+    second = v.of("rewritten") / float(v.terms.constants["cpu.vector_flop"])
     if not v.of("matrix"):
         passed = _pass(v, on)
-        return None if passed is None else (passed, 0.0)
+        return None if passed is None else (passed + second, 0.0)
     copying = _copies(v, on)
-    return _product(v, on) / float(family_efficiency(v.terms.kernels, v.terms.constants)[v.column]), copying
+    return _product(v, on) / float(family_efficiency(v.terms.kernels, v.terms.constants)[v.column]) + second, copying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

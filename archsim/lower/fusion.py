@@ -1,0 +1,62 @@
+"""Which ops of a network a stack computes in the kernel of another op, by what stands before and behind them in the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from archsim.stack.stack import Stack
+from archsim.trace.kind import FORWARD
+from archsim.trace.trace import BoundOp
+
+ORDER = {"batch_norm": 0, "scale": 0, "add": 1}  # what is fused into one kernel comes in this order; activations are the last
+LAST = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """The fused ops of a network.
+
+    into: op = the op whose kernel computes it too, by name
+    rewritten: op with a kernel = arithmetic of activations that go over its result once more, in the cache [FLOP]
+    """
+
+    into: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    rewritten: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+NONE = Fusion()
+
+
+def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
+    """What the stack fuses in these ops at inference, by its `fused` and `second_pass`; nothing in training.
+
+    An op is fused into the kernel of the op whose result it takes, if nothing else reads that result, and each of `ORDER` once
+    and in that order: a convolution, its batch normalisation, the sum with a shortcut, an activation. A sum is fused too where
+    the op that reads it takes two inputs, as a layer normalisation with its residual.
+    """
+    if training or not stack.fused:
+        return NONE
+    readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))
+    kinds = {op.name: op.kind.op for op in ops}
+    first_reader = {name: op.kind.op for op in reversed(ops) for name in op.inputs}
+    into: dict[str, str] = {}
+    stage: dict[str, int] = {}
+    rewritten: dict[str, float] = {}
+    for op in ops:
+        own, hosts = ORDER.get(op.kind.op, LAST), stack.fused.get(op.kind.op, ())
+        if op.phase != FORWARD or not hosts:
+            continue
+        for name in op.inputs:
+            root = into.get(name, name)
+            if readers[name] == 1 and kinds.get(root) in hosts and stage.get(root, -1) < own:
+                into[op.name], stage[root] = root, own
+                if op.kind.op in stack.second_pass:
+                    rewritten[root] = float(op.flop)
+                break
+        else:
+            if op.kind.op == "add" and first_reader.get(op.name) in hosts:
+                into[op.name] = op.name
+    return Fusion(into=into, rewritten=rewritten)
