@@ -41,6 +41,7 @@ class CostModel(Protocol):
     def __call__(
         self, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
         constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
+        turbo: bool = True,
     ) -> PlanCost:  # fmt: skip
         """What each plan costs on D variants of a device.
 
@@ -50,6 +51,7 @@ class CostModel(Protocol):
         without: parts of the model that are left out
         limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
         traffic: how the bytes between the levels of caches are found, a row of `TRAFFIC`
+        turbo: whether few cores of a CPU run above `clock`, up to its turbo; a clock that somebody named is that of every core
         """
         ...
 
@@ -79,12 +81,12 @@ class Fidelity:
 
 def _analytical(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
 ) -> PlanCost:  # fmt: skip
     """The closed forms choose the kernels; `traffic` may then replace the bytes that these move."""
     def costed(moved: MovedBytes | None, late: Array | float) -> PlanCost:
         def at(share: Array | float) -> Cost:
-            cost = _cost_at(share, kernels, device, precision, clock, threads, constants, without, moved)
+            cost = _cost_at(share, kernels, device, precision, clock, threads, constants, without, moved, turbo)
             return cost if moved is None else replace(cost, busy_s=cost.busy_s + late)
 
         cost = at(1.0)
@@ -111,14 +113,14 @@ def _analytical(
 
 def _cycle(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
 ) -> PlanCost:  # fmt: skip
     """The kernels that the closed form chooses, each simulated on an SM or a core where its kind has a program."""
     from archsim.cycle.core.kernels import simulated_core
     from archsim.cycle.kernels import simulated_busy
     from archsim.estimation.memo import memo
 
-    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit, traffic)
+    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit, traffic, turbo)
     cost, choice = closed.variants, closed.choice
     assert cost is not None
     assert choice is not None
@@ -148,7 +150,7 @@ def _cycle(
 
 def _roofline(
     kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
+    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
 ) -> PlanCost:  # fmt: skip
     """Every tensor is moved once, whatever the caches."""
     return roofline_cost(kernels, device, precision, clock, threads, constants, without, limit)
@@ -170,14 +172,14 @@ def _at(values: Array, row: int) -> Array:
 
 def _cost_at(
     share: Array | float, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
-    constants: Calibration, without: frozenset[str], moved: MovedBytes | None,
+    constants: Calibration, without: frozenset[str], moved: MovedBytes | None, turbo: bool,
 ) -> Cost:  # fmt: skip
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
         return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without, moved)
     assert isinstance(kernels, CpuKernels)
-    boost = np.where(clock == device.usual_clock, device.clock.boost, clock)  # a clock that is named is that of every core
+    boost = device.clock.boost if turbo else clock
     slower = replace(device, clock=replace(device.clock, boost=boost * share))
     return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without, moved)
 

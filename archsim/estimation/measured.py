@@ -32,9 +32,9 @@ def request_of(
         threads = int(case.stack.usual_threads(device.core.count, device.core.threads))
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
-        batch=case.batch, precision=case.precision, threads=threads, clock=clock, limit=limit, fidelity=find(fidelity),
-        calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec), dispatch=case.dispatch, group=case.group,
-        without=without,
+        batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
+        fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec), dispatch=case.dispatch,
+        group=case.group, without=without,
     )  # fmt: skip
 
 

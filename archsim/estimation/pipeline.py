@@ -174,7 +174,7 @@ def priced(request: Request, kernels: Kernels) -> Priced:
     threads = 1 if request.threads is None else request.threads
     caches = {} if request.traffic == CLOSED else {"traffic": request.traffic}
     cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit,
-                                 **caches)  # fmt: skip
+                                 turbo=request.turbo, **caches)  # fmt: skip
     host = host_time(kernels, cost, request.stack, device, request.host, constants)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
 

@@ -47,6 +47,7 @@ class Request:
 
     network, batch: as the user or the source calls and counts them; `trace` has the graph and the samples that run
     clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
+    turbo: whether few cores of a CPU run above `clock`: nobody named one
     limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
     threads: threads on a CPU, a number or [D, 1]; None on a GPU
     work: what the ops are made of; None for single ops that somebody timed
@@ -71,6 +72,7 @@ class Request:
     precision: str
     threads: int | Array | None
     clock: float | Array
+    turbo: bool = True
     limit: float | Array | None = None
     fidelity: Fidelity
     calibration: Calibration
@@ -196,9 +198,9 @@ def make_request(
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
-        precision=precision, narrowed=narrowed, threads=threads, clock=highest, limit=limit, fidelity=find_fidelity(fidelity),
-        calibration=calibration or default_calibration(), graph=graph, streams=streams, host_cpu=host_of(spec, host_cpu),
-        traffic=traffic, notes=tuple(notes), asked=asked,
+        precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit,
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
+        host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 
@@ -224,12 +226,14 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     `asked` replaces arguments of `make_request` among clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    clock, limit = clock_and_limit(spec, asked_clock(spec, given), given.get("power_limit"))
+    named = asked_clock(spec, given)
+    clock, limit = clock_and_limit(spec, named, given.get("power_limit"))
     threads = given.get("threads")
     if threads is None and not isinstance(spec.device, Gpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
     host_cpu = host_of(spec, given.get("host_cpu"))
-    return replace(request, spec=spec, threads=threads, clock=clock, limit=limit, host_cpu=host_cpu, asked=given)
+    return replace(request, spec=spec, threads=threads, clock=clock, turbo=named is None, limit=limit, host_cpu=host_cpu,
+                   asked=given)  # fmt: skip
 
 
 def with_batch(request: Request, batch: int) -> Request:

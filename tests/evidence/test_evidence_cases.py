@@ -116,6 +116,7 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert script.task("inference", "inception_v3", "caffe") == "forward"
     assert script.task("inference", "inception_v3", "mxnet") == "inference"
     assert script.graph("alexnet", "pytorch", "alexnet") == "alexnet_owt"
+    assert script.graph("alexnet", "mxnet", "alexnet@mxnet") == "alexnet"
     assert script.stack("gtx_1080", "vgg_16", "pytorch-cudnn5.1", "") == "pytorch-native"
     of_network = protocol("shi2016_t7")
     assert of_network.stack("gtx_980", "resnet_56", "torch7-cudnn5.1", "") == "torch7-cudnn5.1-frugal"

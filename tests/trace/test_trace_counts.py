@@ -58,6 +58,11 @@ ALEXNET_TENSORFLOW = [
     conv(55 * 55, 64, 3, 121), conv(27 * 27, 192, 64, 25), conv(13 * 13, 384, 192, 9), conv(13 * 13, 384, 384, 9),
     conv(13 * 13, 256, 384, 9), *THREE_FC,
 ]  # fmt: skip
+# MXNet's script: images of 224, no border in conv1, poolings round down, no groups
+ALEXNET_MXNET = [
+    conv(54 * 54, 96, 3, 121), conv(26 * 26, 256, 96, 25), conv(12 * 12, 384, 256, 9), conv(12 * 12, 384, 384, 9),
+    conv(12 * 12, 256, 384, 9), fc(5 * 5 * 256, 4096), fc(4096, 4096), fc(4096, 1000),
+]  # fmt: skip
 ALEXNET_S = [
     conv(55 * 55, 96, 3, 121), conv(27 * 27, 256, 96, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 384, 9),
     conv(13 * 13, 256, 384, 9), *THREE_FC,
@@ -443,6 +448,7 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet": ALEXNET,
     "alexnet_owt": ALEXNET_OWT,
     "alexnet@tensorflow": ALEXNET_TENSORFLOW,
+    "alexnet@mxnet": ALEXNET_MXNET,
     "alexnet_s": ALEXNET_S,
     "alexnet_s@caffe": ALEXNET_S_CAFFE,
     "alexnet_s@mxnet": ALEXNET_S_MXNET,

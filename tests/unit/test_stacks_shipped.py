@@ -227,7 +227,7 @@ def test_frameworks_build_the_networks_of_their_own_zoos() -> None:
     for net, stack, graph in (
         ("alexnet", "pytorch-2", "alexnet_owt"), ("alexnet", "pytorch-cpu", "alexnet_owt"),
         ("googlenet", "pytorch-2", "googlenet@torchvision"), ("alexnet", "tensorflow-cudnn7.4", "alexnet@tensorflow"),
-        ("alexnet", "caffe-cudnn5.1", "alexnet"),
+        ("alexnet", "caffe-cudnn5.1", "alexnet"), ("alexnet", "mxnet-cudnn7.1", "alexnet@mxnet"),
     ):  # fmt: skip
         assert latency(stack, net) == latency(stack, graph)
 

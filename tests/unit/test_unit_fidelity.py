@@ -25,9 +25,9 @@ CELL = ("--net", "alexnet", "--hw", "tegra_x1")
 WARNING = "sixfold is six times what the analytical model says"
 
 
-def cost(kernels: Any, device: Any, precision: str, *rest: Any) -> Any:
+def cost(kernels: Any, device: Any, precision: str, *rest: Any, **words: Any) -> Any:
     """That of the analytical model, six times as long."""
-    found = FIDELITIES[FITTED].cost(kernels, device, precision, *rest)
+    found = FIDELITIES[FITTED].cost(kernels, device, precision, *rest, **words)
     return replace(found, time_s=6.0 * found.time_s)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
+from archsim.calibration.constants import default
+from archsim.estimation.measured import request_of
+from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
+from archsim.evidence.readers import read_files
 from archsim.explain.layer import explain
 
 
@@ -49,6 +55,22 @@ def test_energy_against_the_limit_has_a_knee() -> None:
     best = int(np.argmin(energies))
     assert 0 < best < len(energies) - 1
     assert energies[best] < 0.9 * energies[-1]
+
+
+def test_a_clock_that_is_named_is_that_of_every_core_the_usual_one_too() -> None:
+    """One thread of a CPU has the turbo of the cores that rest, unless somebody names a clock."""
+    cell = {"net": "alexnet", "hw": "xeon_e5_2630_v3_2s", "stack": "caffe-openblas", "threads": 1}
+    usual = float(np.ravel(make_request(**cell).clock)[0])
+    named, beside = (archsim.estimate(**cell, clock=clock).latency_s for clock in (usual, usual * (1 + 1e-9)))
+    assert named == pytest.approx(beside, rel=1e-6)
+    assert archsim.estimate(**cell).latency_s < 0.95 * named
+
+
+def test_a_measured_row_that_names_the_usual_clock_has_no_turbo() -> None:
+    case = next(c for c in read_files()[0] if c.hardware == "xeon_e5_2630_v3_2s" and c.threads == 1)
+    usual = float(np.ravel(case.spec.device.usual_clock)[0])
+    free, named = (float(run(request_of(one, default())).latency_s[0]) for one in (case, replace(case, clock=usual)))
+    assert free < 0.95 * named
 
 
 @pytest.mark.parametrize(

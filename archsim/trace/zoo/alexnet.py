@@ -45,6 +45,23 @@ def alexnet_tensorflow() -> Trace:
     return net.trace()
 
 
+def alexnet_mxnet() -> Trace:
+    """The one-tower network of MXNet's image classification: LRN before pooling, no borders in conv1 and in the poolings.
+
+    Without groups its convolutions take 1.4 times the multiply-adds of Caffe's, and fc6 reads 5 x 5 x 256 values.
+    """
+    source = "Apache MXNet source, example/image-classification/symbols/alexnet.py; images as in benchmark_score.py"
+    net = Builder("alexnet@mxnet", source, {"data": ("N", 3, 224, 224)})
+    x = net.relu(net.conv("data", 96, 11, 4, name="conv1"), name="relu1")
+    x = net.max_pool(net.lrn(x, name="norm1"), 3, 2, name="pool1")
+    x = net.relu(net.conv(x, 256, 5, pad=2, name="conv2"), name="relu2")
+    x = net.max_pool(net.lrn(x, name="norm2"), 3, 2, name="pool2")
+    for number, channels in ((3, 384), (4, 384), (5, 256)):
+        x = net.relu(net.conv(x, channels, 3, pad=1, name=f"conv{number}"), name=f"relu{number}")
+    classifier(net, net.max_pool(x, 3, 2, name="pool5"), drop_after=True)
+    return net.trace()
+
+
 def alexnet_s() -> Trace:
     """AlexNet on synthetic images, the Torch script: the widths of the original without groups, LRN and dropout."""
     net = Builder("alexnet_s", f"{DLBENCH}, synthetic/experiments/torch", {"data": ("N", 3, 224, 224)})

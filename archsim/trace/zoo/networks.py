@@ -40,6 +40,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "alexnet": alexnet.alexnet,
     "alexnet_owt": alexnet.alexnet_owt,
     "alexnet@tensorflow": alexnet.alexnet_tensorflow,
+    "alexnet@mxnet": alexnet.alexnet_mxnet,
     "alexnet_s": alexnet.alexnet_s,
     "alexnet_s@caffe": alexnet.alexnet_s_caffe,
     "alexnet_s@mxnet": alexnet.alexnet_s_mxnet,
