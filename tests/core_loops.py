@@ -51,6 +51,7 @@ def cores(draw: Any, order: str | None = None) -> CoreMachine:
         store_queue=draw(whole(4, 60)), int_registers=draw(whole(24, 200)), vector_registers=draw(whole(40, 200)),
         binding=draw(st.sampled_from(("rename", "issue"))), eliminates=draw(st.sampled_from(("none", "moves", "memory"))),
         fuses=draw(st.sampled_from(("none", "both"))), issue_delay=draw(whole(1, 6)),
+        mispredict=draw(whole(3, 30)), exit_trips=draw(whole(1, 100)),
         datapath=draw(st.sampled_from((128, 256, 512))), load_path=draw(st.sampled_from((128, 256, 512))),
     )  # fmt: skip
     latency = {kind: draw(whole(1, 8)) for kind in base.latency}
@@ -75,7 +76,8 @@ def loops(draw: Any, most: int = 10) -> CoreLoop:
     )  # fmt: skip
     operations = [_operation(draw, at, count, streams) for at in range(count)]
     operations.append(Operation(kind="int", vector=False, element=64, sources=((count, 1),)))
-    operations.append(Operation(kind="branch", vector=False, element=64, sources=((count, 0),), writes=False, fused=True))
+    operations.append(Operation(kind="branch", vector=False, element=64, sources=((count, 0),), writes=False, fused=True,
+                                missed=draw(st.sampled_from((0.0, 0.0, 0.25, 0.02))), trips=draw(st.sampled_from((0, 3, 70)))))
     return CoreLoop(name="random", operations=tuple(operations), streams=streams)
 
 

@@ -40,8 +40,13 @@ def command(
     A gemm is a block of rows x columns of a product: unroll, broadcast (register, embedded, element), a and b (levels of its
     panels), depth, registers that the program can name.
 
-    copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4 for
-    memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum: level. chase: level, loads.
+    copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4
+    for memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum, sigmoid, tanh, softmax, local
+    normalisation, moments: level. chase: level, loads.
+
+    Loops over single values, as compilers leave them: scalar step, scalar im2col: level, trips of the innermost loop; scalar
+    max pool, scalar average pool: window (values of it), trips, level; scalar exp, scalar pow (calls of the C library),
+    scalar gather, scalar divide: level.
 
     An instruction set (sse, avx, avx2, avx512, neon, sve) and a precision (fp32, fp64) may follow; else it is the widest of the
     core, and fp32.

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
+from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
 from archsim.cycle.core.gemm_block import BROADCASTS, gemm_block
+from archsim.cycle.core.library import called
 from archsim.cycle.core.loops import STREAMED, chase, dot_product, exponential, max_pool, row_sum, streamed
 from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.normal import hyperbolic, local_normalisation, moments, sigmoid, softmax
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import CoreRun, run_loop
 from archsim.device.device import Cpu
@@ -43,9 +46,14 @@ WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it t
     **{name: {"unroll": 4, "level": 1} for name in STREAMED},
     "dot": {"accumulators": 8, "level": 1}, "exp": {"unroll": 1, "degree": 6, "level": 1}, "max pool": {"level": 1},
     "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2},
+    **{name: {"level": 1} for name in ("sigmoid", "tanh", "softmax", "local normalisation", "moments")},
+    **{f"scalar {name}": {"level": 1, "trips": 256} for name in ("step", "im2col")},
+    **{f"scalar {name} pool": {"level": 1, "window": 9, "trips": 3} for name in ("max", "average")},
+    **{f"scalar {name}": {"level": 1} for name in ("exp", "pow", "gather", "divide")},
 }  # fmt: skip
 LEVELS = ("level", "a", "b")
-MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64}
+MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "window": 1 << 12,
+        "trips": 1 << 20}  # fmt: skip
 EXAMPLE = "like 'gemm 6x16 avx2' or 'triad level=3'"
 
 
@@ -240,6 +248,10 @@ def _streamed(name: str) -> Callable[[int, int, bool, Mapping[str, int]], CoreLo
     return lambda width, element, fused, words: streamed(name, width, element, words["unroll"], words["level"], fused)
 
 
+def _vectorised(function: Callable[..., CoreLoop]) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
+    return lambda width, element, fused, words: function(width, element, words["level"], fused)
+
+
 # name of a kernel -> its loop for (width, element, fused, words)
 GENERATORS: dict[str, Callable[[int, int, bool, Mapping[str, int]], CoreLoop]] = {
     "dot": lambda width, element, fused, words: dot_product(width, element, words["accumulators"], words["level"], fused),
@@ -248,4 +260,17 @@ GENERATORS: dict[str, Callable[[int, int, bool, Mapping[str, int]], CoreLoop]] =
     "max pool": lambda width, element, fused, words: max_pool(width, element, words["level"]),
     "row sum": lambda width, element, fused, words: row_sum(width, element, words["level"]),
     "chase": lambda width, element, fused, words: chase(words["level"], words["loads"], 1 << 14),
+    **{name: _vectorised(function) for name, function in (
+        ("sigmoid", sigmoid), ("tanh", hyperbolic), ("softmax", softmax), ("local normalisation", local_normalisation),
+        ("moments", moments))},
+    "scalar step": lambda width, element, fused, words: scalar.step(1 << 14, words["level"], words["trips"]),
+    "scalar im2col": lambda width, element, fused, words: scalar.unfold(1 << 14, words["level"], words["trips"]),
+    "scalar max pool": lambda width, element, fused, words: scalar.largest(words["window"], 1 << 14, words["level"],
+                                                                           words["trips"]),
+    "scalar average pool": lambda width, element, fused, words: scalar.mean(words["window"], 1 << 14, words["level"],
+                                                                            words["trips"]),
+    "scalar exp": lambda width, element, fused, words: called("exp", words["level"], 1 << 14),
+    "scalar pow": lambda width, element, fused, words: called("pow", words["level"], 1 << 14),
+    "scalar gather": lambda width, element, fused, words: scalar.gathered(1 << 14, words["level"]),
+    "scalar divide": lambda width, element, fused, words: scalar.divided(),
 }  # fmt: skip

@@ -158,3 +158,17 @@ def test_a_file_that_is_no_json_is_one_error(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "loop.json"
     path.write_text("{", "utf-8")
     assert "is no JSON" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", str(path)).err
+
+
+@each(("kernel", "cycles"), [("scalar im2col", 2.25), ("scalar im2col trips=9", 2.25), ("scalar max pool window=1", 2.75),
+                             ("moments", 4.0), ("scalar divide", 4.8)])  # fmt: skip
+def test_loops_over_single_values_and_their_vectorised_kin_have_names(cli: Cli, kernel: str, cycles: float) -> None:
+    found = json.loads(core(cli, "--json", kernel=kernel).out)["loops"][0]["cycles"]
+    assert found == pytest.approx(cycles, rel=0.05)
+
+
+def test_a_later_exit_takes_longer(cli: Cli) -> None:
+    short, long = (json.loads(core(cli, "--json", kernel=f"scalar im2col trips={trips}").out)["loops"][0]["cycles"]
+                   for trips in (30, 100))  # fmt: skip
+    assert long > 1.02 * short
+    assert "no word 'trip'" in core(cli, kernel="scalar im2col trip=3").err

@@ -6,11 +6,15 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
+from archsim.base.errors import Unsupported
 from archsim.cycle.core import layout
 from archsim.cycle.core.machine import DIVIDER, CoreMachine
 from archsim.cycle.core.operation import CoreLoop, MemoryStream, Operation, chased, levels
 
 NEEDS_NO_PORT = {"zero": ("zero", "moves", "memory"), "mov": ("moves", "memory")}  # kinds by what rename eliminates
+# Trips up to which the exit of a loop is predicted where a spec does not say: A. Fog, The microarchitecture of Intel, AMD and VIA
+# CPUs (2022), section 3: loops of 64 on Pentium M to Ivy Bridge; from Haswell on the history of branches, which is not longer.
+FORESEEN = 64
 MOVED = {"zero": "logic", "mov": "logic"}
 
 
@@ -33,6 +37,7 @@ class MicroOperation:
     offset: int = 0
     size: int = 0
     taken: bool = False
+    missed: float = 0.0
 
 
 def assembled(machine: CoreMachine, loop: CoreLoop) -> tuple[MicroOperation, ...]:
@@ -46,7 +51,8 @@ def assembled(machine: CoreMachine, loop: CoreLoop) -> tuple[MicroOperation, ...
         compared = at > 0 and loop.operations[at - 1].kind == "int"
         if one.kind == "branch" and one.fused and compared and fusing in ("branch", "both"):
             counter = result_row[at - 1]
-            rows[counter] = replace(rows[counter], ports=machine.ports_of("branch", 64), taken=True)
+            ports = machine.ports_of("branch", 64) if one.taken else rows[counter].ports
+            rows[counter] = replace(rows[counter], ports=ports, taken=one.taken, missed=missed_share(machine, one))
             result_row[at] = counter
             continue
         rows += _parts(machine, one, at, streams, _slots(machine, one) - int(folded_before))
@@ -92,9 +98,23 @@ def _arithmetic(machine: CoreMachine, one: Operation, at: int, slots: int, regis
         operation=at, kind=layout.ARITHMETIC, slots=slots, ports=machine.ports_of(kind, one.width),
         passes=1 if divider else ceil(times * hold), divides=times * hold if divider else 0.0,
         latency=max(1.0, latency - count + 1),
-        queue=layout.VECTOR_QUEUE if one.vector else layout.INT_QUEUE, register=register, taken=one.kind == "branch",
+        queue=layout.VECTOR_QUEUE if one.vector else layout.INT_QUEUE, register=register,
+        taken=one.kind == "branch" and one.taken, missed=missed_share(machine, one),
     )  # fmt: skip
-    return [replace(last, latency=1, register=0, taken=False)] * (count - 1) + [last]
+    return [replace(last, latency=1, register=0, taken=False, missed=0.0)] * (count - 1) + [last]
+
+
+def missed_share(machine: CoreMachine, one: Operation) -> float:
+    """The share of iterations in which a branch is mispredicted: on its data, and at the exit of a loop of many trips.
+
+    missed + 1 / trips, the second where trips > `pipeline.exit_trips`, at most 1
+    """
+    exits = float(machine.pipeline.exit_trips or FORESEEN)
+    share = min(1.0, one.missed + (1.0 / one.trips if one.trips > exits else 0.0))
+    if share and machine.pipeline.mispredict is None:
+        raise Unsupported(f"{machine.name}: has a mispredicted branch to run, and its spec has no pipeline.mispredict; "
+                          '--set pipeline.mispredict="16 clk" gives one')  # fmt: skip
+    return share
 
 
 def _divided(machine: CoreMachine, kind: str, one: Operation) -> tuple[float, float]:
@@ -116,6 +136,7 @@ def _load(machine: CoreMachine, one: Operation, at: int, streams: dict[str, int]
     path = float(machine.pipeline.load_path or one.width)
     passes = 1 if one.kind == "broadcast" else max(1, ceil(one.width / path))
     latency = machine.latency.get("load_vector", machine.load) if one.vector else machine.load
+    latency += machine.latency.get("indexed", 0.0) if one.indexed else 0.0
     return MicroOperation(
         operation=at, kind=layout.LOAD, slots=slots, ports=machine.ports_of("load_vector" if one.vector else "load", one.width),
         passes=passes, queue=layout.MEMORY_QUEUE, register=register, latency=latency + passes - 1,
@@ -254,6 +275,7 @@ def table(rows: Sequence[MicroOperation], shared: Container[int] = ()) -> list[i
             (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
             (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)), (layout.LOW, (row.ports & -row.ports).bit_length() - 1),
             (layout.HIGH, row.ports.bit_length()),
+            (layout.MISSED, round(row.missed * layout.TICKS)),
         ):  # fmt: skip
             line[column] = value
         for source in range(layout.SOURCES):

@@ -46,6 +46,7 @@ def bounds(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation] 
                                                                float(pipeline.branches or 1)),
         "retire": slots / float(pipeline.retire or rename),
         "chain": longest_chain(chain_edges(machine, loop, rows))[0],
+        "mispredicted branches": sum(row.missed * restart(machine, row) for row in rows),
         "divider": sum(row.divides for row in rows),
         "loads": sum(row.size for row in rows if row.kind == layout.LOAD) / machine.read,
         "stores": sum(row.size for row in rows if row.kind == layout.STORE) / machine.write,
@@ -58,6 +59,12 @@ def bounds(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation] 
         names = [name for at, name in enumerate(machine.ports) if ports >> at & 1]
         found[f"{'ports' if len(names) > 1 else 'port'} {' '.join(names)}"] = clocks
     return dict(sorted(((name, clocks) for name, clocks in found.items() if clocks > 0), key=lambda one: -one[1]))
+
+
+def restart(machine: CoreMachine, row: MicroOperation) -> float:
+    """Clocks from the rename of a mispredicted branch to that of what follows it [clk]."""
+    pipeline = machine.pipeline
+    return round(float(pipeline.issue_delay or 1)) + round(row.latency) + round(float(pipeline.mispredict or 0))
 
 
 def what_binds(found: Mapping[str, float], cycles: float, waits: Mapping[str, float]) -> tuple[str, float]:

@@ -13,7 +13,7 @@ from archsim.cycle.core import layout, timeline
 
 CALLEES_FIRST = {
     timeline: ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched", "branched",
-               "room", "retire", "operands", "simulate"),
+               "mispredicted", "room", "retire", "operands", "simulate"),
 }  # fmt: skip
 SEPARATE = ("ask_far", "ask", "touch", "advance", "simulate")  # one copy of each is enough
 

@@ -13,9 +13,9 @@ LINES = 512  # lines of a stream whose arrival is remembered
 ARITHMETIC, LOAD, STORE, NOTHING = range(4)
 # Columns of a program: one row for each micro-operation.
 (KIND, SLOTS, PORTS, PASSES, DIVIDES, LATENCY, QUEUE, REGISTER, STREAM, OFFSET, BYTES, TAKEN,
- FROM1, BACK1, MORE1, FROM2, BACK2, MORE2, FROM3, BACK3, MORE3, FROM4, BACK4, MORE4, LOW, HIGH) = range(26)  # fmt: skip
+ FROM1, BACK1, MORE1, FROM2, BACK2, MORE2, FROM3, BACK3, MORE3, FROM4, BACK4, MORE4, LOW, HIGH, MISSED) = range(27)  # fmt: skip
 SOURCES = 4  # operands of a micro-operation: who made each, how many iterations before, and what it takes more or less
-COLUMNS = 26  # LOW, HIGH: the first of its ports, and the one behind the last
+COLUMNS = 27  # LOW, HIGH: the first of its ports, and the one behind the last; MISSED: mispredictions an iteration [ticks]
 # Columns of the streams of a program. START: the first byte in its page; LEVEL: where its data lie, 1 to 4; CHASED: each address
 # is in the data before; PAGED: its pages are more than the TLB has
 START, STRIDE, LEVEL, CHASED, PAGED = range(5)
@@ -27,8 +27,9 @@ STREAM_STATE = 5
 NEXT = 2  # lines from one access to the next that a prefetcher takes for a stream
 # Fields of the machine.
 (FETCH, BRANCHES, RENAME, RETIRE, DELAY, IN_ORDER, AT_RENAME, PORT_COUNT, LINE, PAGE_LINES, BUFFERS, BUFFERS2, AHEAD, AHEAD2,
- LATENCY2, LATENCY3, LATENCY4, READ_TIME, WRITE_TIME, TIME2, TIME3, TIME4, SPLIT, TLB_LINES, TLB_TIME) = range(25)  # fmt: skip
-MACHINE_FIELDS = 25
+ LATENCY2, LATENCY3, LATENCY4, READ_TIME, WRITE_TIME, TIME2, TIME3, TIME4, SPLIT, TLB_LINES, TLB_TIME,
+ MISPREDICT) = range(26)  # fmt: skip
+MACHINE_FIELDS = 26
 # Buses: bytes of loads and of stores at the L1, lines from the L2, from the L3, from memory; the divider counts as one.
 READS, WRITES, FROM_L2, FROM_L3, FROM_MEMORY, DIVIDER = range(6)
 BUSES = 6

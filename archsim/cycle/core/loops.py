@@ -18,6 +18,7 @@ STREAMED: dict[str, tuple[int, str, float]] = {
     "divide": (2, "divide", 1.0), "root": (1, "root", 1.0),
 }  # fmt: skip
 LOG_STEP = 128  # bit: shuffles of a sum beyond lie across halves
+WIDE = 512  # bit from which one instruction scales by a power of two
 REDUCED = 3  # operations of an exponential before its polynomial: multiplication, rounding, remainder
 
 
@@ -97,17 +98,20 @@ def exponential(width: int, element: int = 32, unroll: int = 1, degree: int = 6,
     size = width // 8
     pointers = [_stream(w, at, size * unroll, level) for at in range(2)]
     for at in range(unroll):
-        x: Value = w.load("x", at * size)
-        n = w.op("round", w.op("mul", x))
-        r = w.op("fma", n, None, x, chained=True) if fused else w.op("add", w.op("mul", n), x)
-        p: Value = w.op("mov", None)
-        for _ in range(degree):
-            p = w.op("fma", p, r, None) if fused else w.op("add", w.op("mul", p, r), None)
-        made = w.op("scale", p, n) if width >= 512 else w.op("vint", p, w.op("shift", w.op("convert", n)))
-        w.store("y", at * size, made)
+        w.store("y", at * size, exponential_of(w, w.load("x", at * size), degree, fused))
     w.step(pointers)
     flop = (REDUCED + 2.0 * degree) * unroll * width / element
     return replace(w.loop(flop=flop), trips=TRIPS)
+
+
+def exponential_of(w: LoopWriter, x: Value, degree: int, fused: bool) -> int:
+    """exp of a vector that is in a register."""
+    n = w.op("round", w.op("mul", x))
+    r = w.op("fma", n, None, x, chained=True) if fused else w.op("add", w.op("mul", n), x)
+    p: Value = w.op("mov", None)
+    for _ in range(degree):
+        p = w.op("fma", p, r, None) if fused else w.op("add", w.op("mul", p, r), None)
+    return w.op("scale", p, n) if w.width >= WIDE else w.op("vint", p, w.op("shift", w.op("convert", n)))
 
 
 def max_pool(width: int, element: int = 32, level: int | None = 1) -> CoreLoop:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from archsim.base.errors import Unsupported
 from archsim.device.device import Cpu
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WIDEST = 512  # bit from which on `port512` counts
 SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
+HALVED = ("rename", "retire", "fetch", "decode", "window", "load_queue", "store_queue")  # of hyper-threads that both run
 DIVIDER = ("divide", "root")  # kinds that share one unit behind their port
 
 
@@ -68,6 +69,18 @@ class CoreMachine:
                 return self.latency[name]
             name = FALLBACK.get(name)
         return 1.0
+
+
+def shared(machine: CoreMachine) -> CoreMachine:
+    """What a core is for one of two hyper-threads that both run.
+
+    The front end serves them in turn; the reorder buffer, the load queue and the store queue are cut in two; schedulers,
+    registers, ports and caches take both as they come (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 2,
+    Hyper-Threading Technology; AMD's guides for Zen have the same).
+    """
+    given = {name: getattr(machine.pipeline, name) for name in HALVED}
+    halves: dict[str, Any] = {name: max(1, int(float(value) / 2)) for name, value in given.items() if value is not None}
+    return replace(machine, pipeline=replace(machine.pipeline, **halves))
 
 
 def delivered(pipeline: CorePipeline, slots: int) -> float:

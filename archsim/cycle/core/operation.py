@@ -29,7 +29,9 @@ class Operation:
     folded: a load that is the memory operand of the operation behind it; fused: a branch that is one with the operation before it
     chained: its last operand is an addend (multiply-accumulate), which may be late
     vector: whether its result is a vector register; writes: whether it has a result
-    elements: loads of a gather
+    elements: loads of a gather; indexed: its address is the sum of a base and an index
+    taken: whether a branch is taken; missed: the share of iterations in which it is mispredicted
+    trips: of an inner loop that a branch closes: it falls through once in so many iterations; 0: it never does
     """
 
     kind: str
@@ -44,6 +46,10 @@ class Operation:
     vector: bool = True
     writes: bool = True
     elements: int = 1
+    indexed: bool = False
+    taken: bool = True
+    missed: float = 0.0
+    trips: int = 0
     text: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import ceil
@@ -18,6 +18,7 @@ from archsim.cycle.core.operation import CoreLoop
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
 LINES_WARM = 512  # lines that a stream beyond the L1 has passed before
 SMALL_PAGE = 4096.0  # that prefetchers stay in [B], where the core's own pages are not larger
+MISSES, LONGEST = 4, 1 << 13  # mispredictions from which a steady state is read, at least, and iterations for them at most
 MOST = 1 << 20  # entries of what a spec does not limit
 NAMED = 16  # integer registers that a program names: those of x86-64, half of AArch64's, which seldom run out
 
@@ -55,7 +56,7 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     fast = find_spec("numba") is not None if fast is None else fast
     rows = assembled(machine, loop)
     streams = streams_of(machine, loop)
-    warm, whole = steady(loop, streams, machine) if trips is None else (0, trips)
+    warm, whole = steady(loop, streams, machine, rows) if trips is None else (0, trips)
     program = table(rows, shared=one_scheduler(machine))
     keep = 1 << (1 + max((back for row in rows for _, back, _ in row.sources), default=0)).bit_length()
     ports, held = len(machine.ports), len(loop.streams) or 1
@@ -83,11 +84,11 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     )  # fmt: skip
 
 
-def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine) -> tuple[int, int]:
+def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine, rows: Sequence[MicroOperation] = ()) -> tuple[int, int]:
     """The iteration from which on a loop is steady, and how many are run in all.
 
     The window is full and chains are as long as they get after some iterations; a stream from beyond the L1 has to fill what is
-    on its way.
+    on its way. The iterations that count have a whole number of mispredictions of the branch that is mispredicted least often.
     """
     window = machine.pipeline.window or 0
     warm = max(WARM, ceil(6 * window / max(1, len(loop.operations))))
@@ -95,7 +96,11 @@ def steady(loop: CoreLoop, streams: list[int], machine: CoreMachine) -> tuple[in
               if streams[row + layout.LEVEL] > 1 and stream.stride]  # fmt: skip
     if beyond:
         warm = max(warm, ceil(LINES_WARM * machine.line / max(beyond)))
-    return warm, warm + 1 + max(MEASURED, 2 * warm)
+    measured = max(MEASURED, 2 * warm)
+    rarest = min((row.missed for row in rows if row.missed), default=0.0)
+    if rarest:
+        measured = round(ceil(max(measured * rarest, MISSES)) / rarest)
+    return warm, warm + 1 + min(measured, max(LONGEST, 2 * warm))
 
 
 def one_scheduler(machine: CoreMachine) -> tuple[int, ...]:
@@ -149,7 +154,7 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
         (layout.TIME3, round(machine.line * layout.TICKS / three[0])),
         (layout.TIME4, round(machine.line * layout.TICKS / last[0])),
         (layout.SPLIT, round(float(p.split or 1))), (layout.TLB_LINES, max(1, int(machine.tlb[1] // machine.line))),
-        (layout.TLB_TIME, round(machine.tlb[2])),
+        (layout.TLB_TIME, round(machine.tlb[2])), (layout.MISPREDICT, round(float(p.mispredict or 0))),
     ):  # fmt: skip
         m[name] = value
     return m

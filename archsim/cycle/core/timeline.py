@@ -12,7 +12,8 @@ from archsim.cycle.core.layout import (  # isort: skip  # fmt: skip
     AHEAD, AHEAD2, AT_RENAME, BACK1, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CARRIED, CHASED, CLOCK, COLUMNS, COMMITTED,
     DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED, FROM1, FROM_L2, FROM_L3, FROM_MEMORY,
     FRONT_END, HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4,
-    LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD, LOAD_QUEUE, LOW, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED,
+    LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD, LOAD_QUEUE, LOW, MISPREDICT,
+    MISSED, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED,
     PAGE_LINES, PAGE_READ, PASSES, POOL, POOLS, PORT, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED,
     REORDER, RETIRE, RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE,
     STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED,
@@ -191,6 +192,14 @@ def branched(m: Ints, s: Ints) -> None:
         s[TAKEN_NOW] = 0
 
 
+def mispredicted(m: Ints, s: Ints, share: int, iteration: int, end: int) -> None:
+    """A branch that is mispredicted in a share of the iterations [ticks]: what follows is fetched once it has ended."""
+    if (iteration + 1) * share // TICKS > iteration * share // TICKS:
+        s[FETCH_CLOCK] = max(s[FETCH_CLOCK], end + m[MISPREDICT])
+        s[FETCHED] = 0
+        s[TAKEN_NOW] = 0
+
+
 def room(program: Ints, row: int, used: Ints, size: Ints) -> int:
     """The pool that has no room for a micro-operation; -1 where all have."""
     if program[row + SLOTS] and used[REORDER] + program[row + SLOTS] > size[REORDER]:
@@ -328,6 +337,8 @@ def simulate(program: Ints, m: Ints, size: Ints, streams: Ints, iterations: int,
                 release(freed, STORE_QUEUE, 1, s[COMMITTED] + 1, now)
             if program[row + TAKEN]:
                 branched(m, s)
+            if program[row + MISSED]:
+                mispredicted(m, s, program[row + MISSED], iteration, end)
             if counts[TRACED] < traced:
                 place = counts[TRACED] * TRACE_COLUMNS
                 trace[place], trace[place + 1], trace[place + 2], trace[place + 3] = u, iteration, now, begin

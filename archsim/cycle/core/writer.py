@@ -40,11 +40,14 @@ class LoopWriter:
         return self._add(one, operands, ())
 
     def load(self, stream: str, offset: int, *, kind: str = "load", folded: bool = False, width: int = 0, vector: bool = True,
-             address: Value = "") -> int:  # fmt: skip
-        """A load of a register (`kind` load) or of one value for all lanes (broadcast); `folded` into the operation behind it."""
+             address: Value = "", indexed: bool = False) -> int:  # fmt: skip
+        """A load of a register (`kind` load) or of one value for all lanes (broadcast); `folded` into the operation behind it.
+
+        address: what it is computed from, where that is not the pointer of the stream; indexed: a base and an index
+        """
         size = width or self.width
         each = self.element // 8 if kind == "broadcast" else size // 8
-        one = Operation(kind=kind, width=size, element=self.element, folded=folded, vector=vector, text=kind,
+        one = Operation(kind=kind, width=size, element=self.element, folded=folded, vector=vector, indexed=indexed, text=kind,
                         memory=Access(stream=stream, offset=offset, size=each))  # fmt: skip
         return self._add(one, (), (f"at_{stream}" if address == "" else address,))
 
@@ -59,14 +62,20 @@ class LoopWriter:
         """The next iteration finds a value under a name."""
         self._kept[name] = value
 
-    def step(self, pointers: Sequence[str]) -> None:
-        """Advance pointers, count, and branch back."""
+    def branch(self, operand: Value, *, taken: bool = True, missed: float = 0.0, trips: int = 0) -> None:
+        """A comparison of integers and a branch on it, one operation where the core fuses them."""
+        compared = self.op("int", operand, vector=False)
+        at = self.op("branch", compared, vector=False)
+        self._ops[at] = replace(self._ops[at], fused=True, taken=taken, missed=missed, trips=trips)
+
+    def step(self, pointers: Sequence[str], trips: int = 0) -> None:
+        """Advance pointers, count, and branch back; `trips` of an inner loop, which falls through once in as many iterations."""
         for name in pointers:
             self.keep(f"at_{name}", self.op("int", f"at_{name}", vector=False))
         counter = self.op("int", "count", vector=False)
         self.keep("count", counter)
         branch = self.op("branch", counter, vector=False)
-        self._ops[branch] = replace(self._ops[branch], fused=True)
+        self._ops[branch] = replace(self._ops[branch], fused=True, trips=trips)
 
     def loop(self, flop: float = 0.0, isa: str = "") -> CoreLoop:
         """The loop that was written; what nobody kept stands in a register."""

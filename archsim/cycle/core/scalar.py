@@ -1,0 +1,136 @@
+"""Loops over single values, as a compiler leaves them that does not vectorise: steps, bounds tests, windows, divisions, gathers.
+
+Their instructions are those that GCC makes of the C++ of the libraries at -O2; one iteration takes one value, or one window.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.writer import LoopWriter
+
+VALUE = 32  # bit
+APART = 1088  # bytes between the places of streams in their pages
+WRITTEN_OUT = 64  # values of a window that are written out; longer ones are a loop of their own
+PAGES = 4096 + 64  # bytes from one gathered value to the next
+
+
+def step(footprint: int, level: int, trips: int = 0) -> CoreLoop:
+    """A load, an operation and a store for each value; `trips` of the innermost loop, 0 where it is as long as the tensor.
+
+    footprint: of the tensors [B]; level: where they lie, 1 for the L1 to 4 for memory
+    """
+    w = _writer("step of a scalar loop", footprint, level)
+    w.store("y", 0, w.op("max", w.load("x", 0), None))
+    w.step(("x",), trips)
+    return w.loop(flop=1.0)
+
+
+def unfold(footprint: int, level: int, trips: int = 0) -> CoreLoop:
+    """im2col: each value of a column of the matrix is one of the image if it lies within it, else zero.
+
+    Its index is computed and tested for each value; the test goes the same way but at the edges. trips: columns of the result
+    """
+    w = _writer("im2col", footprint, level)
+    w.keep("at_y", w.op("int", "at_y", vector=False))
+    w.op("zero")
+    w.branch("column", taken=False)
+    index = w.op("address", "column", vector=False)
+    index = w.op("int", index, vector=False)
+    w.store("y", 0, w.load("x", 0, address=index, indexed=True))
+    w.keep("column", w.op("int", "column", vector=False))
+    w.step((), trips)
+    return w.loop()
+
+
+def largest(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
+    """Max pooling: each value of a window is compared with the largest so far, which is in memory, as its position is.
+
+    area: values of a window; trips: of a row of it
+
+    In windows of values without order the k-th is the largest so far with probability 1/k: it is stored for H of `area` values, H
+    the harmonic number, and a predictor that knows k mispredicts sum min(1/k, 1 - 1/k) of the branches. The width of the image is
+    loaded again for each value, since the position that was stored might lie there.
+    """
+    w = _writer("max pooling", footprint, level)
+    values = int(stored_every(area))
+    missed = sum(min(1.0 / k, 1.0 - 1.0 / k) for k in range(1, area + 1)) / area
+    w.stream("member", 0, 64, 1)
+    w.stream("best", 0, 64, 1, start=64)
+    for at in range(values):
+        width = w.load("member", 0, vector=False)
+        row = w.op("multiply", width, vector=False)
+        index = w.op("int", w.op("int", row, vector=False), vector=False)
+        value = w.load("x", 4 * at, address=index, indexed=True)
+        w.load("best", 0, folded=True)
+        compared = w.op("max", value, None)
+        w.branch(compared, taken=at > 0, missed=missed)
+        if at == 0:
+            w.store("best", 0, value)
+            w.store("best", 4, index, vector=False, width=32)
+        w.step(("x",) if at + 1 == values else (), trips)
+    return w.loop(flop=float(values))
+
+
+def stored_every(area: int) -> float:
+    """Values that are compared for one that is stored: area / H, a whole number.
+
+    >>> stored_every(9), stored_every(4)
+    (3.0, 2.0)
+    """
+    return float(max(1, round(area / sum(1.0 / k for k in range(1, area + 1)))))
+
+
+def mean(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
+    """Average pooling: a chain of additions over a window, each of which is stored, and a division; an iteration is a window.
+
+    Of a window of more than `WRITTEN_OUT` values an iteration takes one value.
+    """
+    w = _writer("average pooling", footprint, level)
+    w.stream("sum", 0, 64, 1)
+    whole = area <= WRITTEN_OUT
+    total: int | str = "total"
+    for at in range(area if whole else 1):
+        w.load("x", 4 * at, folded=True)
+        total = w.op("add", None if whole and at == 0 else total)
+        w.store("sum", 0, total)
+        last = not whole or at + 1 == area
+        w.step(("x",) if last else (), trips)
+        if whole and trips and (at + 1) % trips == 0:  # the next row of the window
+            row = w.op("multiply", w.load("sum", 8, vector=False), vector=False)
+            w.op("address", w.op("address", row, vector=False), vector=False)
+            w.branch(w.op("int", vector=False))
+    if whole:
+        w.store("y", 0, w.op("divide", total, w.op("convert", None)))
+    elif isinstance(total, int):
+        w.keep("total", total)
+    return w.loop(flop=float(area if whole else 1))
+
+
+def divided() -> CoreLoop:
+    """An integer division for each value: it keeps the divider as long as one of fp64 does."""
+    w = LoopWriter("integer division", 64, 64)
+    w.op("int", w.op("divide", w.op("int", "count", vector=False), vector=False), vector=False)
+    w.step(())
+    return w.loop()
+
+
+def gathered(footprint: int, level: int) -> CoreLoop:
+    """A value that is fetched by an index that was loaded: each lies in another line."""
+    w = LoopWriter("gathered value", VALUE)
+    w.stream("index", 8, footprint, 1)
+    w.stream("x", PAGES, footprint, level)
+    found = w.load("index", 0, vector=False, width=64)
+    place = w.op("multiply", w.op("int", found, vector=False), vector=False)
+    w.keep("sum", w.op("add", w.load("x", 0, address=place, indexed=True), "sum"))
+    w.step(("index",))
+    return w.loop(flop=1.0)
+
+
+def _writer(name: str, footprint: int, level: int) -> LoopWriter:
+    """A loop over a tensor `x` and a result `y`, value after value."""
+    w = LoopWriter(name, VALUE)
+    w.stream("x", 4, ceil(footprint / 2), level)
+    w.stream("y", 4, ceil(footprint / 2), level, start=APART)
+    return w
