@@ -72,13 +72,15 @@ ALEXNET_S_TENSORFLOW = [
     conv(14 * 14, 256, 384, 9), fc(7 * 7 * 256, 4096), fc(4096, 4096), fc(4096, 1000),
 ]  # fmt: skip
 ALEXNET_S_CAFFE = [
-    conv(54 * 54, 96, 3, 121), conv(27 * 27, 256, 48, 25), conv(13 * 13, 384, 256, 9), conv(13 * 13, 384, 192, 9),
-    conv(13 * 13, 256, 192, 9), *THREE_FC,
+    conv(54 * 54, 96, 3, 121), conv(23 * 23, 256, 96, 25), conv(9 * 9, 384, 256, 9), conv(7 * 7, 384, 384, 9),
+    conv(5 * 5, 256, 384, 9), fc(2 * 2 * 256, 4096), fc(4096, 4096), fc(4096, 1000),
 ]  # fmt: skip
 # the layers that run: conv4, conv5, fc6 and fc7 feed nothing
 ALEXNET_S_MXNET = [
     conv(54 * 54, 96, 3, 121), conv(24 * 24, 256, 96, 25), conv(11 * 11, 384, 256, 9), fc(5 * 5 * 384, 1000),
 ]  # fmt: skip
+# Caffe's poolings round up: 32, 16, 8 and 4 pixels a side
+ALEXNET_R_CAFFE = [conv(32 * 32, 32, 3, 25), conv(16 * 16, 32, 32, 25), conv(8 * 8, 64, 32, 25), fc(4 * 4 * 64, 10)]
 ALEXNET_R = [conv(32 * 32, 32, 3, 25), conv(15 * 15, 32, 32, 25), conv(7 * 7, 64, 32, 25), fc(3 * 3 * 64, 10)]
 OVERFEAT = [
     conv(56 * 56, 96, 3, 121), conv(24 * 24, 256, 96, 25), conv(12 * 12, 512, 256, 9), conv(12 * 12, 1024, 512, 9),
@@ -354,7 +356,12 @@ INCEPTION_BN_CAFFE = [
     inception_bn_module(28 * 28, 384, 96, 96, 144, 96, 144, 96),
     inception_bn_halving(28 * 28, 14 * 14, 480, 192, 240, 96, 144),
     inception_bn_module(14 * 14, 864, 224, 64, 96, 96, 128, 128),
-    *INCEPTION_BN[7:],
+    *INCEPTION_BN[7:9],
+    inception_bn_module(14 * 14, 608, 96, 128, 192, 160, 96, 128),
+    inception_bn_halving(14 * 14, 7 * 7, 512, 128, 192, 192, 256),
+    inception_bn_module(7 * 7, 960, 352, 192, 320, 160, 224, 128),
+    inception_bn_module(7 * 7, 1024, 352, 192, 320, 192, 224, 128),
+    fc(1024, 1000),
 ]  # fmt: skip
 
 
@@ -454,7 +461,7 @@ BY_HAND: dict[str, list[Count]] = {
     "alexnet_s@mxnet": ALEXNET_S_MXNET,
     "alexnet_s@tensorflow": ALEXNET_S_TENSORFLOW,
     "alexnet_r": ALEXNET_R,
-    "alexnet_r@caffe": ALEXNET_R,
+    "alexnet_r@caffe": ALEXNET_R_CAFFE,
     "alexnet_r@torch7-cpu": ALEXNET_R,
     "overfeat": OVERFEAT,
     "deepspeech_2": DEEPSPEECH_2,

@@ -236,3 +236,11 @@ def test_an_estimate_says_that_the_framework_builds_another_graph() -> None:
     said = archsim.estimate(net="alexnet", hw="rtx_2080_ti", stack="pytorch-2").assumptions
     assert "network alexnet: the graph alexnet_owt, which pytorch builds under this name" in said
     assert not any("graph" in note for note in archsim.estimate(net="alexnet", hw="tegra_x1").assumptions)
+
+
+def test_a_framework_that_grants_no_workspace_gets_slower_convolutions_where_the_library_has_kernels_of_its_own() -> None:
+    def ratio(hw: str) -> float:
+        return latency("torch7-cudnn5.1-frugal", "resnet_50", hw=hw) / latency("torch7-cudnn5.1", "resnet_50", hw=hw)
+
+    assert 1.2 < ratio("gtx_1080") < 2.0
+    assert ratio("tesla_k40") < ratio("gtx_1080")  # cuDNN has the same compiled kernels for both on Kepler

@@ -88,21 +88,20 @@ def alexnet_s_tensorflow() -> Trace:
 
 
 def alexnet_s_caffe() -> Trace:
-    """The Caffe script as the study must have run it: conv1 without a border, and the two groups of Caffe's own model.
-
-    That there were groups is inferred: without them the 1.53 s of one core of an E5-2630 v3 would take more multiply-adds in a
-    clock than it has.
-    """
+    """The Caffe script for batches of 16: convolutions without a border leave 2 x 2 x 256 values for fc6; no groups, no dropout."""
     net = Builder(
-        "alexnet_s@caffe", f"{DLBENCH}, synthetic/experiments/caffe; groups inferred", {"data": ("N", 3, 224, 224)},
-        notes="conv2, conv4 and conv5 in two groups: inferred from the published times, which no core could reach without",
+        "alexnet_s@caffe", f"{DLBENCH}, synthetic/experiments/caffe/cnn/alexnet/alexnet-train.prototxt",
+        {"data": ("N", 3, 224, 224)}, notes="no convolution has a border, so fc6 reads 2 x 2 x 256 values",
     )  # fmt: skip
     x = net.relu(net.conv("data", 96, 11, 4, name="conv1"), name="relu1")
-    x = net.relu(net.conv(net.max_pool(x, 3, 2, ceil=True, name="pool1"), 256, 5, pad=2, groups=2, name="conv2"), name="relu2")
+    x = net.relu(net.conv(net.max_pool(x, 3, 2, ceil=True, name="pool1"), 256, 5, name="conv2"), name="relu2")
     x = net.max_pool(x, 3, 2, ceil=True, name="pool2")
-    for number, channels, groups in ((3, 384, 1), (4, 384, 2), (5, 256, 2)):
-        x = net.relu(net.conv(x, channels, 3, pad=1, groups=groups, name=f"conv{number}"), name=f"relu{number}")
-    classifier(net, net.max_pool(x, 3, 2, ceil=True, name="pool5"), drop_after=True)
+    for number, channels in ((3, 384), (4, 384), (5, 256)):
+        x = net.relu(net.conv(x, channels, 3, name=f"conv{number}"), name=f"relu{number}")
+    x = net.flatten(net.max_pool(x, 3, 2, ceil=True, name="pool5"))
+    for number in (6, 7):
+        x = net.relu(net.linear(x, 4096, name=f"fc{number}"), name=f"relu{number}")
+    net.softmax(net.linear(x, 1000, name="fc8"))
     return net.trace()
 
 
@@ -135,13 +134,17 @@ def alexnet_r() -> Trace:
 
 
 def alexnet_r_caffe() -> Trace:
-    """The same network in the Caffe script: a local normalisation, there within the channel, follows the first two poolings."""
+    """The same network in the Caffe script: a local normalisation, there within the channel, follows the first two poolings.
+
+    Caffe's pooling rounds up: 32, 16, 8 and 4 pixels a side, of which 4 x 4 x 64 values reach fc1.
+    """
     net = Builder("alexnet_r@caffe", f"{DLBENCH}, tools/caffe/cnn/alexnet/alexnet.prototxt", {"data": ("N", 3, 32, 32)})
-    x = net.relu(net.max_pool(net.conv("data", 32, 5, pad=2, name="conv1"), 3, 2, name="pool1"), name="relu1")
+    x = net.conv("data", 32, 5, pad=2, name="conv1")
+    x = net.relu(net.max_pool(x, 3, 2, ceil=True, name="pool1"), name="relu1")
     x = net.relu(net.conv(net.lrn(x, 3, name="norm1"), 32, 5, pad=2, name="conv2"), name="relu2")
-    x = net.lrn(net.max_pool(x, 3, 2, name="pool2"), 3, name="norm2")
-    x = net.avg_pool(net.relu(net.conv(x, 64, 5, pad=2, name="conv3"), name="relu3"), 3, 2, name="pool3")
-    net.softmax(net.linear(x, 10, name="fc1"))
+    x = net.lrn(net.max_pool(x, 3, 2, ceil=True, name="pool2"), 3, name="norm2")
+    x = net.relu(net.conv(x, 64, 5, pad=2, name="conv3"), name="relu3")
+    net.softmax(net.linear(net.avg_pool(x, 3, 2, ceil=True, name="pool3"), 10, name="fc1"))
     return net.trace()
 
 

@@ -125,9 +125,9 @@ class Builder:
         kind = MaxPool(kernel=both(kernel), stride=both(stride), pad=edges(pad), ceil_mode=ceil)
         return self.add(kind, x, name=name)
 
-    def avg_pool(self, x: str, kernel: int, stride: int, pad: int = 0, *, name: str) -> str:
+    def avg_pool(self, x: str, kernel: int, stride: int, pad: int = 0, *, ceil: bool = False, name: str) -> str:
         """Mean over square windows."""
-        return self.add(AvgPool(kernel=both(kernel), stride=both(stride), pad=both(pad)), x, name=name)
+        return self.add(AvgPool(kernel=both(kernel), stride=both(stride), pad=both(pad), ceil_mode=ceil), x, name=name)
 
     def global_avg_pool(self, x: str, *, name: str) -> str:
         """Mean over each plane."""
