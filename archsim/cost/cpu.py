@@ -118,17 +118,17 @@ def compute_bound(t: CpuTerms) -> Array:
 def memory_bound(t: CpuTerms) -> Array:
     """Memory traffic over the bandwidth of the cores at work, and the product that waits for copies of it [s].
 
-    bytes / B, [D, V]; where operands are copied, ((product + joint)^p - (product + filling)^p)^(1/p)
+    bytes / B, [D, V]; where operands are copied, ((product + filling + alone)^p - (product + filling)^p)^(1/p)
 
     bytes: memory traffic [B]; B: `memory_bandwidth` [B/s]
     alone: bytes / B [s]
     filling: time in which the busiest core fills panels with operands [s]
     product: time of the product behind them [s]
-    joint: both at once, (filling^p + alone^p)^(1/p) [s]
     p: exponent of the smooth maximum [1]
 
-    Copying reads the operands from memory, and the product the copies: product + joint is what both take one after the other, and
-    this is what memory adds to the arithmetic in the smooth maximum of both.
+    Copying reads the operands from memory, and the product reads the copies. A panel has a short run of each of many rows, in
+    as many pages, so that no prefetcher is ahead and the work of copying does not hide its waits: each of the three takes its
+    time in turn, and this is what memory adds to the arithmetic in the smooth maximum of both.
 
     >>> from types import SimpleNamespace as terms
     >>> round(float(memory_bound(terms(dram_bytes=2e9, bandwidth=20e9, behind_clk=0.0, copy_clk=0.0, speed=4e9))), 9)
@@ -136,8 +136,7 @@ def memory_bound(t: CpuTerms) -> Array:
     """
     alone = t.dram_bytes / t.bandwidth
     filling, product = t.copy_clk / t.speed, t.behind_clk / t.speed
-    joint = (filling**SMOOTH + alone**SMOOTH) ** (1.0 / SMOOTH)
-    return np.asarray(((product + joint) ** SMOOTH - (product + filling) ** SMOOTH) ** (1.0 / SMOOTH))
+    return np.asarray(((product + filling + alone) ** SMOOTH - (product + filling) ** SMOOTH) ** (1.0 / SMOOTH))
 
 
 def refill_bound(t: CpuTerms) -> Array:

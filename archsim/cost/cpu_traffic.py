@@ -54,10 +54,12 @@ def sums_of(kernels: CpuKernels, panels: Array) -> Array:
 def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Memory traffic of one launch [B].
 
-    a + (b + 2 c + sums where they do not stay in the cache), [D, V]
+    parameters + (operands + 2 c + sums where they do not stay in the cache), [D, V]
 
     level: the third, or the second where there is no third
     cache: capacity of its instances whose cores work [B]
+    parameters: A, unless an op before has written it too [B]
+    operands: all else that is read [B]
     fresh: activations, where the op before has not left them in the cache [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
@@ -67,14 +69,16 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6), find("i7_6700k").device, 4.0, 0.0).item()
+    >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0), find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
     level = device.l2 if device.l3 is None else device.l3
     cache = level.size * instances_used(device, workers)
-    kept = kernels.b_bytes + kernels.c_bytes <= RESIDENT_SHARE * cache
-    fresh = np.where(kept, 0.0, kernels.b_bytes + 2.0 * kernels.c_bytes + sums)
-    return np.asarray(kernels.a_bytes + fresh)
+    parameters = np.where(kernels.fed > 0, 0.0, kernels.a_bytes)
+    operands = kernels.a_bytes - parameters + kernels.b_bytes
+    kept = operands + kernels.c_bytes <= RESIDENT_SHARE * cache
+    fresh = np.where(kept, 0.0, operands + 2.0 * kernels.c_bytes + sums)
+    return np.asarray(parameters + fresh)
 
 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:

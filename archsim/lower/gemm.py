@@ -24,14 +24,16 @@ def product(
     element: size of an operand's value [B], result: of a result's [B]. A is the operand that the op before has not just written:
     the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is an
     element-wise kernel, which reads the matrix once; on a GPU so is any product of a stack without menus (`ideal`), which loses
-    nothing. `menu` and `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name.
+    nothing; on a CPU, where the stack's `vector_products` say so. `menu` and `family` name the tiles and the constant of the
+    library's kernel, `suffix` completes its display name.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
     c_bytes = m * n * count * float(context.result)
     flop = 2.0 * m * n * k * count
-    thin = min(m, n) <= (THIN if context.device_kind == "gpu" and count == 1 else 1)
-    if thin or (context.device_kind == "gpu" and not context.stack.menus):
+    gpu = context.device_kind == "gpu"
+    thin = min(m, n) <= (THIN if gpu and count == 1 else 1) and (gpu or context.stack.vector_products == "gemv")
+    if thin or (gpu and not context.stack.menus):
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                             efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip

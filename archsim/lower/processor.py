@@ -71,7 +71,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
-        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS else 1.0,
+        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS else 1.0, fed=float(op.kind.op == "matmul"),
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **row_blocks(op, stack))
@@ -99,6 +99,7 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, threaded=float(threaded),
         chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
+        fed=float(op.kind.op == "matmul"),
     )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)

@@ -267,6 +267,10 @@ class Stack:
         "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run",
         choices=("scalar", "simd", "ahead"), default="scalar",
     )  # fmt: skip
+    vector_products: str = key(
+        "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
+        choices=("gemv", "gemm"), default="gemv",
+    )  # fmt: skip
     gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0

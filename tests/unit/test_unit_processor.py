@@ -10,11 +10,13 @@ import pytest
 
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
+from archsim.evidence.kernel_ops import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import LOOP, Passes, Stack
 from archsim.trace import BoundTrace, load, task_trace
+from archsim.trace.op import Matmul
 
 BATCH = 16
 
@@ -67,6 +69,31 @@ def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
     assert [(k.m, k.n) for k in (named(kernels(caffe, "fc4"), "gemm"), named(kernels(caffe, "conv2"), "gemm"))] == [
         (BATCH, 10), (32, 15 * 15),
     ]  # fmt: skip
+
+
+def first_layers(chosen: Stack, batch: int) -> list[str]:
+    """The first kernels of the fully connected layers of AlexNet."""
+    lowered = lower(task_trace(load("alexnet"), "inference").bind(N=batch).ops, chosen, "cpu", "fp32", False)
+    plans = [int(p) for op, p in zip(lowered.ops, lowered.plan_of, strict=True) if op.kind.op == "linear"]
+    return [lowered.kernels.options[int(lowered.kernels.plan_start[plan])].kernels[0].name for plan in plans]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [("caffe-openblas", "gemm"), ("intel-mkl", "gemm"), ("mxnet-openblas", "gemm"), ("mxnet-mkl2017", "gemv"),
+     ("numpy-openblas", "gemv")],
+)  # fmt: skip
+def test_a_blas_copies_the_weights_for_a_single_image_too_unless_gemv_is_called(name: str, kernel: str) -> None:
+    assert first_layers(stacks.find(name), 1) == [kernel] * 3
+    assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
+    assert first_layers(stack(name, vector_products="gemv"), 1) == ["gemv"] * 3
+
+
+def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
+    ops = (forward(Matmul(), (1, 8, 8), (1, 8, 8), (1, 8, 8)), forward(Matmul(), (1, 1, 8), (1, 1, 8), (1, 8, 8)))
+    fed = [k.cpu.fed for k in lower(ops, stacks.find("numpy-openblas"), "cpu", "fp32", False).kernels.kernels if k.cpu]
+    assert fed == [1.0, 1.0]
+    assert named(kernels(stack("caffe-openblas"), "fc4"), "gemm").cpu.fed == 0.0
 
 
 def test_a_small_product_stays_on_one_thread() -> None:

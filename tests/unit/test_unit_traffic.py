@@ -11,6 +11,7 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
+from archsim.cost.cost import SMOOTH
 from archsim.device import catalog
 
 KIB = 1024.0
@@ -44,7 +45,7 @@ def processor(**words: Any) -> Any:
 
 
 def cpu_kernel(**words: Any) -> Any:
-    flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block"), 0.0)
+    flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block", "fed"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
     return Some(**{**flags, **sizes, "local": 1.0, "most": np.inf, "beside": 1.0, **words})
 
@@ -74,6 +75,22 @@ def test_activations_stay_in_half_the_cache_of_the_sockets_at_work() -> None:
         kernels = cpu_kernel(a_bytes=7.0, b_bytes=size - 64, c_bytes=64.0)
         moved = number(cpu_traffic.memory_bytes(kernels, processor(), row(workers), row(5.0)))
         assert moved == (7.0 if stays else 7.0 + size - 64 + 2 * 64 + 5.0), (workers, size)
+
+
+def test_a_product_of_two_results_finds_both_in_the_cache() -> None:
+    """Not parameters, which nobody has written just before."""
+    half = 1024 * KIB
+    for size, stays in ((half, True), (half + 1, False)):
+        kernels = cpu_kernel(a_bytes=7.0, b_bytes=size - 64 - 7, c_bytes=64.0, fed=1.0)
+        moved = number(cpu_traffic.memory_bytes(kernels, processor(), row(2.0), row(5.0)))
+        assert moved == (0.0 if stays else size - 64 + 2 * 64 + 5.0), size
+
+
+def test_copies_wait_for_memory_and_the_product_for_the_copies() -> None:
+    """8 s of memory, 4 s of copying and 3 s of the product, which the smooth maximum with the 7 s of the core makes 15 s."""
+    terms = Some(dram_bytes=8e9, bandwidth=1e9, copy_clk=4e9, behind_clk=3e9, speed=1e9)
+    memory = number(cpu.memory_bound(terms))
+    assert (memory**SMOOTH + 7.0**SMOOTH) ** (1 / SMOOTH) == pytest.approx(15.0)
 
 
 def test_all_that_passes_the_last_level_adds_up() -> None:
