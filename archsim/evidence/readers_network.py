@@ -14,7 +14,9 @@ from archsim.evidence.resolve import Refused, as_timed, host_cpu, network, setti
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
 from archsim.node.spec import find as find_node
+from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
+from archsim.trace.training import ACCUMULATE
 
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
@@ -39,9 +41,11 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     ran = script.task(task, name, framework)
     group = _group(cells, script, framework, ran)
     samples = _share(script.samples(batch, name, framework), 1 if group is None else group.devices)
-    graph = script.graph(name, framework, found.stack.variants.get(name, name))
+    graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
-    work, trace = network(graph, ran, samples, found.stack, script.of_inputs(name, framework), tokens)
+    work = Work(graph, ran, ACCUMULATE if script.accumulates else found.stack.optimiser, script.of_inputs(name, framework),
+                found.stack.attention.fused, script.loss_apart)  # fmt: skip
+    trace = network(work, samples, tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     alone = cells.get("op", "")
     return [

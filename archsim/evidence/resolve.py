@@ -51,15 +51,12 @@ def setting(hardware: str, stack: str, precision: str) -> Setting:
     return found
 
 
-def network(
-    graph: str, task: str, batch: int, stack: Stack, input_gradient: bool, tokens: int | None = None
-) -> tuple[Work, BoundTrace]:  # fmt: skip
+def network(work: Work, batch: int, tokens: int | None = None) -> BoundTrace:
     """The ops of a task of a network, with sequences of `tokens`, or the usual ones; equal arguments give the same trace."""
-    work = Work(graph, task, stack.optimiser, input_gradient, stack.attention.fused)
     found = _network(work, batch, tokens)
     if isinstance(found, str):
         raise Refused(found)
-    return work, found
+    return found
 
 
 def device(name: str) -> Spec:

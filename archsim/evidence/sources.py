@@ -51,7 +51,7 @@ class Protocol(Form):
     doubts: str = ""
 
     # what ran
-    graphs: dict[Word, Word] = {}  # -> the graph that is built under the network's name
+    graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
     host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
@@ -67,6 +67,8 @@ class Protocol(Form):
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
     input_gradient: list[Word] = []  # networks or frameworks whose backward pass goes down to the network's input
     updates: list[Word] = []  # frameworks whose backward pass also updates the weights
+    accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
+    loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
     inputs: Literal["", "device", "host"] = ""  # where the timed loop finds its input; empty for what the stack says
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
@@ -79,7 +81,7 @@ class Protocol(Form):
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
-        if framework in self.updates:
+        if framework in self.updates or self.accumulates:
             task = {"backward": "backward_update", "forward_backward": "training_step"}.get(task, task)
         trained = self.forward == "training" or f"{framework} {network}" in self.forward
         return "forward" if task == "inference" and trained else task
@@ -109,9 +111,10 @@ class Protocol(Form):
         """The samples in a batch that the source calls `batch`."""
         return max(1, batch // self.tokens.get(f"{framework} {network}", 1))
 
-    def graph(self, network: str, framework: str, otherwise: str) -> str:
+    def graph(self, network: str, framework: str, task: str, otherwise: str) -> str:
         """The graph that was built, `otherwise` unless it is known to differ."""
-        return self.graphs.get(f"{framework} {network}") or self.graphs.get(network, otherwise)
+        named = (f"{framework} {network}", f"{network} {task}", network)
+        return next((self.graphs[name] for name in named if name in self.graphs), otherwise)
 
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the network's input was computed."""

@@ -57,15 +57,16 @@ def linear(op: BoundOp, context: Context) -> Plan:
         "backward_data": (inner, rows, features),
         "backward_filter": (features, inner, rows),
     }.get(op.phase, (features, rows, inner))
-    transposed = op.phase == "forward"
+    # k is contiguous in both operands of the pass whose inner dimension is the last of the weights.
+    transposed = op.phase == ("backward_data" if getattr(op.kind, "inner_first", False) else "forward")
     family = "gemm.transposed" if transposed else "gemm"
     kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
         kernels += ones_product(op, context, channels=features, values=rows)
-    if getattr(op.kind, "bias", False) and context.stack.linear_bias == "separate":
+    if getattr(op.kind, "bias", False) and context.stack.linear_bias in ("separate", "epilogue"):
         flop, element = out / context.element, context.element
-        if op.phase == "forward":
+        if op.phase == "forward" and context.stack.linear_bias == "separate":
             kernels.append(element_wise("bias", Role.BIAS, out, out, flop=flop, element=element))
         elif op.phase == "backward_filter":
             kernels.append(element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=flop, element=element))

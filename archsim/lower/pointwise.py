@@ -54,13 +54,17 @@ def concat(op: BoundOp, context: Context) -> Plan | None:
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
-    """A slice copies what it selects; its gradient also fills the rest of the tensor with zeros. None where it is a view."""
+    """A slice copies what it selects; its gradient also fills the rest of the tensor with zeros. None where it is a view.
+
+    The gradients of slices that are the whole tensor together are copied to their places.
+    """
     phase = "forward" if op.phase == "forward" else "backward"
     rows = context.passes("slice", phase)
     if rows.launches == 0:
         return None
     selected = context.bytes(op.shape)
-    written = selected if phase == "forward" else context.bytes(*op.input_shapes)
+    filled = phase == "backward" and not getattr(op.kind, "whole", False)
+    written = context.bytes(*op.input_shapes) if filled else selected
     kernel = element_wise("slice", Role.PASS, rows.inputs * selected, rows.outputs * written, element=context.vector)
     return single("copy", op, context, kernel)
 

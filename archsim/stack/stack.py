@@ -214,8 +214,9 @@ class Stack:
     menus: Mapping[str, Menu] = key("tiles for a kind of product; NAME_tensor on tensor cores, NAME_half for halves elsewhere",
                                     default={})  # fmt: skip
     linear_bias: str = key(
-        "bias of fully connected layers: a pass of its own, a product of the BLAS, or in the product's kernel",
-        choices=("separate", "product", "fused"),
+        "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
+        "its own, or in the product's kernel",
+        choices=("separate", "product", "epilogue", "fused"),
         default="separate",
     )  # fmt: skip
     recurrent: str = key(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from archsim.trace.dims import Dim, Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, PHASES, UPDATE, Kind
-from archsim.trace.kinds.activation import Gelu, HardSigmoid, HardSwish, LeakyRelu, Relu, Relu6, Sigmoid, Silu, Tanh
+from archsim.trace.kinds.activation import Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Relu, Relu6, Sigmoid, Silu, Tanh
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
 from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Quantise, Rotary, Scale, ScaleBy
+from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Gru, Lstm, LstmCell, Rnn
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose, Upsample
@@ -24,8 +24,8 @@ KINDS: dict[str, type[Kind]] = {
         Conv2d, ConvTranspose2d, Linear, Matmul, Embedding, BiasAdd,
         MaxPool, AvgPool, GlobalAvgPool,
         Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy,
-        Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, Silu, HardSigmoid, HardSwish,
-        Rotary, Dropout, Scale, ScaleBy, Quantise, Add, Mul,
+        Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Silu, HardSigmoid, HardSwish,
+        Rotary, Dropout, Mask, Floor, Scale, ScaleBy, Quantise, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice, Upsample,
         Lstm, LstmCell, Gru, Rnn, Attention,
         Update,
@@ -35,8 +35,9 @@ KINDS: dict[str, type[Kind]] = {
 __all__ = [
     "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
     "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
-    "Dropout", "Embedding", "Gelu", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish", "Kind", "LayerNorm", "LeakyRelu",
-    "Linear", "Lrn", "Lstm", "LstmCell", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Relu", "Relu6", "Reshape", "RmsNorm",
+    "Dropout", "Embedding", "Floor", "Gelu", "GeluTanh", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish", "Kind", "LayerNorm",
+    "LeakyRelu", "Linear", "Lrn", "Lstm", "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Relu", "Relu6",
+    "Reshape", "RmsNorm",
     "Rnn", "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh", "Transpose", "Update",
     "Upsample", "sides",
 ]  # fmt: skip

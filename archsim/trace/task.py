@@ -8,7 +8,7 @@ from typing import NamedTuple
 from archsim.base.errors import ArgumentError
 from archsim.trace.file import load
 from archsim.trace.trace import Trace
-from archsim.trace.training import OPTIMISER, task_trace
+from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
 from archsim.trace.unfused import unfused
 
 
@@ -20,15 +20,19 @@ class Work(NamedTuple):
     optimiser: str
     input_gradient: bool
     fused_attention: bool
+    loss_apart: bool = False
 
 
 @lru_cache(maxsize=256)
 def prepared(
-    net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True
-) -> Trace:
+    net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True,
+    loss_apart: bool = False,
+) -> Trace:  # fmt: skip
     """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
-    the products and the softmax that it stands for."""
+    the products and the softmax that it stands for. With `loss_apart` the forward pass ends in the scores, and the backward pass
+    begins with the gradient of their loss."""
     try:
-        return task_trace(load(net) if fused_attention else unfused(load(net)), task, optimiser, input_gradient)
+        forward = load(net) if fused_attention else unfused(load(net))
+        return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 from archsim.trace.dims import Dim
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
-from archsim.trace.op import Add, CrossEntropy, Embedding, Softmax, Update
+from archsim.trace.op import Add, CrossEntropy, Embedding, Slice, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
 TASKS = ("inference", "forward", "backward", "backward_update", "forward_backward", "training_step")
@@ -21,6 +21,7 @@ TASK_ALIASES = {
     "forward_backward": ("forward+backward", "fwd+bwd", "fwd bwd"), "training_step": ("training", "train", "step"),
 }  # fmt: skip
 OPTIMISER = "sgd_momentum"
+ACCUMULATE = "accumulate"  # gradients added to those of the step before, without a use of them
 
 
 def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
@@ -52,6 +53,19 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
         return _with_ops(forward, [*gradients, *updates], _read_by(gradients, forward) | handed_in)
     ops = [*forward.ops, *gradients, *updates]
     return _with_ops(forward, ops, dict(forward.inputs) | handed_in)
+
+
+def with_loss_apart(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
+    """The ops of a task whose timer leaves out the loss, but not its gradient: the cross-entropy of the trace's first output.
+
+    Other outputs get no gradient. A task without gradients has no loss.
+    """
+    if task in ("inference", "forward"):
+        return task_trace(trace, task, optimiser, input_gradient)
+    logits = next(op for op in trace.ops if op.name == trace.ends[0])
+    loss = Op(name="loss", kind=CrossEntropy(), inputs=(logits.name,), shape=logits.shape[:-1])
+    whole = task_trace(replace(trace, ops=(*trace.ops, loss), outputs=("loss",)), task, optimiser, input_gradient)
+    return _with_ops(whole, [op for op in whole.ops if op.name != "loss"], whole.inputs)
 
 
 def backward(trace: Trace) -> Trace:
@@ -90,6 +104,7 @@ def _gradients(forward: Trace, of_inputs: bool) -> tuple[list[Op], dict[str, tup
     handed_in: dict[str, tuple[Dim, ...]] = {}
     sent: dict[str, list[str]] = {}
     found: list[Op] = []
+    beside = {f"{op.name}.{BACKWARD}" for op in forward.ops if isinstance(op.kind, Slice) and op.kind.whole}
     for op in reversed(forward.ops):
         if not needs[op.name]:
             continue
@@ -99,8 +114,9 @@ def _gradients(forward: Trace, of_inputs: bool) -> tuple[list[Op], dict[str, tup
             arriving = [f"{op.name}.gradient", *arriving]
         elif not arriving and op.name not in ends:
             continue
-        adds = _accumulate(op, arriving)
-        incoming = adds[-1].name if adds else next(iter(arriving), "")
+        parts = [name for name in arriving if name in beside]  # lie side by side in one gradient
+        adds = _accumulate(op, [*parts[:1], *[name for name in arriving if name not in beside]])
+        incoming = (*([adds[-1].name] if adds else parts[:1] or arriving[:1]), *parts[1:])
         phases = op.kind.gradients(*_sizes(bound[op.name]), [needs[name] for name in op.inputs])
         of = tuple([dims[name] for name in op.inputs])
         found += [*adds, *[_gradient(op, phase, incoming, of) for phase in phases]]
@@ -127,11 +143,11 @@ def _needing_gradients(forward: Trace, bound: Iterable[BoundOp], of_inputs: bool
     return needs
 
 
-def _gradient(op: Op, phase: str, incoming: str, of: tuple[tuple[Dim, ...], ...]) -> Op:
+def _gradient(op: Op, phase: str, incoming: tuple[str, ...], of: tuple[tuple[Dim, ...], ...]) -> Op:
     """One gradient op: it waits for the incoming gradient and for the forward tensors that its kind reads again."""
     reads = op.kind.data_gradient_reads if phase == BACKWARD_DATA else op.kind.backward_reads
     tensors = {"inputs": op.inputs, "output": (op.name,), "data_gradient": (f"{op.name}.{BACKWARD_DATA}",)}
-    waits = ((incoming,) if incoming else ()) + tuple([name for what in reads for name in tensors[what]])
+    waits = incoming + tuple([name for what in reads for name in tensors[what]])
     name = f"{op.name}.{phase}"
     return Op(name=name, kind=op.kind, inputs=waits, shape=op.shape, phase=phase, parent=op.name, of=of)
 

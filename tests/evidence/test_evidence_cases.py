@@ -103,7 +103,7 @@ def test_a_source_that_is_not_described_ran_what_its_rows_say() -> None:
     plain = protocol("no such source")
     assert plain == Protocol(citation="no such source")
     assert plain.task("backward", "alexnet", "neon") == "backward"
-    assert plain.graph("alexnet", "caffe", "alexnet") == "alexnet"
+    assert plain.graph("alexnet", "caffe", "inference", "alexnet") == "alexnet"
     assert plain.stack("gtx_1080", "alexnet", "caffe-native", "table 7") == "caffe-native"
     assert plain.samples(128, "lstm_ptb", "cntk") == 128
     assert not plain.of_inputs("alexnet", "caffe")
@@ -115,8 +115,8 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert script.inputs == "host"
     assert script.task("inference", "inception_v3", "caffe") == "forward"
     assert script.task("inference", "inception_v3", "mxnet") == "inference"
-    assert script.graph("alexnet", "pytorch", "alexnet") == "alexnet_owt"
-    assert script.graph("alexnet", "mxnet", "alexnet@mxnet") == "alexnet"
+    assert script.graph("alexnet", "pytorch", "inference", "alexnet") == "alexnet_owt"
+    assert script.graph("alexnet", "mxnet", "inference", "alexnet@mxnet") == "alexnet"
     assert script.stack("gtx_1080", "vgg_16", "pytorch-cudnn5.1", "") == "pytorch-native"
     of_network = protocol("shi2016_t7")
     assert of_network.stack("gtx_980", "resnet_56", "torch7-cudnn5.1", "") == "torch7-cudnn5.1-frugal"
@@ -132,7 +132,7 @@ def test_what_convnet_benchmarks_does_besides_its_task() -> None:
     assert script.task("forward_backward", "alexnet", "neon") == "training_step"
     assert script.task("backward", "alexnet", "torch7") == "backward"
     assert (script.waits_for("caffe"), script.waits_for("torch7")) == (True, False)
-    assert script.graph("googlenet", "tensorflow", "googlenet") == "googlenet@convnet"
+    assert script.graph("googlenet", "tensorflow", "inference", "googlenet") == "googlenet@convnet"
     assert (script.of_inputs("alexnet", "caffe"), script.of_inputs("alexnet", "torch7")) == (True, False)
 
 

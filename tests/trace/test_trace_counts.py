@@ -552,18 +552,18 @@ def bert(width: int, layers: int) -> list[Count]:
 CAUSAL = 512 * 513 // 2  # pairs of a token and one not after it
 
 
-def gpt(words: int, positions: int, width: int, layers: int) -> list[Count]:
+def gpt(words: int, positions: int, width: int, layers: int, pairs: int = CAUSAL) -> list[Count]:
     """The weights of the words are those of the logits too."""
     return [
-        table(words + positions, width), *blocks(512, CAUSAL, width, layers), norm(width), (512 * width * words, 0),
+        table(words + positions, width), *blocks(512, pairs, width, layers), norm(width), (512 * width * words, 0),
     ]  # fmt: skip
 
 
-def llama(words: int, width: int, hidden: int, layers: int, keys: int) -> list[Count]:
+def llama(words: int, width: int, hidden: int, layers: int, keys: int, pairs: int = CAUSAL) -> list[Count]:
     """No biases; one scale per norm; keys and values of `keys` features; three layers in each gated unit."""
     return [
         table(words, width), rows(512, width, width, 2 * layers, bias=0), rows(512, width, keys, 2 * layers, bias=0),
-        attend(CAUSAL, width, layers), rows(512, width, hidden, 2 * layers, bias=0), rows(512, hidden, width, layers, bias=0),
+        attend(pairs, width, layers), rows(512, width, hidden, 2 * layers, bias=0), rows(512, hidden, width, layers, bias=0),
         (0, width * (2 * layers + 1)), rows(512, width, words, bias=0),
     ]  # fmt: skip
 
@@ -579,12 +579,32 @@ BY_HAND |= {
     "gpt2_large": gpt(50257, 1024, 1280, 36),
     "gpt3_xl": gpt(50257, 2048, 2048, 24),
     "gpt3_2_7b": gpt(50257, 2048, 2560, 32),
+    "gpt3_xl_3072": gpt(50257, 2048, 3072, 24),
     "opt_1_3b": gpt(50272, 2050, 2048, 24),
     "opt_13b": gpt(50272, 2050, 5120, 40),
     "llama_2_7b": llama(32000, 4096, 11008, 32, 4096),
     "llama_2_13b": llama(32000, 5120, 13824, 40, 5120),
     "llama_3_8b": llama(128256, 4096, 14336, 32, 1024),
 }
+
+ALL = 512 * 512  # pairs, where those that a mask hides are computed too
+BY_HAND |= {
+    "bert_base@hf": [*bert(768, 12), fc(768, 2)],
+    "bert_large@hf": [*bert(1024, 24), fc(1024, 2)],
+    "bert_large@hf_pretraining": [
+        *bert(1024, 24), fc(1024, 2), rows(128, 1024, 1024), norm(1024), (128 * 1024 * 30522, 30522)
+    ],
+    "gpt2_small@hf": gpt(50257, 1024, 768, 12, ALL),
+    "gpt2_large@hf": gpt(50257, 1024, 1280, 36, ALL),
+    "gpt3_xl@hf": gpt(50257, 2048, 2048, 24, ALL),
+    "gpt3_xl_3072@hf": gpt(50257, 2048, 3072, 24, ALL),
+    "gpt3_2_7b@hf": gpt(50257, 2048, 2560, 32, ALL),
+    "opt_1_3b@hf": gpt(50272, 2050, 2048, 24, ALL),
+    "opt_13b@hf": gpt(50272, 2050, 5120, 40, ALL),
+    "llama_2_7b@hf": llama(32000, 4096, 11008, 32, 4096, ALL),
+    "llama_2_13b@hf": llama(32000, 5120, 13824, 40, 5120, ALL),
+    "llama_3_8b@hf": llama(128256, 4096, 14336, 32, 1024, ALL),
+}  # fmt: skip
 
 # parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
 PUBLISHED = {

@@ -25,7 +25,9 @@ from archsim.trace.op import (
     CrossEntropy,
     Dropout,
     Embedding,
+    Floor,
     Gelu,
+    GeluTanh,
     GlobalAvgPool,
     Gru,
     HardSigmoid,
@@ -37,6 +39,7 @@ from archsim.trace.op import (
     Lrn,
     Lstm,
     LstmCell,
+    Mask,
     Matmul,
     MaxPool,
     Mul,
@@ -105,6 +108,9 @@ CASES = [
     (Sigmoid(), [(2, 5)], (), (2, 5), 0, 40, 0),
     (Tanh(), [(2, 5)], (), (2, 5), 0, 10, 0),
     (Gelu(), [(2, 5)], (), (2, 5), 0, 50, 0),
+    (GeluTanh(), [(2, 5)], (), (2, 5), 0, 80, 0),
+    (Mask(), [(2, 5)], (), (2, 5), 0, 10, 0),
+    (Floor(), [(2, 5)], (), (2, 5), 0, 10, 0),
     (Silu(), [(2, 5)], (), (2, 5), 0, 50, 0),
     (LeakyRelu(), [(2, 5)], (), (2, 5), 0, 20, 0),
     (HardSigmoid(), [(2, 5)], (), (2, 5), 0, 40, 0),
@@ -290,4 +296,4 @@ def test_kinds_are_frozen_and_keyed_by_their_name():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Conv2d(kernel=(3, 3)).groups = 2  # type: ignore[misc]
     assert all(issubclass(kind, Kind) and kind.op == name for name, kind in KINDS.items())
-    assert set(OPTIMISERS) == {"sgd", "sgd_momentum", "adam"}
+    assert set(OPTIMISERS) == {"accumulate", "sgd", "sgd_momentum", "adam"}

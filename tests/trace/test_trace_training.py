@@ -8,7 +8,8 @@ import re
 import pytest
 
 from archsim.trace import TASKS, Op, Trace, backward, dumps, loads, names, task_trace, training_step
-from archsim.trace.op import Add, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Softmax
+from archsim.trace.op import Add, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Slice, Softmax
+from archsim.trace.training import with_loss_apart
 
 from ..each import each
 from ..networks import load
@@ -200,3 +201,31 @@ def test_residual_networks_add_one_gradient_at_each_block():
 def test_what_cannot_be_trained_is_refused(trace, task, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         task_trace(trace, task)
+
+
+# --------------------------------------------------------------------------------------------------- as others time it
+
+
+def test_slices_that_are_the_whole_tensor_have_gradients_side_by_side():
+    """What adds their gradients would read and write all of the tensor once more for each."""
+    halves = [op(name, Slice(axis=1, start=start, stop=start + 2, whole=True), "fc1", shape=("N", 2))
+              for name, start in (("left", 0), ("right", 2))]  # fmt: skip
+    trace = net(op("fc1", Linear(), "data"), *halves, op("sum", Add(), "left", "right", shape=("N", 2)))
+    gradients = {one.name: one for one in backward(trace).ops}
+    assert "fc1.accumulate_1" not in gradients
+    assert {"left.backward", "right.backward"} <= set(gradients["fc1.backward_filter"].inputs)
+    apart = net(*[dataclasses.replace(one, kind=dataclasses.replace(one.kind, whole=False)) if one in halves else one
+                  for one in trace.ops])  # fmt: skip
+    assert "fc1.accumulate_1" in listed(backward(apart))
+
+
+def test_a_loss_apart_has_a_gradient_but_no_forward_op_and_the_first_output_alone_has_one():
+    scores = net(op("fc1", Linear(), "data"), op("words", Linear(), "fc1"), op("classes", Linear(), "fc1"))
+    scores = dataclasses.replace(scores, outputs=("words", "classes"))
+    assert listed(with_loss_apart(scores, "forward")) == ["fc1", "words", "classes"]
+    assert listed(with_loss_apart(scores, "backward")) == [
+        "loss.backward", "words.backward_data", "words.backward_filter", "fc1.backward_filter",
+    ]  # fmt: skip
+    both = with_loss_apart(scores, "training_step", "accumulate")
+    assert listed(both)[:3] == ["fc1", "words", "loss.backward"]
+    assert [one.kind.optimiser for one in both.ops if one.phase == "update"] == ["accumulate", "accumulate"]

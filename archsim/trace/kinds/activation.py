@@ -69,6 +69,19 @@ class Gelu(Pointwise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GeluTanh(Pointwise):
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, section 2), GPT-2's form of GELU.
+
+    FLOP: power, 3 scalings, 2 adds, tanh, multiply; backward 14, the gradients of each of these.
+    """
+
+    op: ClassVar[str] = "gelu_tanh"
+    flop_per_element: ClassVar[int] = 8
+    backward_flop_per_element: ClassVar[int] = 14
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Silu(Pointwise):
     """x * sigmoid(x). FLOP: sigmoid (4), multiply; backward s * (1 + x * (1 - s)) * dy with the sigmoid s anew (9)."""
 

@@ -16,7 +16,8 @@ class Linear(Kind):
     """Fully connected layer, [..., K] to [..., F].
 
     FLOP: 2 per MAC, and 1 per output element for the bias. With `tied` the weights are the table of an embedding, which counts
-    them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets.
+    them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets. With `inner_first` the weights
+    lie in memory as [K, F], as those of GPT-2 do, else as [F, K].
     """
 
     op: ClassVar[str] = "linear"
@@ -26,6 +27,7 @@ class Linear(Kind):
 
     bias: bool = flag(default=True)
     tied: bool = flag(default=False)
+    inner_first: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""

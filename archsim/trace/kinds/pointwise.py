@@ -74,6 +74,31 @@ class ScaleBy(Pointwise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mask(Pointwise):
+    """A fixed number in the place of every value that a mask hides, such as the scores of tokens that come later.
+
+    FLOP: 1 select; backward 1 select.
+    """
+
+    op: ClassVar[str] = "mask"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor(Pointwise):
+    """max(x, least) with one fixed number, as scores are kept finite after a mask was added.
+
+    FLOP: 1 compare; backward 1 select.
+    """
+
+    op: ClassVar[str] = "floor"
+    flop_per_element: ClassVar[int] = 1
+    backward_flop_per_element: ClassVar[int] = 1
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scale(Pointwise):
     """Product with a learned value for each index along one axis. FLOP: 1; backward 3: the gradient, and a sum of products."""
 

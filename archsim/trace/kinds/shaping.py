@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import choice, integer, integers
+from archsim.trace.attributes import choice, flag, integer, integers
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import Kind, axis_of, chosen, image, only
 
@@ -83,13 +83,17 @@ class Transpose(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice(Kind):
-    """Indices `start` to `stop` (not included) along `axis`."""
+    """Indices `start` to `stop` (not included) along `axis`.
+
+    `whole`: one of the slices that together are the input, so that their gradients lie side by side and none are added.
+    """
 
     op: ClassVar[str] = "slice"
 
     axis: int = integer(least=-8, most=7)
     start: int = integer(default=0)
     stop: int = integer(least=1)
+    whole: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input, shorter along the axis."""

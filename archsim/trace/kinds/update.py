@@ -21,6 +21,7 @@ class Optimiser(NamedTuple):
 
 
 OPTIMISERS = {
+    "accumulate": Optimiser(flop=1, state=0),  # G += g; no weight changes
     "sgd": Optimiser(flop=2, state=0),  # w -= rate * g
     "sgd_momentum": Optimiser(flop=4, state=1),  # v = momentum * v + g; w -= rate * v
     "adam": Optimiser(flop=12, state=2),  # m, v (3 + 4), then w -= rate * m / (sqrt v + eps) (5)

@@ -64,6 +64,12 @@ class Builder:
             sizes={"T": self.tokens} if self.tokens else {},
         )  # fmt: skip
 
+    def input(self, name: str, dims: Sequence[Dim]) -> str:
+        """One more input."""
+        self.inputs[name] = tuple(dims)
+        self._shapes[name] = bind_dims(dims, STANDING)
+        return name
+
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, with `BATCH` for N and `TOKENS` for T."""
         return self._shapes[tensor]

@@ -15,6 +15,7 @@ from archsim.trace.zoo import (
     dense,
     densenet,
     dpn,
+    eager,
     early,
     efficientnet,
     inception,
@@ -104,4 +105,5 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "unet": segmentation.unet,
     "deeplab_v3_resnet_50": segmentation.deeplab_v3_resnet_50,
     **{name: partial(transformer.build, name) for name in transformer.MODELS},
+    **{name: partial(eager.build, name, config) for name, config in eager.MODELS.items()},
 }

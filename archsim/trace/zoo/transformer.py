@@ -222,6 +222,8 @@ MODELS: dict[str, Model] = {
     "gpt2_large": Model(family=_gpt, source=GPT2, layers=36, width=1280, heads=20, vocabulary=50257, usual=512, context=1024),
     "gpt3_xl": Model(family=_gpt, source=GPT3, layers=24, width=2048, heads=16, vocabulary=50257, usual=512, context=2048,
                      notes=f"{XL_NOTES}; {DENSE}"),
+    "gpt3_xl_3072": Model(family=_gpt, source=GPT3, layers=24, width=3072, heads=24, vocabulary=50257, usual=512, context=2048,
+                          notes="width 3072 and 24 heads: what NeuSight (ASPLOS 2025) calls GPT-3 XL"),
     "gpt3_2_7b": Model(family=_gpt, source=GPT3, layers=32, width=2560, heads=32, vocabulary=50257, usual=512, context=2048,
                        notes=DENSE),
     "opt_1_3b": Model(family=_opt, source=OPT, layers=24, width=2048, heads=32, vocabulary=50272, usual=512, context=2048,
