@@ -7,8 +7,10 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import block_step, library_rate
 from archsim.cost.cost import Array, family_efficiency
+from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, overlapped
 from archsim.device.device import Cpu
+from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
 
 
@@ -132,11 +134,12 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + blocks (k + 1) work / family + loop of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
+    second + multiplied work / family + loop of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
 
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
+    multiplied: clocks of all steps, blocks (k + 1); of narrow operands, `narrow_clocks` [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
@@ -160,12 +163,16 @@ def core_clocks(
     """
     family = family_efficiency(kernels, constants)
     rate = library_rate(kernels, device, precision)
-    blocks = block_step(kernels, device, rate)
+    if precision in FORMS:
+        multiplied = narrow_clocks(kernels, device, rate, precision)
+    else:
+        blocks = block_step(kernels, device, rate)
+        multiplied = blocks * (kernels.k + 1.0)
     loop = loop_clocks(kernels, constants) * overlap
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = kernels.rewritten / constants["cpu.vector_flop"]
-    return np.asarray(np.where(kernels.matrix > 0, blocks * (kernels.k + 1.0) * kernels.work / family + loop,
+    return np.asarray(np.where(kernels.matrix > 0, multiplied * kernels.work / family + loop,
                                np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
 
 

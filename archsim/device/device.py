@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
+from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.part import (
     Chip,
     Core,
@@ -38,6 +39,8 @@ PRECISION_ALIASES = {
     "fp64": ("double", "float64", "f64"), "fp32": ("single", "float", "float32", "f32"), "tf32": ("tensorfloat32",),
     "fp16": ("half", "float16", "f16"), "bf16": ("bfloat16", "brain float"), "fp8": ("float8", "e4m3"), "int8": ("i8", "8 bit"),
 }  # fmt: skip
+
+WIDENED = "widened"  # of a CPU: operands of 16 bit that are multiplied as fp32
 
 PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
     "fp64": ("fp64",),
@@ -155,6 +158,8 @@ class Cpu:
     pipeline: CorePipeline | None = None
     port: Port | None = None
     port512: Port | None = None
+    dot: Dot | None = None
+    tile: TileUnit | None = None
     latency: Latency | None = None
     hold: Hold | None = None
     cracked: Cracked | None = None
@@ -171,18 +176,48 @@ class Cpu:
         return self.default_clock
 
     def pipe(self, precision: str) -> Number:
-        """Fused multiply-adds per clock and core [FMA/clk]: core.simd / lane width x core.fma_ports.
+        """Multiply-adds per clock and core [FMA/clk]: core.simd / lane width x core.fma_ports.
 
-        A lane has 64 bit for fp64 and 32 bit otherwise: fp16 and bf16 are widened first. Raises Unsupported for tf32, fp8, int8.
+        A lane has 64 bit for fp64 and 32 bit otherwise. int8, bf16 and fp16 have the rate of the fastest form that the core has;
+        `widened` is fp16 or bf16 that is multiplied as fp32, which both are without a form of their own. A form (`int8_dot`) has
+        its own rate. Raises Unsupported for what the core has no instructions for.
 
         >>> from archsim.device.catalog import find
-        >>> find("i7_6700k").device.pipe("fp32")  # 256 bit / 32 bit x 2 ports
+        >>> skylake, sapphire_rapids = find("i7_6700k").device, find("xeon_platinum_8480").device
+        >>> skylake.pipe("fp32")  # 256 bit / 32 bit x 2 ports
         16.0
+        >>> [sapphire_rapids.pipe(name) for name in ("int8_dot", "int8", "bf16")]  # 2 x 64; tiles of 16 x 16 x 64 in 16 clocks
+        [128.0, 1024.0, 512.0]
         """
-        if precision not in ("fp64", "fp32", "fp16", "bf16"):
+        if precision in FORMS:
+            return self._shape(precision).rate
+        if precision in ("int8", "fp16", "bf16"):
+            return self._narrow(precision)
+        if precision not in ("fp64", "fp32", WIDENED):
             raise Unsupported(f"{self.identity.id} has no modelled unit for {precision}")
         lane_bits = 64 if precision == "fp64" else 32
         return self.core.simd / lane_bits * self.core.fma_ports
+
+    def forms(self, precision: str) -> tuple[str, ...]:
+        """The forms of instructions that multiply operands of a precision here, of FORMS."""
+        return tuple(form for form, of in FORMS.items() if of.precision == precision and self.dot_shape(form) is not None)
+
+    def dot_shape(self, form: str) -> DotShape | None:
+        """What an instruction of a form takes on a core; None for a core without it."""
+        return dot_shape(form, self.core.simd, self.core.registers, self.dot, self.tile)
+
+    def _narrow(self, precision: str) -> Number:
+        """The rate of the fastest form for operands of a precision; those of 16 bit may be widened [FMA/clk]."""
+        rates = [self._shape(form).rate for form in self.forms(precision)]
+        if precision == "int8" and not rates:
+            raise Unsupported(f"{self.identity.id} has no modelled unit for int8: no key of [dot] or [tile] in its spec has one")
+        return _fastest(rates if precision == "int8" else [self.pipe(WIDENED), *rates], self.identity.id, precision)
+
+    def _shape(self, form: str) -> DotShape:
+        shape = self.dot_shape(form)
+        if shape is None:
+            raise Unsupported(f"{self.identity.id} has no instructions for {form}")
+        return shape
 
     def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
         """Peak arithmetic of all cores [FLOP/s]: 2 x core.count x pipe(precision) x clock.

@@ -19,7 +19,7 @@ FALLBACK = {  # where a table has no word on a kind of operation, this kind's co
     "multiply": "int", "address": "int", "branch": "int", "load_vector": "load", "store_address": "load",
     "store_data_vector": "store_data", "add": "fma", "mul": "fma", "max": "add", "divide": "mul", "root": "divide",
     "cross": "shuffle", "convert": "add", "round": "convert", "scale": "mul", "vint": "logic", "vmul": "mul", "shift": "vint",
-    "blend": "logic", "mask": "vint", "pairwise": "add", "transfer": "convert", "dot": "fma", "tile": "dot",
+    "blend": "logic", "mask": "vint", "pairwise": "add", "transfer": "convert", "dot": "fma", "bfdot": "dot", "tile": "dot",
 }  # fmt: skip
 
 
@@ -111,7 +111,8 @@ class Port:
     mask: str | None = _ports("what sets a mask")
     pairwise: str | None = _ports("additions of neighbours")
     transfer: str | None = _ports("transfers between vector and integer registers")
-    dot: str | None = _ports("dot products of 8 or 16 bit (VNNI, bf16, sdot)")
+    dot: str | None = _ports("dot products of 8 or 16 bit (VNNI, sdot)")
+    bfdot: str | None = _ports("dot products of bf16")
     tile: str | None = _ports("products of tiles (AMX, SME)")
 
 
@@ -155,7 +156,7 @@ class Latency:
     gather: Number | None = _clocks("gather, beyond the loads of its elements")
     dot: Number | None = _clocks("dot product of 8 or 16 bit")
     dot_chain: Number | None = _clocks("dot product, from its addend")
-    tile: Number | None = _clocks("product of tiles")
+    bfdot: Number | None = _clocks("dot product of bf16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,6 @@ class Hold:
     pairwise: Number | None = _clocks("addition of neighbours")
     dot: Number | None = _clocks("dot product of 8 or 16 bit")
     gather: Number | None = _clocks("gather of one element, of a port for loads")
-    tile: Number | None = _clocks("product of tiles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

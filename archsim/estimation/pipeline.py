@@ -23,6 +23,7 @@ from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
+from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
 from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
@@ -31,7 +32,6 @@ from archsim.lower.lower import Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
-from archsim.stack.stack import Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 
@@ -256,24 +256,6 @@ def mean_clock(request: Request, result: Run) -> Array:
     if request.limit is None or not (time > 0).all():
         return asked
     return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
-
-
-def arithmetic(stack: Stack, device: Device, precision: str) -> str:
-    """The pipe that multiplies operands of `precision`: `half` where the stack computes fp16 in fp16 and the GPU can, `dp4a`
-    where the stack's products of int8 do not use tensor cores; otherwise that of the precision itself.
-    """
-    if not isinstance(device, Gpu):
-        return precision
-    if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
-        return "half"
-    if precision == "int8" and precision in stack.without_tensor_cores and device.rate.int8 is not None:
-        return "dp4a"
-    return precision
-
-
-def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
-    """Whether products of this precision run on tensor cores."""
-    return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
 def device_of(request: Request) -> Device:

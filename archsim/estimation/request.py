@@ -16,8 +16,10 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures
-from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
+from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, WIDENED, Cpu, Gpu
+from archsim.device.dot import FORMS
 from archsim.device.spec import Spec
+from archsim.estimation.arithmetic import NARROW, arithmetic
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
@@ -392,6 +394,9 @@ def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[st
         if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
             return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
         return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
-    if isinstance(device, Cpu) and precision in ("fp16", "bf16"):
-        return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
+    if isinstance(device, Cpu) and precision in NARROW:
+        form = arithmetic(stack, device, precision)
+        if form == WIDENED:
+            return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
+        return [f"{precision}: products by {form}, {FORMS[form].doc}; tensors are taken to be {precision} throughout"]
     return []

@@ -10,12 +10,14 @@ from archsim.cache.launch import LevelBytes, Tiling, of_cpu, of_gpu
 from archsim.cache.roles import KernelShape
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.moved import MovedBytes
-from archsim.device.device import PRECISION_BYTES, Device, Gpu
+from archsim.device.device import PRECISION_BYTES, WIDENED, Device, Gpu
+from archsim.device.dot import FORMS
 from archsim.device.rows import at_row, rows_of
 from archsim.estimation.memo import memo
 from archsim.lower.kernel import GpuKernels, Kernels
 
-PIPE_BYTES = {"half": 2, "dp4a": 1}  # bytes of a value by the names of pipes that are no precision
+# Bytes of a value by the names of pipes that are no precision.
+PIPE_BYTES = {"half": 2, "dp4a": 1, WIDENED: 2, **{form: PRECISION_BYTES[of.precision] for form, of in FORMS.items()}}
 
 
 def moved_by(cost: Cost, choice: Choice, kernels: Kernels, device: Device, precision: str) -> MovedBytes:

@@ -16,7 +16,8 @@ from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.moved import MovedCpuTerms, MovedGpuTerms
 from archsim.device.device import Cpu
-from archsim.estimation.pipeline import Run, arithmetic, replayed_gap
+from archsim.estimation.arithmetic import arithmetic
+from archsim.estimation.pipeline import Run, replayed_gap
 from archsim.estimation.request import Request
 from archsim.explain import docs
 from archsim.explain.equation import Equation, Step, solve

@@ -76,6 +76,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **row_blocks(op, stack))
     if across:
+        own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if op.kind.op != "conv2d" and op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)

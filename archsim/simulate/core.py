@@ -16,33 +16,41 @@ from archsim.cycle.core.normal import hyperbolic, local_normalisation, moments, 
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import CoreRun, run_loop
 from archsim.device.device import Cpu
+from archsim.device.dot import FORMS
 from archsim.device.spec import Spec
 
 SCHEMA = "archsim-core/1"
 X86 = ("AMD", "Intel")  # vendors
-ELEMENTS = {"fp64": 64, "fp32": 32}
+ELEMENTS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}
+WIDE = ("fp64", "fp32")
+PRODUCT = {"pairs": "pairs", "dot": "dot", "matrix": "matrix", "tile": "tile", "lanes": "fma"}  # end of a form -> of a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionSet:
     """Vectors of an instruction set: their width [bit] (0: what the core has), the registers that it names, fused multiply-add,
-    and how a product meets one value."""
+    how a product meets one value, and the forms in which it multiplies narrow operands, of `archsim.device.dot.FORMS`."""
 
     width: int
     registers: int
     fused: bool = True
     broadcast: str = "register"
     x86: bool = True
+    forms: tuple[str, ...] = ()
+    wide: bool = True
 
 
+ARM_FORMS = ("int8_pairs", "int8_dot", "int8_matrix", "bf16_dot", "bf16_matrix", "fp16_lanes")
 ISAS = {
     "sse": InstructionSet(width=128, registers=16, fused=False), "avx": InstructionSet(width=256, registers=16, fused=False),
-    "avx2": InstructionSet(width=256, registers=16), "avx512": InstructionSet(width=512, registers=32),
-    "neon": InstructionSet(width=128, registers=32, broadcast="element", x86=False),
-    "sve": InstructionSet(width=0, registers=32, broadcast="element", x86=False),
+    "avx2": InstructionSet(width=256, registers=16, forms=("int8_pairs", "int8_dot")),
+    "avx512": InstructionSet(width=512, registers=32, forms=("int8_pairs", "int8_dot", "bf16_dot", "fp16_lanes")),
+    "amx": InstructionSet(width=512, registers=8, forms=("int8_tile", "bf16_tile"), wide=False),
+    "neon": InstructionSet(width=128, registers=32, broadcast="element", x86=False, forms=ARM_FORMS),
+    "sve": InstructionSet(width=0, registers=32, broadcast="element", x86=False, forms=ARM_FORMS[1:]),
 }  # fmt: skip
 WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it takes, with what it is if not given
-    "gemm": {"unroll": 1, "broadcast": None, "a": 2, "b": 1, "depth": 256, "registers": None},
+    "gemm": {"unroll": 1, "broadcast": None, "a": 2, "b": 1, "depth": 256, "registers": None, "form": None},
     **{name: {"unroll": 4, "level": 1} for name in STREAMED},
     "dot": {"accumulators": 8, "level": 1}, "exp": {"unroll": 1, "degree": 6, "level": 1}, "max pool": {"level": 1},
     "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2},
@@ -51,6 +59,7 @@ WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it t
     **{f"scalar {name} pool": {"level": 1, "window": 9, "trips": 3} for name in ("max", "average")},
     **{f"scalar {name}": {"level": 1} for name in ("exp", "pow", "gather", "divide")},
 }  # fmt: skip
+CHOICES: dict[str, tuple[str, ...]] = {"broadcast": BROADCASTS, "form": tuple(FORMS)}
 LEVELS = ("level", "a", "b")
 MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "window": 1 << 12,
         "trips": 1 << 20}  # fmt: skip
@@ -111,7 +120,7 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
     return SimulatedCore(
         hardware=spec.identity.id, name=loop.name, clock_hz=clock, machine=machine, loop=loop, result=result, bounds=found,
         binds=binds, explained=explained,
-        peak=_peak(machine, int(float(device.core.simd)), loop, element),
+        peak=2.0 * float(device.pipe(loop.form)) if loop.form else _peak(machine, int(float(device.core.simd)), loop, element),
     )  # fmt: skip
 
 
@@ -138,7 +147,7 @@ def core_of(spec: Spec) -> Cpu:
 def _peak(machine: CoreMachine, simd: int, loop: CoreLoop, element: int | None) -> float | None:
     """FLOP per clock of the ports that multiply and add, at the width of registers at which they do most [FLOP/clk]."""
     kinds = {one.kind for one in loop.operations}
-    if not loop.flop or kinds & {"dot", "tile"}:
+    if not loop.flop or kinds & {"dot", "bfdot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
     size, datapath = element or max(wide, default=32), int(machine.pipeline.datapath)
@@ -160,19 +169,21 @@ def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
     """
     name, block, isa_name, precision, words = parsed(kernel)
     device = core_of(spec)
-    isa_name, isa = _instruction_set(device, isa_name, kernel)
+    if precision not in WIDE and name != "gemm":
+        raise ArgumentError(f"kernel {kernel}: {name} takes {' or '.join(WIDE)}; {precision} is of a gemm")
+    isa_name, isa, form = _instruction_set(device, isa_name, kernel, precision, str(words.pop("form", None) or ""))
     width = isa.width or int(float(device.core.simd))
     numbers = {key: int(value) for key, value in words.items() if isinstance(value, (int, float))}
     element = ELEMENTS[precision]
     if name == "gemm":
-        product = "fma" if isa.fused else "muladd"
+        product = PRODUCT[form.rpartition("_")[2]] if form else "fma" if isa.fused else "muladd"
         loop = gemm_block(
             *block, width, element, numbers["unroll"], str(words["broadcast"] or isa.broadcast), numbers["a"], numbers["b"],
             registers=numbers.get("registers", isa.registers), depth=numbers["depth"], product=product,
         )  # fmt: skip
     else:
         loop = GENERATORS.get(name, _streamed(name))(width, element, isa.fused, numbers)
-    return replace(loop, name=kernel, isa=isa_name)
+    return replace(loop, name=kernel, isa=isa_name, form=form)
 
 
 def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float | str | None]]:
@@ -192,7 +203,7 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float
         if equals:
             if key not in words:
                 raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {', '.join(nearest(key, words) or words)}")
-            words[key] = _broadcast(text, kernel) if key == "broadcast" else _whole(text, key, kernel)
+            words[key] = _word(key, text, kernel) if key in CHOICES else _whole(text, key, kernel)
         elif part in ISAS:
             isa = part
         elif part in ELEMENTS:
@@ -214,9 +225,9 @@ def _block(text: str, kernel: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def _broadcast(text: str, kernel: str) -> str:
-    if text not in BROADCASTS:
-        raise ArgumentError(f"kernel {kernel}: broadcast={text} is not one of {', '.join(BROADCASTS)}")
+def _word(key: str, text: str, kernel: str) -> str:
+    if text not in CHOICES[key]:
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is not one of {', '.join(CHOICES[key])}")
     return text
 
 
@@ -228,20 +239,34 @@ def _whole(text: str, key: str, kernel: str) -> int:
     return int(text)
 
 
-def _instruction_set(device: Cpu, name: str, kernel: str) -> tuple[str, InstructionSet]:
-    """The instruction set that was asked for, or the widest of the core."""
+def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: str) -> tuple[str, InstructionSet, str]:
+    """The instruction set that was asked for, or the widest of the core, and the form in which it multiplies narrow operands."""
     x86, simd = device.identity.vendor in X86, int(float(device.core.simd))
     fused = device.port is None or device.port.fma is not None
     fitting = {name: isa for name, isa in ISAS.items() if isa.x86 == x86 and isa.width <= simd and (fused or not isa.fused)}
     if not x86 and simd == 128:
         fitting.pop("sve", None)
-    if name in fitting:
-        return name, fitting[name]
-    if name or not fitting:
-        there = ", ".join(fitting) or "none of those that are modelled"
-        raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {name or 'vectors'}; its instruction sets: {there}")
-    last = list(fitting)[-1]
-    return last, fitting[last]
+    forms = {name: _forms(device, isa, precision) for name, isa in fitting.items()}
+    if precision in WIDE:
+        fitting = {name: isa for name, isa in fitting.items() if isa.wide}
+        if form:
+            raise ArgumentError(f"kernel {kernel}: form={form} multiplies {FORMS[form].precision}, not {precision}")
+    else:
+        fitting = {name: isa for name, isa in fitting.items() if forms[name] and (not form or form in forms[name])}
+    if name in fitting or (not name and fitting):
+        best = {one: max((float(device.pipe(f)) for f in forms[one]), default=0.0) for one in fitting}
+        chosen = name or max(fitting, key=lambda one: (best[one], list(fitting).index(one)))
+        own = forms[chosen] if precision not in WIDE else ()
+        return chosen, fitting[chosen], form or max(own, key=lambda f: float(device.pipe(f)), default="")
+    there = ", ".join(fitting) or "none of those that are modelled"
+    what = f"{name or 'vectors'}" + ("" if precision in WIDE else f" of {form or precision}")
+    raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {what}; its instruction sets"
+                        f"{'' if precision in WIDE else ' with them'}: {there}")  # fmt: skip
+
+
+def _forms(device: Cpu, isa: InstructionSet, precision: str) -> tuple[str, ...]:
+    """The forms of an instruction set in which a core multiplies operands of a precision."""
+    return tuple(form for form in isa.forms if form in device.forms(precision))
 
 
 def _streamed(name: str) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:

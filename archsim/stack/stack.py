@@ -15,6 +15,8 @@ T = TypeVar("T")
 LOOP = ("steps", "branches", "divisions", "exps", "pows", "gathers", "transitions")  # what the scalar loop of a CPU does
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
+# Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
+NARROW = ("int8_pairs", "int8_dot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix", "bf16_tile", "fp16_lanes")
 CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
@@ -263,6 +265,10 @@ class Stack:
     instructions: str = key(
         "CPU: the widest instructions of the library's binary, where they are not all that the core has", default="widest",
         choices=tuple(ISAS),
+    )  # fmt: skip
+    narrow_kernels: tuple[str, ...] = key(
+        "CPU: forms of instructions for which the library has kernels of narrow operands; int8 without one is refused, "
+        "operands of 16 bit without one are widened to fp32", choices=NARROW, default=(),
     )  # fmt: skip
     packing: str = key(
         "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run",

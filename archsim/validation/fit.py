@@ -14,7 +14,7 @@ from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.energy import memory_family
 from archsim.device.device import Device
-from archsim.estimation.pipeline import on_tensor_cores
+from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
 from archsim.validation.predict import Group, evaluate, prepare

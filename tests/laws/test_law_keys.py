@@ -32,7 +32,11 @@ CELLS: dict[str, list[Cell]] = {
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
         ("alexnet", "i7_6700k", "caffe-openblas", 1, "fp32"), ("alexnet", "xeon_platinum_8124m", "mxnet-mkldnn", 16, "fp32"),
-        ("alexnet", "tegra_x1_cpu", "caffe-openblas", 1, "fp32"),
+        ("alexnet", "tegra_x1_cpu", "caffe-openblas", 1, "fp32"), ("alexnet", "xeon_platinum_8480", "ideal", 4, "int8"),
+        ("alexnet", "xeon_platinum_8480", "ideal", 4, "bf16"), ("alexnet", "xeon_platinum_8480", "ideal", 4, "fp16"),
+        ("alexnet", "xeon_platinum_8480", "onnxruntime-cpu", 1, "int8"), ("alexnet", "epyc_9654", "ideal", 4, "bf16"),
+        ("alexnet", "i9_10980xe", "ideal", 4, "int8"), ("alexnet", "i7_6700k", "ideal", 4, "int8"),
+        ("alexnet", "graviton3", "ideal", 4, "int8"), ("alexnet", "graviton3", "ideal", 4, "bf16"),
     ],
 }  # fmt: skip
 # Whole numbers and shares that scale by these stay what they are.

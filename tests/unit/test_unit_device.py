@@ -60,7 +60,7 @@ def test_a_missing_unit_is_no_number() -> None:
             gpu(name).pipe(precision)
     for precision in ("int8", "fp8", "tf32"):
         with pytest.raises(Unsupported, match="no modelled unit"):
-            cpu("i7_6700k").pipe(precision)
+            cpu("i7_3820").pipe(precision)
     with pytest.raises(Unsupported, match="fp17"):
         gpu("tegra_x1").pipe("fp17")
 

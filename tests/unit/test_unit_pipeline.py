@@ -12,7 +12,8 @@ from archsim.cost.cpu_traffic import core_bandwidth
 from archsim.cost.dispatch import dispatch_clock, feed_time
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
-from archsim.estimation.pipeline import arithmetic, input_bytes, on_tensor_cores, run
+from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
+from archsim.estimation.pipeline import input_bytes, run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
 

@@ -17,17 +17,22 @@ from archsim.cost.cores import copy_share
 from archsim.cost.cost import family_efficiency, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
+from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share
 from archsim.cost.traffic import RESIDENT_SHARE
-from archsim.cycle.core import assemble, copies, layout, passes, product, run, timeline, writer
+from archsim.cycle.core import assemble, copies, gemm_block, layout, passes, product, run, timeline, writer
 from archsim.cycle.core.copies import SCALARS, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.passes import MOST, UNROLLED, elements
-from archsim.cycle.core.product import ROWS, block, block_of, by_element, vector_product
+from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_element, narrow_block, vector_product
 from archsim.cycle.core.run import run_loop
+from archsim.device.device import WIDENED
+from archsim.device.dot import FORMS
 
 Known = MutableMapping[bytes, float]
+LANES = "fp16_lanes"  # a form whose blocks are those of fp32 with more lanes
+LANE_BITS, SUM_BYTES = 32, 4.0  # bit and bytes of a sum
 SHORT, LONG = 16, 32  # steps of k from whose blocks those of any depth follow
 
 
@@ -51,6 +56,19 @@ class CpuVariant:
     def workers(self) -> float:
         """Cores at work."""
         return self.at(self.terms.workers)
+
+    @property
+    def form(self) -> str:
+        """The form of instructions that sums narrow operands of a product; empty where lanes multiply one value each."""
+        precision = self.terms.precision
+        return precision if precision in FORMS and precision != LANES and not self.of("depthwise") else ""
+
+    @property
+    def element(self) -> int:
+        """Operand of a product as lanes multiply it [bit]; what is widened has 32."""
+        precision = self.terms.precision
+        wide = precision == WIDENED or (self.of("depthwise") and precision in FORMS and precision != LANES)
+        return LANE_BITS if wide else int(8 * self.of("operand_a"))
 
     @property
     def width(self) -> int:
@@ -154,7 +172,7 @@ class Simulated:
 @lru_cache(maxsize=1)
 def code_version() -> str:
     """Equal for equal code of the simulation and of the programs."""
-    return digest(layout, timeline, assemble, run, writer, product, copies, passes)
+    return digest(layout, timeline, assemble, run, writer, product, gemm_block, copies, passes)
 
 
 # ---------------------------------------------------------------------------------------------- products
@@ -163,7 +181,7 @@ def code_version() -> str:
 def _product(v: CpuVariant, on: Simulated) -> float:
     """All register blocks of a product, summed over cores [clk]."""
     m, n, k, count = v.of("m"), v.of("n"), v.of("k"), v.of("count")
-    element = int(8 * v.of("operand_a"))
+    element = v.element
     rows, vectors = block_of(on.machine, v.width)
     lanes = v.width // element
     if not v.of("packed"):
@@ -176,11 +194,35 @@ def _product(v: CpuVariant, on: Simulated) -> float:
     else:
         depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
         levels = (2, 1, 2)  # libraries ask for C in time
+    if v.form:
+        return _narrow(v, on, m, n, min(depth, k), levels)
     total = 0.0
     for panel, panels in _cut(k, min(depth, k)):
         for r, down in _cut(m, rows):
             for c, across in _cut(n, vectors * lanes):
                 total += blocks_clocks(v, on, count * panels * down * across, int(r), ceil(c / lanes), panel, levels)
+    return total
+
+
+def _narrow(v: CpuVariant, on: Simulated, m: float, n: float, depth: float, levels: tuple[int, int, int]) -> float:
+    """All register blocks of a product of narrow operands, summed over cores [clk]."""
+    shape, simd = v.terms.device.dot_shape(v.form), v.at(v.terms.device.core.simd)
+    assert shape is not None
+    kind, element = v.form.rpartition("_")[2], v.element
+    side, taken = v.at(shape.rows), v.at(shape.depth)
+    across = v.at(shape.columns) * (1.0 if kind == "tile" else v.width / simd)
+    rows, columns = side * v.at(block_lines(shape.registers)), VECTORS * across
+    elements = by_element(on.machine, v.width)
+    total = 0.0
+    for panel, panels in _cut(v.of("k"), depth):
+        for r, down in _cut(m, rows):
+            for c, beside in _cut(n, columns):
+                number = v.of("count") * panels * down * beside
+
+                def words(steps: int, r: float = r, c: float = c) -> tuple[object, ...]:
+                    return kind, ceil(r), ceil(c), steps, v.width, element, levels, elements
+
+                total += _deep(on, number, ceil(panel / taken), narrow_block, words)
     return total
 
 
@@ -197,15 +239,20 @@ def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
 def blocks_clocks(v: CpuVariant, on: Simulated, number: float, rows: int, vectors: int, depth: float,
                   levels: tuple[int, int, int]) -> float:  # fmt: skip
     """Clocks of some register blocks: those of short ones, and what each further step of k takes."""
-    element = int(8 * v.of("operand_a"))
 
     def words(steps: int) -> tuple[object, ...]:
-        return rows, vectors, steps, v.width, element, levels, on.fused(v), by_element(on.machine, v.width)
+        return rows, vectors, steps, v.width, v.element, levels, on.fused(v), by_element(on.machine, v.width)
 
+    return _deep(on, number, depth, block, words)
+
+
+def _deep(on: Simulated, number: float, depth: float, program: Callable[..., CoreLoop],
+          words: Callable[[int], tuple[object, ...]]) -> float:  # fmt: skip
+    """Clocks of some blocks of a depth, from those of short and of long ones."""
     if depth <= SHORT:
-        return on.spent(number, block, *words(max(1, int(depth))))
-    short = on.clocks(block, *words(SHORT))
-    more = on.spent(number * (depth - SHORT) / (LONG - SHORT), block, *words(LONG))
+        return on.spent(number, program, *words(max(1, int(depth))))
+    short = on.clocks(program, *words(SHORT))
+    more = on.spent(number * (depth - SHORT) / (LONG - SHORT), program, *words(LONG))
     return more + number * short * (1.0 - (depth - SHORT) / (LONG - SHORT))
 
 
@@ -227,7 +274,8 @@ def _copies(v: CpuVariant, on: Simulated) -> float:
     if simd:
         _, vectors = block_of(on.machine, v.width)
         lanes = v.width / (8 * size)
-        total += on.spent(simd * of_a / lanes**2, transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level)
+        turned = lanes**2 if size >= SUM_BYTES else (v.width / LANE_BITS) ** 2 * SUM_BYTES / size  # neighbours in k stay together
+        total += on.spent(simd * of_a / turned, transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level)
         total += on.spent(simd * of_b / (vectors * lanes), rows_copied, v.width, vectors, int(n * size),
                           int(simd * of_b * size), b_level)  # fmt: skip
     if scalar:

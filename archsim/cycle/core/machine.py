@@ -103,10 +103,14 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     if pipeline is None or port is None:
         raise Unsupported(f"{device.identity.id}: the simulation of a core needs the tables [pipeline] and [port], which neither "
                           f"its spec has nor hwspecs/architectures/{device.identity.architecture}.toml")  # fmt: skip
+    hold = _numbers(device.hold)
     words = dict.fromkeys(word for table in (port, device.port512) if table is not None
                           for _, text in _given(table) for word in str(text).split())  # fmt: skip
     names = tuple(words)
     latency = {"fma": _number(device.core.fma_latency), "load": _number(device.l1.latency), **_numbers(device.latency)}
+    if device.tile is not None:
+        latency["tile"] = _number(device.tile.latency)
+        hold["tile"] = _number(device.tile.int8 or device.tile.bf16 or 1.0)
     memory = device.memory
     share = _number(memory.bandwidth) * _number(memory.achievable) / _number(device.core.sockets) / clock / workers
     far = [(_number(device.l2.bandwidth), _number(device.l2.latency))]
@@ -118,7 +122,7 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     last = device.l2
     return CoreMachine(
         name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
-        wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=_numbers(device.hold),
+        wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
         load=_number(device.l1.latency), line=int(_number(device.l1.line)), read=_number(device.l1.bandwidth),
         write=_number(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),

@@ -74,7 +74,7 @@ class MemoryStream:
 class CoreLoop:
     """A loop: operations in the order of the program, the memory that they touch, and how often a pass runs it.
 
-    isa: the instruction set that it is written in
+    isa: the instruction set that it is written in; form: how it multiplies narrow operands, of `archsim.device.dot.FORMS`
     """
 
     name: str
@@ -82,6 +82,7 @@ class CoreLoop:
     streams: tuple[MemoryStream, ...] = ()
     trips: int = 1000
     isa: str = ""
+    form: str = ""
     flop: float = 0.0
     measured: float | None = field(default=None, compare=False)
 

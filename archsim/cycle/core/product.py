@@ -7,15 +7,17 @@ multiplies (Goto and van de Geijn 2008). Around a block, its results are added t
 from __future__ import annotations
 
 from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS
+from archsim.cycle.core.gemm_block import LANE, SEGMENT, TILE_BYTES, block_grid, fill, multiplied
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter
+from archsim.cycle.core.writer import LoopWriter, Value
 
 SPARE, VECTORS = int(OPERAND_REGISTERS), int(COLUMN_REGISTERS)  # registers beside the results, and in a row of them
 OLDER = 16  # registers of x86 before AVX-512
 UNROLLED = 4  # steps of k between two branches
 ROWS = 4  # rows of a matrix that a product with a vector takes at a time
 BY_ELEMENT = 128  # bit of the registers of NEON, whose multiply-adds take one element for all lanes
+NARROWEST = 8  # bit of an operand; four of them are summed in a lane
 PITCH = 4096 + 256  # B between rows of C, which lie in different pages
 
 
@@ -77,6 +79,46 @@ def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, le
     return w.loop(flop=2.0 * rows * vectors * lanes * steps)
 
 
+def narrow_block(product: str, rows: int, columns: int, steps: int, width: int, element: int,
+                 levels: tuple[int, int, int] = (2, 1, 2), elements: bool = False) -> CoreLoop:  # fmt: skip
+    """A register block of narrow operands over `steps` instructions of k, and its sums into C; an iteration is one block.
+
+    product: as of `gemm_block`: dot, pairs, matrix or tile; element: of an operand [bit]; levels, elements: as of `block`
+    """
+    a_level, b_level, c_level = levels
+    grid = block_grid(rows, columns, width, element, product)
+    w = LoopWriter(f"{product} block of {rows} x {columns}, {steps} steps", width, LANE)
+    size, vectors, segment = grid.bytes, grid.vectors, SEGMENT // LANE
+    w.stream("A", grid.lines * steps * grid.line_bytes, 1 << 16, a_level)
+    w.stream("B", 0, vectors * size * steps, b_level)
+    w.stream("C", vectors * size, 1 << 20, c_level)
+    results: list[Value] = [None] * (grid.lines * vectors)
+    for step in range(steps):
+        b = [fill(w, "B", (step * vectors + v) * size, grid) for v in range(vectors)]
+        a: Value = None
+        for line in range(grid.lines):
+            at = (step * grid.lines + line) * grid.line_bytes
+            if product in ("matrix", "tile"):
+                a = fill(w, "A", at, grid, SEGMENT)
+            elif not elements:
+                a = w.load("A", at, kind="broadcast")
+            elif line % segment == 0:
+                a = w.load("A", at, width=SEGMENT)
+            for v in range(vectors):
+                place = line * vectors + v
+                results[place] = multiplied(w, product, grid.kind, b[v], a, results[place])
+        if (step + 1) % UNROLLED == 0 and step + 1 < steps:
+            w.step(("A_in", "B_in"))
+    added = "vint" if element == 8 else "add"
+    for place, value in enumerate(results):
+        for row in range(grid.loads):
+            offset = place // vectors * PITCH + place % vectors * size + row * TILE_BYTES
+            w.load("C", offset, folded=True)
+            w.store("C", offset, w.op(added, value, None))
+    w.step(("A", "C"))
+    return w.loop(flop=2.0 * grid.lines * vectors * grid.results * grid.taken * steps)
+
+
 def vector_product(width: int, element: int, level: int, fused: bool = True, rows: int = ROWS) -> CoreLoop:
     """A matrix, some rows at a time, times a vector that stays in the first level; an iteration takes a register of each row."""
     w = LoopWriter("matrix times vector", width, element)
@@ -86,7 +128,9 @@ def vector_product(width: int, element: int, level: int, fused: bool = True, row
     for row in range(rows):
         w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
         w.load(f"a{row}", 0, folded=True)
-        if fused:
+        if element == NARROWEST:
+            w.keep(f"sum{row}", w.op("dot", x, f"sum{row}", chained=True))
+        elif fused:
             w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
         else:
             w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))

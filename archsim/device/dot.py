@@ -1,0 +1,130 @@
+"""Products of narrow operands on a CPU core: the forms of instructions, and how many of them a core starts per clock.
+
+A form multiplies values of 8 or 16 bit and adds several products to each lane of its result; what a form computes is fixed by the
+instruction set, how many start per clock is a value of the spec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archsim.base.units import COUNT
+from archsim.device.part import cycles, spec, whole
+
+if TYPE_CHECKING:
+    from archsim.device.part import Number
+
+LANE_BITS = 32  # bit of a lane of the result
+ELEMENT_BYTES = {"int8": 1, "bf16": 2, "fp16": 2}
+TILE_FORM = "tile"  # the end of the name of a form on tiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotForm:
+    """A form of instructions that multiply narrow operands.
+
+    precision: of the operands; depth: steps of k that one instruction takes (0: as many as a row of a tile holds)
+    rows: of the result in one register (0: those of a tile)
+    per_lane: products that one instruction adds to 32 bit of its result [1]
+    """
+
+    precision: str
+    depth: int
+    rows: int
+    per_lane: int
+    doc: str
+
+
+FORMS = {
+    "int8_pairs": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
+                          doc="int8 by three instructions: two that multiply and add neighbours, and an addition (vpmaddubsw, "
+                              "vpmaddwd, vpaddd; smull, smlal2, sadalp)"),
+    "int8_dot": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
+                        doc="four products of int8 for each lane (vpdpbusd of AVX512_VNNI and AVX-VNNI; sdot of FEAT_DotProd)"),
+    "int8_matrix": DotForm(precision="int8", depth=8, rows=2, per_lane=8,
+                           doc="2 x 8 by 8 x 2 values of int8 in each 128 bit (smmla of FEAT_I8MM)"),
+    "int8_tile": DotForm(precision="int8", depth=0, rows=0, per_lane=0, doc="tiles of int8 (AMX-INT8)"),
+    "bf16_dot": DotForm(precision="bf16", depth=2, rows=1, per_lane=2,
+                        doc="two products of bf16 for each lane (vdpbf16ps of AVX512_BF16; bfdot of FEAT_BF16)"),
+    "bf16_matrix": DotForm(precision="bf16", depth=4, rows=2, per_lane=4,
+                           doc="2 x 4 by 4 x 2 values of bf16 in each 128 bit (bfmmla of FEAT_BF16)"),
+    "bf16_tile": DotForm(precision="bf16", depth=0, rows=0, per_lane=0, doc="tiles of bf16 (AMX-BF16)"),
+    "fp16_lanes": DotForm(precision="fp16", depth=1, rows=1, per_lane=2,
+                          doc="multiply-adds of fp16 in lanes of 16 bit (fmla of FEAT_FP16; AVX512_FP16)"),
+}  # fmt: skip
+
+
+def _started(form: str) -> Any:
+    return spec(COUNT, f"{FORMS[form].doc}: started per clock, of the width of a SIMD register", low=0.01, high=1024,
+                optional=True)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """Products of narrow operands in SIMD registers: instructions of `core.simd` bit per clock; what a core lacks is left out."""
+
+    int8_pairs: Number | None = _started("int8_pairs")
+    int8_dot: Number | None = _started("int8_dot")
+    int8_matrix: Number | None = _started("int8_matrix")
+    bf16_dot: Number | None = _started("bf16_dot")
+    bf16_matrix: Number | None = _started("bf16_matrix")
+    fp16_lanes: Number | None = _started("fp16_lanes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileUnit:
+    """A unit that multiplies tiles: registers of `rows` rows of `row` bytes."""
+
+    rows: Number = whole("rows of a tile", high=4096)
+    row: Number = spec("B", "bytes of a row of a tile", low=4, high=65536)
+    registers: Number = whole("tiles that the instruction set names", high=1024)
+    latency: Number = cycles("product of two tiles that is added to a third")
+    int8: Number | None = cycles("between two products of tiles of int8", optional=True)
+    bf16: Number | None = cycles("between two products of tiles of bf16", optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotShape:
+    """What one instruction of a form takes on a core, each a number or [D, 1].
+
+    rate: multiply-adds per clock [FMA/clk]; depth: steps of k; rows, columns: of the result in one register
+    registers: that hold operands and results; latency: from a sum to the sum behind it [clk], None for that of a multiply-add
+    """
+
+    rate: Number
+    depth: Number
+    rows: Number
+    columns: Number
+    registers: Number
+    latency: Number | None = None
+
+
+def dot_shape(form: str, simd: Number, registers: Number, dot: Dot | None, tile: TileUnit | None) -> DotShape | None:
+    """The shape of a form on a core; None for a core without it.
+
+    rate = simd / 32 products started        (per lane `products`, `started` per clock)
+    rate = rows (row / 4) (row / element) / interval        for tiles, whose results have 4 bytes
+
+    simd: width of a SIMD register [bit]; registers: SIMD registers that the instruction set names
+
+    >>> dot_shape("int8_dot", 512.0, 32.0, Dot(int8_dot=2.0), None).rate  # two vpdpbusd of 16 lanes
+    128.0
+    >>> amx = TileUnit(rows=16.0, row=64.0, registers=8.0, latency=52.0, int8=16.0, bf16=16.0)
+    >>> dot_shape("int8_tile", 512.0, 32.0, None, amx).rate  # 16 x 16 x 64 values in 16 clocks
+    1024.0
+    """
+    of = FORMS[form]
+    if form.endswith(TILE_FORM):
+        interval = None if tile is None else getattr(tile, of.precision)
+        if tile is None or interval is None:
+            return None
+        depth, columns = tile.row / ELEMENT_BYTES[of.precision], tile.row * 8.0 / LANE_BITS
+        return DotShape(rate=tile.rows * columns * depth / interval, depth=depth, rows=tile.rows, columns=columns,
+                        registers=tile.registers, latency=tile.latency)  # fmt: skip
+    started = None if dot is None else getattr(dot, form)
+    if started is None:
+        return None
+    lanes = simd / LANE_BITS
+    return DotShape(rate=lanes * of.per_lane * started, depth=of.depth, rows=of.rows, registers=registers,
+                    columns=lanes * of.per_lane / (of.depth * of.rows))  # fmt: skip
