@@ -49,3 +49,18 @@ def _on_cpu(stack: Stack, device: Cpu, precision: str) -> str:
 def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
     """Whether products of this precision run on tensor cores."""
     return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
+
+
+def precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
+    """What is said of the arithmetic of a precision."""
+    narrow = precision in ("fp16", "bf16")
+    if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
+        if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
+            return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
+        return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
+    if isinstance(device, Cpu) and precision in NARROW:
+        form = arithmetic(stack, device, precision)
+        if form == WIDENED:
+            return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
+        return [f"{precision}: products by {form}, {FORMS[form].doc}; tensors are taken to be {precision} throughout"]
+    return []

@@ -16,10 +16,9 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures
-from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, WIDENED, Cpu, Gpu
-from archsim.device.dot import FORMS
+from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
-from archsim.estimation.arithmetic import NARROW, arithmetic
+from archsim.estimation.arithmetic import precision_notes
 from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
@@ -186,7 +185,7 @@ def make_request(
     if power_limit is not None:
         _check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
-    notes += said + _precision_notes(device, precision, chosen)
+    notes += said + precision_notes(device, precision, chosen)
     notes += _architecture_notes(spec)
     if graph:
         _check_graph(device, chosen, fidelity)
@@ -386,17 +385,3 @@ def _architecture_notes(spec: Spec) -> list[str]:
         return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
     return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
             f"their kernels for the nearest, {identity.like}"]
-
-
-def _precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
-    narrow = precision in ("fp16", "bf16")
-    if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
-        if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
-            return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
-        return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
-    if isinstance(device, Cpu) and precision in NARROW:
-        form = arithmetic(stack, device, precision)
-        if form == WIDENED:
-            return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
-        return [f"{precision}: products by {form}, {FORMS[form].doc}; tensors are taken to be {precision} throughout"]
-    return []
