@@ -59,7 +59,7 @@ def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
     return np.asarray(device.pipe(precision) * (np.minimum(kernels.simd, device.core.simd) / device.core.simd) * apart)
 
 
-def step_clocks(device: Cpu, rate: Array | float, height: Array | float, registers: float) -> Array:
+def step_clocks(device: Cpu, rate: Array | float, height: Array | float, registers: Array | float) -> Array:
     """Clocks of one step of k in one register block [clk].
 
     max(height registers lanes / rate, latency), 0 without rows, [D, V]

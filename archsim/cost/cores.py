@@ -7,6 +7,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import block_step, library_rate
 from archsim.cost.cost import Array, family_efficiency
+from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, overlapped
 from archsim.device.device import Cpu
@@ -48,14 +49,14 @@ def busiest_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, rewritten=0 * one, steps=1e6 * one, items=one, most=one,
-    ...             channels=one, block=0 * one, chunks=0 * one,
-    ...             **dict.fromkeys(LOOP[1:], 0 * one))
+    ...             k=one, count=one, packed=0 * one, work=one, steps=1e6 * one, items=one, most=one,
+    ...             chunks=0 * one, **dict.fromkeys((*LOOP[1:], *RUNS), 0 * one))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -139,7 +140,8 @@ def core_clocks(
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
-    multiplied: clocks of all steps, blocks (k + 1); of narrow operands, `narrow_clocks` [clk]
+    multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
+        operands, `narrow_clocks` [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
@@ -152,12 +154,13 @@ def core_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
-    ...                **dict.fromkeys(LOOP, 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
-    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one, rewritten=0 * one)
+    ...                **dict.fromkeys((*LOOP, *RUNS), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
+    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -167,7 +170,7 @@ def core_clocks(
         multiplied = narrow_clocks(kernels, device, rate, precision)
     else:
         blocks = block_step(kernels, device, rate)
-        multiplied = blocks * (kernels.k + 1.0)
+        multiplied = np.where(kernels.pixels > 0, direct_clocks(kernels, device, rate), blocks * (kernels.k + 1.0))
     loop = loop_clocks(kernels, constants) * overlap
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)

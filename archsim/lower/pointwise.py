@@ -95,7 +95,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else FULL
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
-        repeat=launches, efficiency=efficiency,
+        repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,
     )  # fmt: skip
     loop = context.stack.window_loop
     row, piece = row_of(op, context, launches)

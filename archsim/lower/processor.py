@@ -8,6 +8,7 @@ from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.runs import pixel_runs
 from archsim.lower.threads import depthwise, loop_threads, product_threads, row_blocks
 from archsim.stack.stack import APART, ISAS, LOOP, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
@@ -74,7 +75,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS else 1.0, fed=float(op.kind.op == "matmul"),
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
-        own = replace(own, **row_blocks(op, stack))
+        own = replace(own, **{**row_blocks(op, stack), **pixel_runs(op, stack)})
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)

@@ -106,6 +106,16 @@ class Conv:
         "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
         "divides freely", low=0, default=0,
     )  # fmt: skip
+    block_pixels: int = key(
+        "CPU: pixels of one row that a direct convolution takes at once, for each sixteen registers of the instruction set; the "
+        "rest of a row in blocks of three, two and one, pixels at its edges one by one; 0: as many as the registers hold, over "
+        "all rows",
+        low=0, default=0,
+    )  # fmt: skip
+    step_channels: int = key(
+        "CPU: input channels that its 1 x 1 filters sum up before they add to memory; larger filters take those of one register",
+        low=1, default=128,
+    )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
@@ -238,6 +248,9 @@ class Stack:
     )  # fmt: skip
     second_pass: tuple[str, ...] = key(
         "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()
+    )
+    as_products: tuple[str, ...] = key(
+        "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
     )
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)

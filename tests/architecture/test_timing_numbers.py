@@ -22,6 +22,7 @@ STRUCTURE = {
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {"LANE_BITS": "bits", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers"},
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
+    "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines"},
     "lower/threads.py": {
         "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},

@@ -10,6 +10,7 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.cost import blocking, cores, team
+from archsim.lower.columns import RUNS
 from archsim.stack.stack import LOOP
 
 KIB = 1024.0
@@ -29,8 +30,8 @@ def machine(**words: Any) -> Any:
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "chunks", "tree", "grain")
-    flags = dict.fromkeys((*cut, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
-    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0, "rewritten": 0.0}
+    flags = dict.fromkeys((*cut, *RUNS, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
+    sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
     team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
     usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})

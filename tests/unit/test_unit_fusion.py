@@ -40,24 +40,26 @@ def alone(*ops: dict[str, Any], stack: str = "onnxruntime-cpu", task: str = "inf
 CONV, NORM = op("conv2d", "c", "data"), op("batch_norm", "n", "c")
 
 
-def test_onnxruntime_fuses_what_follows_a_convolution_and_no_other_op() -> None:
-    def check(ops: list[dict[str, Any]], left: list[str]) -> None:
-        assert alone(*ops) == left
+FUSED = {
+    "norm and activation": ([CONV, NORM, op("relu", "r", "n")], ["c"]),
+    "a clip": ([CONV, op("relu6", "r", "c")], ["c"]),
+    "norm before": ([op("batch_norm", "n", "data"), op("relu", "r", "n"), op("conv2d", "c", "r")], ["n", "c"]),
+    "norm of a concat": ([op("concat", "k", "data", "data", out=["N", 64, 8, 8], axis=1),
+                          op("batch_norm", "n", "k", out=["N", 64, 8, 8])], ["k", "n"]),
+    "activation without a kernel before it": ([op("relu", "r", "data")], ["r"]),
+    "two readers": ([CONV, op("relu", "r", "c"), op("add", "a", "c", "r")], ["c", "r", "a"]),
+    "shortcut": ([CONV, NORM, op("add", "a", "n", "data"), op("relu", "r", "a")], ["c"]),
+    "sum of activations": ([op("relu", "x", "data"), op("relu", "y", "data"), op("add", "a", "x", "y")], ["x", "y", "a"]),
+    "sum behind an activation": ([CONV, op("relu", "r", "c"), op("add", "a", "r", "data")], ["c", "a"]),
+    "norm behind a sum": ([CONV, op("add", "a", "c", "data"), op("batch_norm", "n", "a")], ["c", "n"]),
+    "norm behind an activation": ([CONV, op("relu", "r", "c"), op("batch_norm", "n", "r")], ["c", "n"]),
+}  # fmt: skip
 
-    each({
-        "norm and activation": ([CONV, NORM, op("relu", "r", "n")], ["c"]),
-        "a clip": ([CONV, op("relu6", "r", "c")], ["c"]),
-        "norm before": ([op("batch_norm", "n", "data"), op("relu", "r", "n"), op("conv2d", "c", "r")], ["n", "c"]),
-        "norm of a concat": ([op("concat", "k", "data", "data", out=["N", 64, 8, 8]),
-                              op("batch_norm", "n", "k", out=["N", 64, 8, 8])], ["k", "n"]),
-        "activation without a kernel before it": ([op("relu", "r", "data")], ["r"]),
-        "two readers": ([CONV, op("relu", "r", "c"), op("add", "a", "c", "r")], ["c", "r", "a"]),
-        "shortcut": ([CONV, NORM, op("add", "a", "n", "data"), op("relu", "r", "a")], ["c"]),
-        "sum of activations": ([op("relu", "x", "data"), op("relu", "y", "data"), op("add", "a", "x", "y")], ["x", "y", "a"]),
-        "sum behind an activation": ([CONV, op("relu", "r", "c"), op("add", "a", "r", "data")], ["c", "a"]),
-        "norm behind a sum": ([CONV, op("add", "a", "c", "data"), op("batch_norm", "n", "a")], ["c", "n"]),
-        "norm behind an activation": ([CONV, op("relu", "r", "c"), op("batch_norm", "n", "r")], ["c", "n"]),
-    }, check)  # fmt: skip
+
+@each("case", FUSED)
+def test_onnxruntime_fuses_what_follows_a_convolution_and_no_other_op(case: str) -> None:
+    ops, left = FUSED[case]
+    assert alone(*ops) == left
 
 
 def test_onnxruntime_at_the_basic_level_fuses_constants_only() -> None:
