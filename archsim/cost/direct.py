@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.cost.blocking import LANE_BITS, step_clocks
 from archsim.cost.cost import Array
+from archsim.cost.cpu_traffic import core_bandwidth
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
@@ -32,17 +33,18 @@ def block_pixels(kernels: CpuKernels, device: Cpu) -> Array:
 def run_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float, registers: Array | float) -> Array:
     """Clocks of one step of k over the pixels of a run whose taps all lie in the row [clk].
 
-    full S(P, registers) + three S(3, registers) + two S(2, registers) + one S(1, registers), [D, V]; S: `step_clocks`
+    full S(tile) + three S(3) + two S(2) + one S(1), [D, V]; S(p) = max(p registers lanes / rate, latency), `step_clocks`
 
     rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
     registers: of the channels [1], a float or [D, V]
-    most: P, pixels of a register block, `block_pixels`
+    lanes: fp32 values of a SIMD register
+    latency: of a multiply-add [clk]
+    tile: pixels of a register block, `block_pixels`
     full: blocks of so many
-    rest: pixels beyond them
+    beyond: pixels beyond them
     three: blocks of three of these
     two: blocks of two
     one: a single one
-    larger: clocks of the blocks of three and more pixels [clk]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
@@ -50,14 +52,18 @@ def run_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float, registers:
     >>> run_clocks(some(pixels=3.0, run=11.0), cpu, 32.0, 4.0).item()  # 6, 3 and 2 pixels
     22.0
     """
-    most = block_pixels(kernels, device)
-    full = np.floor(kernels.run / most)
-    rest = kernels.run - full * most
-    three = np.floor(rest / 3.0)
-    two = np.floor((rest - 3.0 * three) / 2.0)
-    one = rest - 3.0 * three - 2.0 * two
-    larger = full * step_clocks(device, rate, most, registers) + three * step_clocks(device, rate, 3.0, registers)
-    return np.asarray(larger + two * step_clocks(device, rate, 2.0, registers) + one * step_clocks(device, rate, 1.0, registers))
+    lanes = device.core.simd / LANE_BITS
+    latency = device.core.fma_latency
+    tile = block_pixels(kernels, device)
+    full = np.floor(kernels.run / tile)
+    beyond = kernels.run - full * tile
+    three = np.floor(beyond / 3.0)
+    two = np.floor((beyond - 3.0 * three) / 2.0)
+    one = beyond - 3.0 * three - 2.0 * two
+    return np.asarray(full * np.maximum(tile * registers * lanes / rate, latency)
+                      + three * np.maximum(3.0 * registers * lanes / rate, latency)
+                      + two * np.maximum(2.0 * registers * lanes / rate, latency)
+                      + one * np.maximum(registers * lanes / rate, latency))  # fmt: skip
 
 
 def channel_sets(kernels: CpuKernels, device: Cpu) -> tuple[Array, Array]:
@@ -99,63 +105,56 @@ def visits(kernels: CpuKernels, device: Cpu) -> tuple[Array, Array]:
     return np.asarray(number), np.asarray(summed / number)
 
 
-def set_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float, registers: Array | float) -> Array:
-    """Clocks of one run of pixels with one block of channels [clk].
-
-    number ((each taps + 1) run + (each edge_taps + 1) edges S(1, registers)), [D, V]; S: `step_clocks`, run: `run_clocks`
-
-    rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
-    registers: of the channels [1], a float or [D, V]
-    number: visits of each result, each of which is one step more: it is added to memory
-    each: channels of one visit
-    alone: clocks of a step of the pixels at the edges [clk]
-
-    >>> from archsim.device.catalog import find
-    >>> from types import SimpleNamespace as some
-    >>> layer = some(pixels=3.0, run=6.0, taps=9.0, edges=2.0, edge_taps=6.0, depth=16.0, deep=0.0)
-    >>> set_clocks(layer, find("epyc_9655").device, 32.0, 4.0).item()  # 145 steps of 12 clocks, 97 of 4 for either edge
-    2516.0
-    """
-    number, each = visits(kernels, device)
-    alone = kernels.edges * step_clocks(device, rate, 1.0, registers)
-    return np.asarray(number * ((each * kernels.taps + 1.0) * run_clocks(kernels, device, rate, registers)
-                                + (each * kernels.edge_taps + 1.0) * alone))  # fmt: skip
-
-
 def direct_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float) -> Array:
     """Clocks of all register blocks of a direct convolution, summed over cores [clk]; 0 for a kernel that has no such runs.
 
-    runs (whole C(block) + C(last)), [D, V]; C: `set_clocks`
+    runs (whole (inner run_block + outer edge_block) + inner run_last + outer edge_last), [D, V]
 
     rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
     whole: blocks of `block` registers of channels
     last: registers that are left over
-    of_block: clocks of a run with a whole block [clk]
+    number: visits of each result, each of which is one step more: it is added to memory
+    each: channels of one visit
+    inner: steps of k of a pixel whose taps all lie in the row
+    outer: steps of k of a pixel at an edge
+    run_block, run_last: clocks of such a step of a run [clk], `run_clocks`
+    edge_block, edge_last: of the pixels at its edges [clk], `step_clocks`
     of_last: clocks of a run with what is left over [clk]
+    clocks: of all runs [clk]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
     >>> layer = some(pixels=3.0, runs=8.0, run=6.0, taps=9.0, edges=2.0, edge_taps=6.0, depth=16.0, deep=0.0, channels=64.0,
     ...              block=4.0)
-    >>> direct_clocks(layer, find("epyc_9655").device, 32.0).item()
+    >>> direct_clocks(layer, find("epyc_9655").device, 32.0).item()  # rows of 8: 145 steps of 12 clocks, 97 of 4 for either edge
     20128.0
     """
     whole, last = channel_sets(kernels, device)
-    of_block = set_clocks(kernels, device, rate, kernels.block)
-    of_last = np.where(last > 0, set_clocks(kernels, device, rate, last), 0.0)
-    return np.asarray(np.where(kernels.pixels > 0, kernels.runs * (whole * of_block + of_last), 0.0))
+    number, each = visits(kernels, device)
+    inner = number * (each * kernels.taps + 1.0)
+    outer = number * (each * kernels.edge_taps + 1.0)
+    run_block = run_clocks(kernels, device, rate, kernels.block)
+    run_last = run_clocks(kernels, device, rate, last)
+    edge_block = kernels.edges * step_clocks(device, rate, 1.0, kernels.block)
+    edge_last = kernels.edges * step_clocks(device, rate, 1.0, last)
+    of_last = np.where(last > 0, inner * run_last + outer * edge_last, 0.0)
+    clocks = kernels.runs * (whole * (inner * run_block + outer * edge_block) + of_last)
+    return np.asarray(np.where(kernels.pixels > 0, clocks, 0.0))
 
 
 def first_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float, registers: Array | float) -> Array:
     """Clocks in which the filters of one visit of a block of channels are read for the first time [clk].
 
-    channels (taps S(pixels, registers) ceil(first / pixels) + edges edge_taps S(1, registers)), [D, V]
+    each (taps S(min(begun, tile)) ceil(begun / tile) + edges edge_taps S(1)), [D, V]; S: as in `run_clocks`
 
     rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
     registers: of the channels [1], a float or [D, V]
-    pixels: `block_pixels`
-    first: the pixels of the first row, of 1 x 1 filters those of the first register block
-    edge: clocks of the pixels at the edges of that row, for each channel
+    lanes: fp32 values of a SIMD register
+    latency: of a multiply-add [clk]
+    number: visits of each result
+    each: channels of one visit
+    tile: pixels of a register block
+    begun: the pixels of the first row, of 1 x 1 filters those of the first register block
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
@@ -164,50 +163,40 @@ def first_clocks(kernels: CpuKernels, device: Cpu, rate: Array | float, register
     1536.0
     """
     _, each = visits(kernels, device)
-    pixels = block_pixels(kernels, device)
-    first = np.where(kernels.deep > 0, np.minimum(kernels.run, pixels), kernels.run)
-    edge = kernels.edges * kernels.edge_taps * step_clocks(device, rate, 1.0, registers)
-    inside = np.ceil(first / pixels) * step_clocks(device, rate, np.minimum(first, pixels), registers)
-    return np.asarray(each * (kernels.taps * inside + edge))
+    lanes = device.core.simd / LANE_BITS
+    latency = device.core.fma_latency
+    tile = block_pixels(kernels, device)
+    begun = np.where(kernels.deep > 0, np.minimum(kernels.run, tile), kernels.run)
+    return np.asarray(each * (
+        kernels.taps * np.ceil(begun / tile) * np.maximum(np.minimum(begun, tile) * registers * lanes / rate, latency)
+        + kernels.edges * kernels.edge_taps * np.maximum(registers * lanes / rate, latency)))  # fmt: skip
 
 
-def set_wait(
-    kernels: CpuKernels, device: Cpu, rate: Array, workers: Array, speed: Array, bandwidth: Array, registers: Array | float
-) -> Array:  # fmt: skip
-    """Time in which a core waits for the filters of one visit of one block of channels [s].
+def filter_bytes(kernels: CpuKernels, device: Cpu, registers: Array | float) -> Array:
+    """The filters of one visit of a block of channels, taps outside the image too [B].
 
-    latency + max(0, size workers / bandwidth - first / speed), [D, V]
+    registers lanes each k / depth element, [D, V]
 
-    rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
-    workers: cores at work, [D, V]
-    speed: their clock [Hz], [D, V]
-    bandwidth: of memory for all of them [B/s], [D, V]
     registers: of the channels [1], a float or [D, V]
     lanes: fp32 values of a SIMD register
+    number: visits of each result
     each: channels of one visit
-    size: of the filters, taps outside the image too [B]
-    first: clocks of the pixels that are computed meanwhile, `first_clocks` [clk]
+    element: size of a value [B]
 
-    >>> import numpy as np
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> layer = some(pixels=3.0, run=49.0, taps=1.0, edges=0.0, edge_taps=0.0, depth=128.0, deep=128.0, k=128.0, operand_a=4.0)
-    >>> cpu, one = find("epyc_9655").device, np.ones(1)
-    >>> waited = set_wait(layer, cpu, 32.0, one, 3e9, 32e9, 4.0).item()  # 32 KiB in 1,024 ns, 512 ns of them computing
-    >>> round((waited - cpu.memory.latency) * 1e9)
-    512
+    >>> filter_bytes(some(depth=512.0, deep=128.0, k=512.0, operand_a=4.0), find("epyc_9655").device, 4.0).item()
+    32768.0
     """
-    lanes = device.core.simd / LANE_BITS
     _, each = visits(kernels, device)
-    size = registers * lanes * each * kernels.k / np.maximum(kernels.depth, 1.0) * kernels.operand_a
-    first = first_clocks(kernels, device, rate, registers)
-    return np.asarray(device.memory.latency + np.maximum(0.0, size * workers / bandwidth - first / speed))
+    lanes = device.core.simd / LANE_BITS
+    return np.asarray(registers * lanes * each * kernels.k / np.maximum(kernels.depth, 1.0) * kernels.operand_a)
 
 
 def filter_wait(kernels: CpuKernels, device: Cpu, rate: Array, workers: Array, speed: Array, bandwidth: Array) -> Array:
     """Time in which the busiest core of a direct convolution waits for filters from memory [s]; 0 for other kernels.
 
-    groups number (whole W(block) + W(last)) / share, [D, V]; W: `set_wait`
+    groups number (whole W(block) + W(last)) / share, W = delay + max(0, size / feed - begin / speed), [D, V]
 
     rate: multiply-adds per clock that the library's instructions start [FMA/clk], [D, V]
     workers: cores at work, [D, V]
@@ -216,11 +205,15 @@ def filter_wait(kernels: CpuKernels, device: Cpu, rate: Array, workers: Array, s
     whole: blocks of `block` registers of channels
     last: registers that are left over
     number: visits of each result
+    each: channels of one visit
     groups: groups of the convolution
-    of_block: wait for the filters of a whole block [s]
-    of_last: wait for those of what is left over [s]
+    share: cores that have filters of their own; the others read the same, for pixels of their own
+    feed: bandwidth of memory for one of these [B/s]
+    delay: latency of memory [s]
+    size_block, size_last: filters of one visit [B], `filter_bytes`
+    begin_block, begin_last: clocks of the pixels that are computed meanwhile [clk], `first_clocks`
+    wait_block, wait_last: wait for the filters of one visit [s]
     shared: whether a filter serves several pixels from the first level
-    share: cores that have filters of their own; the others have all of them and pixels of their own
 
     The filters of one visit are read while the first pixels are computed, and serve all others from the first level. A channel's
     own filters (depthwise) lie one behind the other and are read ahead.
@@ -228,16 +221,23 @@ def filter_wait(kernels: CpuKernels, device: Cpu, rate: Array, workers: Array, s
     >>> import numpy as np
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> own = {"channels": 512.0, "depth": 1.0, "k": 9.0, "a_bytes": 18432.0, "operand_a": 4.0, "block": 1.0, "deep": 0.0}
-    >>> depthwise = some(pixels=3.0, run=5.0, taps=9.0, edges=2.0, edge_taps=6.0, **own)
-    >>> filter_wait(depthwise, find("epyc_9655").device, 32.0, np.ones(1), 3e9, 32e9).item()
-    0.0
+    >>> layer = some(pixels=3.0, run=49.0, taps=1.0, edges=0.0, edge_taps=0.0, depth=128.0, deep=128.0, channels=64.0, block=4.0,
+    ...              k=128.0, a_bytes=32768.0, operand_a=4.0)
+    >>> cpu, one = find("epyc_9655").device, np.ones(1)
+    >>> waited = filter_wait(layer, cpu, 32.0, one, 3e9, 32e9).item()  # 32 KiB in 1,024 ns, 512 ns of them computing
+    >>> round((waited - cpu.memory.latency) * 1e9)
+    512
     """
     whole, last = channel_sets(kernels, device)
     number, _ = visits(kernels, device)
+    delay = device.memory.latency
     groups = kernels.a_bytes / np.maximum(kernels.operand_a * kernels.channels * kernels.k, 1.0)
-    of_block = set_wait(kernels, device, rate, workers, speed, bandwidth, kernels.block)
-    of_last = np.where(last > 0, set_wait(kernels, device, rate, workers, speed, bandwidth, last), 0.0)
     share = np.minimum(workers, np.maximum(groups * (whole + np.minimum(last, 1.0)), 1.0))
+    feed = np.minimum(core_bandwidth(device), bandwidth / share)
+    size_block, size_last = filter_bytes(kernels, device, kernels.block), filter_bytes(kernels, device, last)
+    begin_block = first_clocks(kernels, device, rate, kernels.block)
+    begin_last = first_clocks(kernels, device, rate, last)
+    wait_block = delay + np.maximum(0.0, size_block / feed - begin_block / speed)
+    wait_last = np.where(last > 0, delay + np.maximum(0.0, size_last / feed - begin_last / speed), 0.0)
     shared = (kernels.pixels > 0) & (kernels.depth > 1)
-    return np.asarray(np.where(shared, groups * number * (whole * of_block + of_last) / share, 0.0))
+    return np.asarray(np.where(shared, groups * number * (whole * wait_block + wait_last) / share, 0.0))
