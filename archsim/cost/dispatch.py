@@ -14,6 +14,7 @@ from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
 
+FP32 = 4  # bytes of a value that crosses the link
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
@@ -101,11 +102,12 @@ def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array
 
 
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
-    """Time to bring `size` bytes of input from the framework's host memory to a GPU [s]: copies there, then the link.
+    """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 
-    t = size (copies 3 / B_core + 1 / B_link)
+    t = size ((3 copies + convert) / B_core + 1 / B_link)        convert = b / 4 + 2, none where b = 4
 
     copies: copies within host memory, by one thread, `input_copies` of the stack [1]
+    b: bytes of a value in the host's arrays, `input_value_bytes`; others than fp32 are read and written as fp32 first [B]
     B_core: memory bandwidth of one core of the host, `core_bandwidth` [B/s], of which a copied byte takes `COPIED`
     B_link: bandwidth of the link that a pinned copy reaches [B/s], a float or [D, 1]; a module without a link needs none
 
@@ -114,11 +116,36 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | f
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
     >>> host = some(l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
-    >>> stack, gpu = some(inputs="host", input_copies=2.0), find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
+    >>> stack = some(inputs="host", input_copies=2.0, input_value_bytes=4)
+    >>> gpu = find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
     >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
     if stack.inputs != "host" or not isinstance(device, Gpu):
         return 0.0
-    over_link = 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
-    return size * (stack.input_copies * COPIED / core_bandwidth(host) + over_link)
+    converted = 0.0 if stack.input_value_bytes == FP32 else stack.input_value_bytes / FP32 + COPIED - 1.0
+    return size * ((stack.input_copies * COPIED + converted) / core_bandwidth(host) + _over_link(device))
+
+
+def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
+    """Time in which `size` bytes of updated weights go to a parameter store in host memory and come back [s].
+
+    t = 2 size / B_link on a GPU        t = 3 size / B_core on a CPU, where coming back is a copy by one thread
+
+    B_link, B_core: as in `feed_time`. Zero for a stack without a store.
+
+    >>> from types import SimpleNamespace as some
+    >>> from archsim.device.catalog import find
+    >>> round(store_time(472e6, some(parameter_store="host"), find("gtx_1080").device, None), 4)
+    0.0789
+    """
+    if stack.parameter_store != "host":
+        return 0.0
+    if not isinstance(device, Gpu):
+        return size * COPIED / core_bandwidth(host)
+    return size * 2.0 * _over_link(device)
+
+
+def _over_link(device: Gpu) -> Array | float:
+    """Time of a pinned byte over the link [s/B], a float or [D, 1]; none for a module that shares its host's memory."""
+    return 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)

@@ -20,7 +20,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time
+from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time, store_time
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
@@ -32,7 +32,8 @@ from archsim.lower.lower import Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
-from archsim.trace.kind import FORWARD
+from archsim.trace.kind import FORWARD, UPDATE
+from archsim.trace.op import CrossEntropy
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
@@ -188,10 +189,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     device, cost, constants = costs.device, costs.cost, request.calibration
     counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
-    feed: Array | float = 0.0
-    if request.stack.inputs == "host":
-        size = _input_bytes(ByIdentity(request.trace.ops))
-        feed = feed_time(size, request.stack, device, request.host) * counted
+    feed = _moved_with_host(request, device) * counted
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
@@ -208,6 +206,17 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
         step_s = _group_step(request.group, lowered, request.batch, timeline)
     return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, order=order,
                overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
+
+
+def _moved_with_host(request: Request, device: Device) -> Array | float:
+    """Time in which inputs, labels and weights cross to the device and back, as the stack has it [s]."""
+    stack, ops = request.stack, ByIdentity(request.trace.ops)
+    time_s: Array | float = 0.0
+    if stack.inputs == "host":
+        time_s = feed_time(_input_bytes(ops) + (stack.labels == "dense") * _label_bytes(ops), stack, device, request.host)
+    if stack.parameter_store != "none":
+        time_s = time_s + store_time(_updated_bytes(ops), stack, device, request.host)
+    return time_s
 
 
 def _simulated(
@@ -322,6 +331,26 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
     read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
     sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+def label_bytes(ops: Sequence[BoundOp]) -> float:
+    """Size of labels with a value for each class [B]: what the losses of the forward pass read, 4 B a value."""
+    return 4.0 * sum(prod(op.input_shapes[0]) for op in ops if op.phase == FORWARD and isinstance(op.kind, CrossEntropy))
+
+
+def updated_bytes(ops: Sequence[BoundOp]) -> float:
+    """Size of the weights that a step updates [B], 4 B a value."""
+    return 4.0 * sum(prod(op.shape) for op in ops if op.phase == UPDATE)
+
+
+@lru_cache(maxsize=4096)
+def _label_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
+    return label_bytes(ops.it)
+
+
+@lru_cache(maxsize=4096)
+def _updated_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
+    return updated_bytes(ops.it)
 
 
 @lru_cache(maxsize=4096)

@@ -36,7 +36,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     script = protocol(cells["source"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
-    found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script)
+    found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script, name)
     framework = found.stack.framework
     ran = script.task(task, name, framework)
     group = _group(cells, script, framework, ran)

@@ -90,14 +90,19 @@ def as_library(found: Setting, op: str) -> Setting:
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
-def as_timed(found: Setting, script: Protocol) -> Setting:
-    """The setting as a script timed it: where the timed loop finds its input, and whether the timer waits for each layer."""
+def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
+    """The setting as a script timed it: how the timed loop finds its inputs, and whether the timer waits for each layer."""
     framework, own = found.stack.framework, found.stack
-    inputs, waits = script.inputs or own.inputs, script.waits_for(framework)
-    if (inputs, waits) == (own.inputs, own.waits):
+    both = f"{framework} {network}"
+    ran = replace(
+        own, inputs=script.inputs_of(network, framework) or own.inputs, waits=script.waits_for(framework),
+        labels="dense" if both in script.dense_labels else own.labels,
+        input_value_bytes=8 if both in script.doubles else own.input_value_bytes,
+    )  # fmt: skip
+    if ran == own:
         return found
-    stack = replace(own, inputs=inputs, waits=waits, digest=f"{own.digest}-{inputs}-{waits}")
-    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}"
+    return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=found.precision)
 
 
 @lru_cache(maxsize=4096)

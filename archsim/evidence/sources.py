@@ -19,6 +19,7 @@ FILE = "sources.toml"
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 T = TypeVar("T")
+Place = Literal["", "device", "host"]
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=1)]
 
@@ -65,11 +66,13 @@ class Protocol(Form):
 
     # what is timed
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
-    input_gradient: list[Word] = []  # networks or frameworks whose backward pass goes down to the network's input
+    input_gradient: list[Word] = []  # networks, frameworks or "framework network" whose backward pass goes down to the input
     updates: list[Word] = []  # frameworks whose backward pass also updates the weights
     accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
     loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
-    inputs: Literal["", "device", "host"] = ""  # where the timed loop finds its input; empty for what the stack says
+    inputs: Place | dict[Word, Place] = ""  # where the timed loop finds its input, or a "framework network"'s; else as the stack
+    dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
+    doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
 
@@ -118,7 +121,11 @@ class Protocol(Form):
 
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the network's input was computed."""
-        return network in self.input_gradient or framework in self.input_gradient
+        return any(name in self.input_gradient for name in (network, framework, f"{framework} {network}"))
+
+    def inputs_of(self, network: str, framework: str) -> Place:
+        """Where the timed loop finds its input; empty for what the stack says."""
+        return self.inputs if isinstance(self.inputs, str) else self.inputs.get(f"{framework} {network}", "")
 
 
 def _longest(beginnings: Mapping[str, T], text: str) -> T | None:

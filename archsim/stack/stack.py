@@ -219,6 +219,18 @@ class Stack:
     inputs: str = key("where a batch comes from: device memory, or the host over the link", choices=("device", "host"),
                       default="device")  # fmt: skip
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
+    input_value_bytes: int = key(
+        "bytes of a value in the host's arrays; where they are not 4, one thread converts them to fp32 before they are copied",
+        low=1, default=4,
+    )  # fmt: skip
+    labels: str = key(
+        "what a batch brings of its labels: an index for each sample, or a value for each class", choices=("indices", "dense"),
+        default="indices",
+    )  # fmt: skip
+    parameter_store: str = key(
+        "where a parameter store keeps the weights: nowhere, or in the host's memory, to which each array goes after its update "
+        "and from which it comes back", choices=("none", "host"), default="none",
+    )  # fmt: skip
     efficiency: Mapping[str, str] = key(
         "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
         "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"

@@ -16,7 +16,7 @@ PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
 # Named numbers in the code of the model, and what kind of number each is. None is a time, a rate or an efficiency.
 STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
-    "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one"},
+    "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},

@@ -12,6 +12,7 @@ from archsim.base.errors import InputError
 from archsim.evidence import lookup
 from archsim.evidence.case import Case
 from archsim.evidence.lookup import network_cases
+from archsim.evidence.resolve import as_timed, setting
 from archsim.evidence.sources import Protocol, citation, protocol, read_sources, sources
 from archsim.stack import catalog as stacks
 from archsim.trace import names as networks
@@ -110,6 +111,17 @@ def test_a_source_that_is_not_described_ran_what_its_rows_say() -> None:
     assert not plain.waits_for("caffe")
 
 
+def test_a_case_is_fed_as_its_script_does() -> None:
+    def fed(framework: str, network: str) -> tuple[str, str, int]:
+        stack = as_timed(setting("gtx_1080", f"{framework}-cudnn5.1", "fp32"), protocol("shi2016_t7"), network).stack
+        return stack.inputs, stack.labels, stack.input_value_bytes
+
+    assert fed("torch7", "fcn_s") == ("host", "indices", 4)
+    assert fed("cntk", "fcn_s") == ("host", "dense", 4)
+    assert fed("tensorflow", "fcn_s") == ("device", "dense", 8)  # the stack that really ran has `inputs` itself
+    assert fed("caffe", "fcn_s") == ("device", "indices", 4)
+
+
 def test_what_a_script_does_besides_its_task() -> None:
     script = protocol("dlinfbench")
     assert script.inputs == "host"
@@ -121,6 +133,9 @@ def test_what_a_script_does_besides_its_task() -> None:
     of_network = protocol("shi2016_t7")
     assert of_network.stack("gtx_980", "resnet_56", "torch7-cudnn5.1", "") == "torch7-cudnn5.1-frugal"
     assert of_network.samples(128, "lstm_ptb", "cntk") == 4
+    assert (of_network.of_inputs("fcn_s", "torch7"), of_network.of_inputs("fcn_s", "caffe")) == (True, False)
+    assert (of_network.inputs_of("fcn_s", "torch7"), of_network.inputs_of("fcn_r", "torch7")) == ("host", "")
+    assert (script.inputs_of("alexnet", "caffe"), protocol("no such source").inputs_of("alexnet", "caffe")) == ("host", "")
     assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"
     assert protocol("jcjohnson").of_inputs("vgg_16", "torch7")
 

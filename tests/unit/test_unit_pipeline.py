@@ -13,7 +13,7 @@ from archsim.cost.dispatch import dispatch_clock, feed_time
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
-from archsim.estimation.pipeline import input_bytes, run
+from archsim.estimation.pipeline import input_bytes, label_bytes, run, updated_bytes
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
 
@@ -65,6 +65,19 @@ def test_the_copy_comes_before_everything_else() -> None:
     copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
+
+
+def test_labels_with_a_value_for_each_class_are_fed_with_the_inputs_and_updated_weights_cross_the_link() -> None:
+    request = make_request("fcn_s", "gtx_1080", batch=64, task="training_step", stack="torch7-cudnn5.1")
+    plain, ops = float(run(request).latency_s[0]), request.trace.ops
+    assert (input_bytes(ops), label_bytes(ops), updated_bytes(ops)) == (64 * 26752 * 4, 64 * 26752 * 4, 4 * 117_997_696)
+
+    def added(**how: object) -> float:
+        return float(run(replace(request, stack=replace(request.stack, **how))).latency_s[0]) - plain
+
+    indices = added(inputs="host")
+    assert added(inputs="host", labels="dense") == pytest.approx(2 * indices, rel=1e-3)
+    assert added(parameter_store="host") == pytest.approx(2 * updated_bytes(ops) / (15.75e9 * 0.76), rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:

@@ -88,7 +88,7 @@ def alexnet_s_tensorflow() -> Trace:
 
 
 def alexnet_s_caffe() -> Trace:
-    """The Caffe script for batches of 16: convolutions without a border leave 2 x 2 x 256 values for fc6; no groups, no dropout."""
+    """The Caffe script for batches of 16: no convolution has a border, so fc6 reads 2 x 2 x 256 values; no groups, no dropout."""
     net = Builder(
         "alexnet_s@caffe", f"{DLBENCH}, synthetic/experiments/caffe/cnn/alexnet/alexnet-train.prototxt",
         {"data": ("N", 3, 224, 224)}, notes="no convolution has a border, so fc6 reads 2 x 2 x 256 values",
