@@ -182,14 +182,16 @@ def core_clocks(
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the cores whose clocks run, [D, V], those that wait spinning too.
 
-    macs = flop / 2 of products        issues = flop / 2 of all else        units = awake
+    macs = flop / 2 of products        issues = flop / 2 of all else + values copied into panels        units = awake
 
     awake: cores that are not asleep, [D, V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> [float(value) for value in work_done(kernels(matrix=0.0, dense=0.0, flop=2e6), 4.0).values()]
+    >>> loop = kernels(matrix=0.0, dense=0.0, flop=2e6, copied=0.0, copied_simd=0.0)
+    >>> [float(value) for value in work_done(loop, 4.0).values()]
     [0.0, 1000000.0, 4.0]
     """
     product = (kernels.matrix > 0) | (kernels.dense > 0)
     half = 0.5 * kernels.flop
-    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half), "units": awake}
+    copies = kernels.copied + kernels.copied_simd
+    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half) + copies, "units": awake}

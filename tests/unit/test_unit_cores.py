@@ -296,6 +296,11 @@ def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(matri
     assert (number(done["macs"]), number(done["issues"]), number(done["units"])) == (*expected, 3.0)
 
 
+def test_values_copied_into_panels_take_the_energy_of_instructions() -> None:
+    done = cores.work_done(kernel(matrix=1.0, flop=2e6, copied=3e5, copied_simd=2e5), np.array([3.0]))
+    assert (number(done["macs"]), number(done["issues"])) == (1e6, 5e5)
+
+
 def test_a_second_loop_over_the_result_takes_the_time_of_its_arithmetic() -> None:
     def clocks(**words: Any) -> float:
         return number(cores.core_clocks(kernel(**words), machine(), "fp32", 1.0, default()))
