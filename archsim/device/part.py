@@ -391,5 +391,8 @@ class CpuL2(CpuCache):
                                       optional=True, cycle=True)  # fmt: skip
     tlb_entries: Number | None = whole("pages whose addresses the TLB of this level translates", high=1e9, optional=True,
                                        cycle=True)  # fmt: skip
-    tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
+    tlb_miss: Number | None = cycles(
+        "what a miss of the TLB of this level adds to a load; without it, the latency of the cache that holds the page tables",
+        optional=True, cycle=True,
+    )  # fmt: skip
     tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=256, high=1e12, optional=True, cycle=True)

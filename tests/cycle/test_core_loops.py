@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,17 @@ def test_without_multiply_adds_a_loop_multiplies_and_adds() -> None:
         kinds = Counter(one.kind for one in loop.operations)
         assert not kinds["fma"]
         assert kinds["mul"] >= kinds["add"] > 0
+
+
+def test_a_miss_of_the_tlb_takes_the_latency_of_the_cache_that_holds_the_page_tables() -> None:
+    """8 B for each page of 4 KiB; 64 MiB have 128 KiB of them, in the L2. What the spec states, or a probe, comes before."""
+    core, far = zen5(), chase(4, footprint=64 << 20)
+    assert [core.translation_clocks(size << 20) for size in (16, 64, 4096)] == [4.0, 14.0, 50.0]
+    assert core.translation_clocks(1 << 38) == core.near[-1][1]
+    stated = replace(core, tlb=(*core.tlb[:2], 75.0))
+    assert stated.translation_clocks(64 << 20) == 75.0
+    loads = run_loop(core, chase(1)).cycles / core.load
+    assert run_loop(stated, far).cycles - run_loop(core, far).cycles == pytest.approx((75.0 - 14.0) * round(loads), rel=0.01)
 
 
 def test_more_accumulators_shorten_the_chain() -> None:

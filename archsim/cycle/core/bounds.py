@@ -138,9 +138,9 @@ def _chased_clocks(machine: CoreMachine, loop: CoreLoop, stream: int, level: int
     """Clocks of a load from a level, and of the translation of its address, where the next address is in its data."""
     if level < 2:
         return 0.0
-    entries, page, miss = machine.tlb
-    paged = entries * page < loop.streams[stream].footprint
-    return round(_near(machine, level)[1]) + (round(miss) if paged else 0.0)
+    entries, page, _ = machine.tlb
+    footprint = loop.streams[stream].footprint
+    return round(_near(machine, level)[1]) + (round(machine.translation_clocks(footprint)) if entries * page < footprint else 0.0)
 
 
 def longest_chain(edges: Sequence[ChainEdge]) -> tuple[float, tuple[int, ...]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WIDEST = 512  # bit from which on `port512` counts
 SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
 HALVED = ("rename", "retire", "fetch", "decode", "window", "load_queue", "store_queue")  # of hyper-threads that both run
+ENTRY_B = 8.0  # of a page in the tables that translate addresses, as x86-64 and AArch64 have them
 DIVIDER = ("divide", "root")  # kinds that share one unit behind their port
 
 
@@ -25,6 +26,7 @@ class CoreMachine:
 
     ports: names; masks, wide: a bit for each port, by kind, and the same for operations of 512 bit
     latency, hold: clocks by kind; cracked: micro-operations by kind
+    tlb: pages that it translates, their size [B], and clocks of a miss where they are known, else 0
     near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
     """
 
@@ -49,6 +51,23 @@ class CoreMachine:
     ahead: int
     far_ahead: int
     tlb: tuple[float, float, float]
+
+    def translation_clocks(self, footprint: float) -> float:
+        """Clocks in which an address somewhere in so many bytes [B] that the TLB does not have is translated.
+
+        The latency of the cache that holds the last tables, footprint / page entries of 8 B, unless the spec states the time: the
+        tables above them are in caches of their own, and one line is read (J. McCalpin: 10 clk from the L2 of a Nehalem,
+        25 from its L3, 200 from memory). In a virtual machine the host's tables come on top.
+
+        >>> from archsim.device.catalog import find
+        >>> zen = core_machine(find("epyc_9655").device, 4e9)
+        >>> [zen.translation_clocks(size * 2**20) for size in (16, 64)]  # tables of 32 kB are in the L1, of 128 kB in the L2
+        [4.0, 14.0]
+        """
+        _, page, stated = self.tlb
+        tables = footprint / page * ENTRY_B
+        level = sum(tables > size for size in self.sizes)
+        return stated or (self.near[level - 1][1] if level else self.load)
 
     def ports_of(self, kind: str, width: int) -> int:
         """A bit for each port that takes operations of a kind and width [bit]."""

@@ -61,6 +61,7 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
     keep = 1 << (1 + max((back for row in rows for _, back, _ in row.sources), default=0)).bit_length()
     ports, held = len(machine.ports), len(loop.streams) or 1
     m = _fields(machine, sum(row.slots for row in rows))
+    m[layout.TLB_TIME] = round(machine.translation_clocks(max((stream.footprint for stream in loop.streams), default=0.0)))
     given: list[Any] = [_numbers(column, fast) for column in (program, m, pools(machine), streams or layout.STREAM_COLUMNS)]
     given += [_numbers(size, fast) for size in (
         whole, keep * len(rows), layout.STATES, layout.POOLS, layout.FREED * layout.RING, layout.RING, ports,
@@ -154,7 +155,7 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
         (layout.TIME3, round(machine.line * layout.TICKS / three[0])),
         (layout.TIME4, round(machine.line * layout.TICKS / last[0])),
         (layout.SPLIT, round(float(p.split or 1))), (layout.TLB_LINES, max(1, int(machine.tlb[1] // machine.line))),
-        (layout.TLB_TIME, round(machine.tlb[2])), (layout.MISPREDICT, round(float(p.mispredict or 0))),
+        (layout.MISPREDICT, round(float(p.mispredict or 0))),
     ):  # fmt: skip
         m[name] = value
     return m
