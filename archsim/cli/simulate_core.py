@@ -38,7 +38,7 @@ def command(
     """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
 
     A gemm is a block of rows x columns of a product: unroll, broadcast (register, embedded, element), a and b (levels of its
-    panels), depth, registers that the program can name.
+    panels), depth, registers that the program can name, form (how int8, bf16 or fp16 are multiplied).
 
     copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4
     for memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum, sigmoid, tanh, softmax, local
@@ -48,8 +48,8 @@ def command(
     max pool, scalar average pool: window (values of it), trips, level; scalar exp, scalar pow (calls of the C library),
     scalar gather, scalar divide: level.
 
-    An instruction set (sse, avx, avx2, avx512, neon, sve) and a precision (fp32, fp64) may follow; else it is the widest of the
-    core, and fp32.
+    An instruction set (sse, avx, avx2, avx512, amx, neon, sve) and a precision (fp32, fp64; of a gemm fp16, bf16 and int8, too)
+    may follow; else it is the widest of the core, and fp32.
 
     \b
     Examples:

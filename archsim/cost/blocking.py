@@ -15,6 +15,7 @@ from archsim.device.part import CpuCache
 from archsim.lower.kernel import CpuKernels
 
 LANE_BITS = 32  # bit of an fp32 lane of a SIMD register
+LANE_BYTES = 4  # bytes of it
 COLUMN_REGISTERS = 2.0  # registers of a row of a register block
 OPERAND_REGISTERS = 4.0  # registers beside the results of a block: two for each operand
 

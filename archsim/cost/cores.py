@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import block_step, library_rate
+from archsim.cost.blocking import LANE_BYTES, block_step, library_rate
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
@@ -56,7 +56,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, steps=1e6 * one, items=one, most=one,
-    ...             chunks=0 * one, **dict.fromkeys((*LOOP[1:], *RUNS), 0 * one))
+    ...             chunks=0 * one, operand_a=4 * one, **dict.fromkeys((*LOOP[1:], *RUNS), 0 * one))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -75,6 +75,7 @@ def copy_clocks(
     (pack copied + pack_simd copied_simd) share, [D, V]; share: `copy_share`
 
     packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
+    narrower: share of a register that a value takes, of what fp32 takes, at most 1
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
@@ -82,11 +83,12 @@ def copy_clocks(
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
     >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
-    ...               m=12.0, n=16.0, count=1.0, packed=1.0)
+    ...               m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
     """
-    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd
+    narrower = np.minimum(kernels.operand_a / LANE_BYTES, 1.0)
+    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd * narrower
     return np.asarray(packing * copy_share(kernels, device, workers, threads))
 
 

@@ -10,7 +10,7 @@ from archsim.detect.line import Line, sentence
 from archsim.detect.probe import Probe
 from archsim.detect.probed import Measured, measured, told
 from archsim.detect.system import Cache, Computer, Told
-from archsim.device.entry import Entry
+from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import Spec
 from archsim.device.write import header_lines, table_lines
 
@@ -25,6 +25,11 @@ REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set 
 SENTENCE = 600  # characters of a sentence of ours, which has some text from outside
 KINDS = ("measured", "derived", "datasheet", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
+NARROW = {  # products of narrow operands: the flags of which one says that the system lets programs use them
+    "dot.int8_dot": {"avx512_vnni", "avx_vnni", "asimddp"}, "dot.int8_matrix": {"i8mm"}, "dot.bf16_dot": {"avx512_bf16", "bf16"},
+    "dot.bf16_matrix": {"bf16"},
+    "dot.fp16_lanes": {"avx512_fp16", "asimdhp"}, "tile.int8": {"amx_int8"}, "tile.bf16": {"amx_bf16"},
+}  # fmt: skip
 BOTH_PORTS = 2  # units a core without 512-bit registers in use starts at most
 
 
@@ -144,6 +149,9 @@ def _core(computer: Computer, kin: Relative) -> Iterator[Line]:
         yield Line(key="core.registers", value=registers, source="/proc/cpuinfo, flags", kind="derived")
     for key in CORE:
         yield kin.line(key)
+    for key, needed in NARROW.items():
+        if key in kin.spec.entries and computer.flags and computer.flags.isdisjoint(needed):
+            yield Line(key=key, value=ABSENT, source="/proc/cpuinfo, flags", kind="measured")
 
 
 def _ports(bits: int, kin: Relative) -> Line:

@@ -57,6 +57,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
         problems += _read_part(kind, table, content, sources, header["id"], found)
     # A key that was written and refused is not missing as well.
     written = {f"{table}.{name}" for table, content in tables.items() for name in content}
+    gone = {key for key, entry in found.items() if entry.absent}
     problems += _drop_absent(kind, found, written)
     stated: dict[str, Entry] = {}
     problems += _read_stated(kind, stated_table, sources, header["id"], stated)
@@ -66,7 +67,8 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     if problems or identity is None:
         raise InputError(path, dict.fromkeys(problems))
     if base is None:
-        found = {**_of_architecture(kind, identity.architecture), **found}
+        shared = _of_architecture(kind, identity.architecture)
+        found = {**{key: entry for key, entry in shared.items() if key not in gone}, **found}
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
     spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)
     problems += contradictions(spec, TOLERANCE)

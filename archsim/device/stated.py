@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from archsim.base.units import show
 from archsim.device.device import PARTS, Gpu
+from archsim.device.dot import FORMS, TILE_FORM
 from archsim.device.part import declared
 from archsim.device.spec import Spec
 
+CPU_PEAKS = ("fp32", "fp64", "fp16", "bf16", "int8")
 TOLERANCE = 0.015  # vendors round a peak to two or three digits
 
 
 def stated_keys(kind: str) -> list[str]:
     """The keys of [stated]: the bandwidth of the memory, and a peak for each arithmetic rate of the kind."""
-    rates = [name for name in declared(PARTS["gpu"]["rate"]) if name != "special"] if kind == "gpu" else ["fp32", "fp64"]
+    rates = [name for name in declared(PARTS["gpu"]["rate"]) if name != "special"] if kind == "gpu" else list(CPU_PEAKS)
     return ["bandwidth", *(f"peak_{name}" for name in rates)]
 
 
@@ -20,7 +22,8 @@ def contradictions(spec: Spec, tolerance: float) -> list[str]:
     """Stated figures that differ from the derived ones by more than `tolerance` of these, one sentence each.
 
     A GPU's peak [FLOP/s] is 2 x sm.count x rate.X x clock, a CPU's 2 x core.count x core.simd / element bits x core.fma_ports x
-    clock, at the clock that the vendor names; the bandwidth [B/s] is that of [memory].
+    clock, or that of its fastest form for narrow operands, at the clock that the vendor names; the bandwidth [B/s] is that of
+    [memory].
     """
     found = []
     for name, entry in spec.stated.items():
@@ -47,10 +50,18 @@ def _derived(spec: Spec, name: str, clock: str) -> tuple[float | None, list[str]
         keys, rate = ["sm.count", f"rate.{precision}"], getattr(device.rate, precision)
         work = None if rate is None else 2.0 * float(device.sm.count) * float(rate)
     else:
-        keys = ["core.count", "core.simd", "core.fma_ports"]
+        forms = device.forms(precision)
+        keys = ["core.count", "core.simd", *([_key(form) for form in forms] or ["core.fma_ports"])]
+        if precision == "int8" and not forms:
+            return None, ["dot", "tile"]
         work = 2.0 * float(device.core.count) * float(device.pipe(precision))
     hertz = getattr(device.clock, clock, None)
     lacking = ([keys[-1]] if work is None else []) + ([f"clock.{clock}"] if hertz is None else [])
     if work is None or hertz is None:
         return None, lacking
     return work * float(hertz), [*keys, f"clock.{clock}"]
+
+
+def _key(form: str) -> str:
+    """The key of a spec that says how many products of a form start, or how long one takes."""
+    return f"tile.{FORMS[form].precision}" if form.endswith(TILE_FORM) else f"dot.{form}"

@@ -20,7 +20,9 @@ STRUCTURE = {
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
-    "cost/blocking.py": {"LANE_BITS": "bits", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers"},
+    "cost/blocking.py": {
+        "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
+    },
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
     "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines"},

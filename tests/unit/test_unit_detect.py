@@ -366,3 +366,12 @@ def test_the_memory_that_is_left_is_the_least_that_anyone_grants(tmp_path: Path)
     say("sys/fs/cgroup/memory/old/memory.limit_in_bytes", "1000000000\n")
     say("sys/fs/cgroup/memory/old/memory.usage_in_bytes", "2000000000\n")
     assert available_here(tmp_path).value == 0
+
+
+def test_dot_products_that_the_system_hides_from_programs_are_absent(tmp_path: Path) -> None:
+    """A virtual machine may run on a core whose tiles it does not pass on."""
+    flags = "sse2 avx avx2 fma avx512f avx512_fp16 amx_tile avx512_vnni hypervisor"
+    device = spec_of(read_computer(computer(tmp_path, MASKED | {"model": "143", "flags": flags}))).device
+    assert device.forms("int8") == ("int8_pairs", "int8_dot")
+    assert device.forms("bf16") == ()
+    assert device.forms("fp16") == ("fp16_lanes",)
