@@ -6,6 +6,7 @@ import numpy as np
 
 from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS, block_step, library_rate
 from archsim.cost.cost import Array
+from archsim.cost.direct import direct_clocks
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
@@ -37,8 +38,10 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     nothing to sum, and the operands are widened.
 
     >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import RUNS
     >>> from types import SimpleNamespace as some
-    >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0)
+    >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
+    ...                **dict.fromkeys(RUNS, 0.0))
     >>> narrow_clocks(product, find("xeon_platinum_8480").device, 1024.0, "int8_tile").item()  # 16 tiles, 10 + 1 steps of 16
     2816.0
     """
@@ -59,5 +62,7 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     blocks = full * (pairs * step(most, COLUMN_REGISTERS) + single * step(most, 1.0))
     blocks = blocks + pairs * step(rest, COLUMN_REGISTERS) + single * step(rest, 1.0)
     summed = kernels.count * blocks * (np.ceil(kernels.k / shape.depth) + 1.0)
-    widened = block_step(kernels, device, library_rate(kernels, device, "fp32")) * (kernels.k + 1.0)
+    wide = library_rate(kernels, device, "fp32")
+    runs = np.asarray(kernels.pixels) > 0
+    widened = np.where(runs, direct_clocks(kernels, device, wide), block_step(kernels, device, wide) * (kernels.k + 1.0))
     return np.asarray(np.where(np.asarray(kernels.depthwise) > 0, widened, summed))
