@@ -32,7 +32,8 @@ def command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power limits,
+    Rows of split test are never used. With your own rows (--measurements) a constant changes only where they tell it: all others
+    keep the values of the shipped corpus. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power limits,
     all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
     the model lacks something.
 
@@ -80,7 +81,7 @@ def command(
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell)
-    answer = replace(answer, calibration=kept(answer, given))
+    answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
         times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]

@@ -245,12 +245,12 @@ def lowered_of(request: Request) -> Lowered:
     return lowered_ops(request, request.trace.ops)
 
 
-def lowered_ops(request: Request, ops: Sequence[BoundOp]) -> Lowered:
-    """Any ops as kernels, by the device, stack, precision and task of a request."""
+def lowered_ops(request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = ()) -> Lowered:
+    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths`: of several networks, see `lower`."""
     device = request.spec.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
-                 architecture=device.identity.kernels_of, narrowed=request.narrowed)  # fmt: skip
+                 architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths)  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -56,9 +57,11 @@ class Lowered:
 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
-    architecture: str = "", narrowed: frozenset[str] | None = None,
+    architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (),
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
+
+    `lengths`: how many ops each network has, where `ops` are those of several, one behind the other; names hold inside each.
 
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
@@ -72,22 +75,24 @@ def lower(
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
-    return _lowered(network, library, device_kind, PRECISION_BYTES[precision], training, on_tensor, architecture, narrowed)
+    element = PRECISION_BYTES[precision]
+    return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),))
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
-    tensor: bool, architecture: str, narrowed: frozenset[str] | None,
+    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...],
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
                       architecture=architecture)  # fmt: skip
-    fusion = fusion_of(ops, stack, training)
+    ends = tuple(accumulate(lengths))
+    networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of, planned = [], []
-    for op in ops:
+    for op, fusion in ((op, fusion) for each in networks for fusion in [fusion_of(each, stack, training)] for op in each):
         if op.name in fusion.into:
             plan_of.append(-1)
             continue

@@ -102,9 +102,14 @@ def fittable(cases: Sequence[Case], start: Calibration) -> list[Case]:
     return [case for case, value in zip(cases, predicted, strict=True) if np.isfinite(value) and value > 0]
 
 
-def kept(fit: Fit, given: Calibration) -> Calibration:
-    """The fitted calibration, with the constants that no row depends on as they were given, not at their priors."""
-    constants = {name: c if name in fit.names else given.constants[name] for name, c in fit.calibration.constants.items()}
+def kept(fit: Fit, given: Calibration, told: bool = False) -> Calibration:
+    """The fitted calibration, with the constants that no row depends on as they were given, not at their priors.
+
+    `told`: also those that the rows do not tell, as where a user's rows of one machine follow a fit to many.
+    """
+    shares = dict(zip(fit.names, fit.identified, strict=True))
+    changed = {name for name, share in shares.items() if share >= TOLD or not told}
+    constants = {name: c if name in changed else given.constants[name] for name, c in fit.calibration.constants.items()}
     return replace(fit.calibration, constants=constants)
 
 
@@ -116,7 +121,7 @@ def unchanged(fit: Fit, given: Calibration, prefixes: Sequence[str]) -> dict[str
     found = {
         "unchanged, because their range is one value": fixed,
         "unchanged, because no row depends on them": [name for name in asked if name not in shares and name not in fixed],
-        "hardly changed, because the rows do not tell them from others or at all": [n for n in shares if shares[n] < TOLD],
+        "unchanged, or hardly, because the rows do not tell them from others or at all": [n for n in shares if shares[n] < TOLD],
     }
     return {why: which for why, which in found.items() if which}
 

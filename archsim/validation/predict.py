@@ -88,7 +88,8 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
 def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
     requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
-    lowered = lowered_ops(requests[0], [op for ops in networks.values() for op in ops])
+    lengths = tuple(len(ops) for ops in networks.values())
+    lowered = lowered_ops(requests[0], [op for ops in networks.values() for op in ops], lengths)
     plans, begin = {}, 0
     for key, ops in networks.items():
         plans[key] = lowered.plan_of[begin : begin + len(ops)]

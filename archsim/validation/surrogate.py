@@ -203,7 +203,7 @@ def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[Su
 
 def _times(request: Request, ops: Sequence[BoundOp], constants: Calibration, fidelity: str) -> Array:
     """Seconds of each op [s], [N]."""
-    lowered = lowered_ops(request, ops)
+    lowered = lowered_ops(request, ops, (1,) * len(ops))  # ops that know nothing of each other
     costs = priced(replace(request, calibration=constants, fidelity=find_fidelity(fidelity)), lowered.kernels)
     return np.asarray(np.ravel(costs.cost.time_s[0])[lowered.plan_of])
 

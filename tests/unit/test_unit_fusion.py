@@ -100,3 +100,11 @@ def test_the_normalisations_before_the_convolutions_of_densenet_stay() -> None:
     kinds = [o.kind.op for o, plan in zip(bound.ops, lowered.plan_of, strict=True) if plan >= 0]
     assert kinds.count("batch_norm") == 62
     assert kinds.count("relu") == 0
+
+
+def test_networks_that_are_lowered_together_do_not_see_each_other() -> None:
+    one = network(CONV, NORM, op("relu", "r", "n")).ops
+    other = network(op("relu", "r", "data"), op("batch_norm", "n", "data")).ops
+    apart = [lower(ops, stacks.find("onnxruntime-cpu"), "cpu", "fp32", False).plan_of >= 0 for ops in (one, other)]
+    both = lower((*one, *other), stacks.find("onnxruntime-cpu"), "cpu", "fp32", False, lengths=(len(one), len(other)))
+    assert (both.plan_of >= 0).tolist() == [*apart[0], *apart[1]]
