@@ -32,9 +32,9 @@ def command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. With your own rows (--measurements) a constant changes only where they tell it: all others
-    keep the values of the shipped corpus. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power limits,
-    all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
+    Rows of split test are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
+    others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
+    limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
     the model lacks something.
 
     \b
@@ -97,7 +97,7 @@ def command(
         stacks = tuple(sorted({case.stack_id for case in measured_by}))
         result = replace(result, spreads={**start.spreads, **found}, stacks=start.stacks if of_energy else stacks)
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
-    for why, which in unchanged(answer, given, wanted).items():
+    for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
         click.echo(f"archsim: {why}: {_listed(which)}", err=True)
     if out:
         write(out, dump(result))

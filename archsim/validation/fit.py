@@ -113,15 +113,16 @@ def kept(fit: Fit, given: Calibration, told: bool = False) -> Calibration:
     return replace(fit.calibration, constants=constants)
 
 
-def unchanged(fit: Fit, given: Calibration, prefixes: Sequence[str]) -> dict[str, list[str]]:
-    """The constants that were to be fitted and could not be, or hardly, by the reason."""
+def unchanged(fit: Fit, given: Calibration, prefixes: Sequence[str], told: bool = False) -> dict[str, list[str]]:
+    """The constants that were to be fitted and could not be, or hardly, by the reason; `told`: see `kept`."""
+    untold = f"{'unchanged' if told else 'hardly changed'}, because the rows do not tell them from others or at all"
     asked = [name for name in given.constants if name.startswith(tuple(prefixes))]
     fixed = [name for name in asked if given.constants[name].low == given.constants[name].high]
     shares = dict(zip(fit.names, fit.identified, strict=True))
     found = {
         "unchanged, because their range is one value": fixed,
         "unchanged, because no row depends on them": [name for name in asked if name not in shares and name not in fixed],
-        "unchanged, or hardly, because the rows do not tell them from others or at all": [n for n in shares if shares[n] < TOLD],
+        untold: [n for n in shares if shares[n] < TOLD],
     }
     return {why: which for why, which in found.items() if which}
 

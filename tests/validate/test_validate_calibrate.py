@@ -10,7 +10,7 @@ import pytest
 from archsim.calibration.constants import default, dump, load
 from archsim.evidence.readers import read_files
 from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned, with_times
-from archsim.validation.fit import CannotFit, bounds_reached, fit, fittable, model_hash, recorded, restated, rows_hash
+from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, model_hash, recorded, restated, rows_hash
 from archsim.validation.interval import class_of, spreads
 from archsim.validation.predict import predict
 
@@ -152,11 +152,21 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     assert "unchanged, because no row depends on them: " in found.output
     assert "gemm.kappa" in found.output
     assert "unchanged, because their range is one value: " in found.output
-    assert "hardly changed, because the rows do not tell them from others or at all: " in found.output
+    assert "unchanged, because the rows do not tell them from others or at all: " in found.output
     before, after = default().constants, load(out).constants
     moved = [name for name in before if before[name].value != after[name].value]
-    assert moved
-    assert all(name.startswith("cpu.") for name in moved)  # what the rows say nothing of is as it was, not at its prior
+    assert not moved  # what these rows do not tell is as it was, not at its prior
+
+
+def test_a_fit_to_the_corpus_leaves_at_their_priors_what_its_rows_do_not_tell():
+    given = default()
+    start = given.before_fit(("cpu.sibling", "cpu.wake_s"))
+    answer = Fit(calibration=start, error_before=0.1, error_after=0.1, names=("cpu.sibling", "cpu.wake_s"), at_bound=(),
+                 identified=(0.9, 0.1), rows=2, rows_hash="", values=(0.6, 1e-6), covariance=np.eye(2))  # fmt: skip
+    for told, wake in ((False, start), (True, given)):
+        constants = kept(answer, given, told=told).constants
+        assert constants["cpu.wake_s"] == wake.constants["cpu.wake_s"]
+        assert constants["cpu.sibling"] == start.constants["cpu.sibling"]
 
 
 def test_rows_of_ops_that_take_no_time_are_left_out_of_a_fit(write):
