@@ -33,8 +33,8 @@ def request_of(
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
         batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
-        fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec), dispatch=case.dispatch,
-        group=case.group, without=without,
+        fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec),
+        dispatch=case.dispatch * (1.0 + case.wrappers * calibration["dispatch.wrapped"]), group=case.group, without=without,
     )  # fmt: skip
 
 

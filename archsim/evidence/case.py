@@ -51,6 +51,7 @@ class Case:
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
+    wrappers: modules, functions and warnings of Python around the call
     file, line, fields: where the row stands, and all its columns
     """
 
@@ -77,6 +78,7 @@ class Case:
     group: DeviceGroup | None = None
     host_cpu: Spec | None = None
     dispatch: float = 1.0
+    wrappers: int = 0
     pattern: Pattern | LoopPattern | None = None
     file: str = ""
 

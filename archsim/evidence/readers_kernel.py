@@ -51,7 +51,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
-            dispatch=script.dispatch(software, cells["dtype"]), host_cpu=host_cpu(script, found.spec), file=file,
+            dispatch=script.dispatch(software, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
+            host_cpu=host_cpu(script, found.spec, op, cells["sub_op"]), file=file,
         )  # fmt: skip
 
     latency_s, script = float(cells["latency_us"]) * 1e-6, protocol(cells["source_id"])

@@ -55,7 +55,7 @@ class Protocol(Form):
     graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
-    host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
+    host_cpus: dict[Word, Word] = {}  # hardware, "hardware op", "hardware op sub_op" or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
     lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
@@ -74,6 +74,7 @@ class Protocol(Form):
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
+    wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
     launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
 
     # power
@@ -94,9 +95,10 @@ class Protocol(Form):
         named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
         return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
-    def host_cpu(self, hardware: str) -> str:
-        """The CPU that dispatched to this hardware; empty where the source does not say."""
-        return self.host_cpus.get(hardware, self.host_cpus.get("all", ""))
+    def host_cpu(self, hardware: str, op: str = "", sub_op: str = "") -> str:
+        """The CPU that dispatched this op to this hardware; empty where the source does not say."""
+        names = (f"{hardware} {op} {sub_op}", f"{hardware} {op}", hardware, "all")
+        return next((self.host_cpus[name] for name in names if name in self.host_cpus), "")
 
     def fitted(self, reference: str) -> bool:
         """Whether constants may be fitted to the row at this place of the source."""
@@ -109,6 +111,10 @@ class Protocol(Form):
     def dispatch(self, software: str, dtype: str) -> float:
         """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
         return float(f"{software} {dtype}".startswith((EAGER, *self.launched)))
+
+    def wrappers(self, op: str, sub_op: str) -> int:
+        """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
+        return self.wrapped.count(op) + self.wrapped.count(f"{op} {sub_op}")
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""

@@ -36,7 +36,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     reads, writes = (inputs, out) if phase == "forward" or meets else (out, inputs)
     moved = rows.inputs * inputs + rows.outputs * out
     written = min(writes, moved)
-    return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written)
+    return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written, rows.row_threads)
 
 
 def view(op: BoundOp, context: Context) -> None:
@@ -84,8 +84,11 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
     return single("element_wise", op, context, *kernels)
 
 
-def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float) -> Plan:
-    """One kernel for each of the launches, which share `reads` and `writes` [B] and the windows of a pooling or an LRN."""
+def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float, row_threads: int) -> Plan:
+    """One kernel for each of the launches, which share `reads` and `writes` [B] and the windows of a pooling or an LRN.
+
+    A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
+    """
     covered = _window_values(op)
     # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
     windows = (covered if op.phase == "forward" else 2.0 * covered) / launches
@@ -101,9 +104,11 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     row, piece = row_of(op, context, launches)
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
+    together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
+    cta = min(row_threads, row * context.element / context.vector)
     gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
                      unrolled=covered / launches * (loop == "unrolled"), row=row, row_piece=piece,
-                     row_reads=walked if row else 0.0)  # fmt: skip
+                     row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0)  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 

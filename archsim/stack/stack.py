@@ -64,6 +64,9 @@ class Passes:
     inputs: float = key("times that a tensor of the input's size is read or written", low=0)
     outputs: float = key("times that a tensor of the output's size is read or written", low=0)
     launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+    row_threads: int = key(
+        "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

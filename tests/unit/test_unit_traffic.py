@@ -158,7 +158,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
         "cluster": 1.0, "overlapped": 0.0, "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "single": 0.0,
+        "single": 0.0, "row_in_flight": 0.0, "row_reads": 0.0,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -187,6 +187,21 @@ def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, 
     """4 x 4 tiles, one at a time: each operand four times, unless half the L2 holds it."""
     found = number(traffic.bytes_read(gpu_kernels(a_bytes=a, b_bytes=b), row(1.0), 1000.0))
     assert found == a + (b if b > 500 else 0) + again
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "reads"),
+    [(0.0, 3e6), (1.0, 1e6), (2.0, 1e6 * (1 + 2 * (1 - (0.35e5 / 51200) ** 2))), (1e9, 1e6 * (1 + 2 * (1 - 0.035**2)))],
+)
+def test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2(in_flight: float, reads: float) -> None:
+    """A softmax of 1 MB, read three times by 100 CTAs of 256 threads, over an L2 of 100 KB; 0: nothing is known of its CTAs."""
+    kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e6, row_reads=3.0, row_in_flight=in_flight)
+    assert number(traffic.bytes_read(kernels, row(100.0), 1e5)) == pytest.approx(reads)
+
+
+def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
+    kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e4, row_reads=3.0, row_in_flight=16.0)
+    assert number(traffic.bytes_read(kernels, row(100.0), 1e5)) == 0.0
 
 
 def test_devices_and_kernels_have_their_own_patches() -> None:
