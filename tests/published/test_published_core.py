@@ -14,12 +14,14 @@ MACHINES = Path(__file__).resolve().parents[2] / "reports" / "published" / "mach
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("stack", "median"),
-    [("onnxruntime-cpu", 0.04), ("onnxruntime-im2col", 0.12), ("numpy-openblas-avx2", 0.07), ("numpy-openblas", 0.11)],
-)
+    ("stack", "medians"),
+    [("onnxruntime-cpu", (0.04, 0.04)), ("onnxruntime-im2col", (0.12, 0.12)), ("numpy-openblas-avx2", (0.05, 0.095)),
+     ("numpy-openblas", (0.05, 0.09))],
+)  # fmt: skip
 @pytest.mark.parametrize("fidelity", ["analytical", "cycle"])
-def test_products_and_convolutions_of_a_zen_5(stack: str, median: float, fidelity: str) -> None:
-    """Every other row of those that one and two of its cores ran; the goal is a median of 8 %."""
+def test_products_and_convolutions_of_a_zen_5(stack: str, medians: tuple[float, float], fidelity: str) -> None:
+    """Every other row of those that one and two of its cores ran, by closed form and cycle model; the goal is a median of 8 %."""
+    median = medians[fidelity == "cycle"]
     cases, _ = read_files([MACHINES / "zen5_products.csv.gz"])
     errors = []
     for case in [one for one in cases if one.stack_id == stack][::2]:
