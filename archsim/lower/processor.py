@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
@@ -99,12 +100,20 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     else:
         threaded = stack.elementwise_threads == "all" or kernel.dense > 0 or loop in stack.threaded_ops
     own = replace(
-        shared, **{name: count * values for name, count in each.items()}, threaded=float(threaded),
+        shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
         chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
         fed=float(op.kind.op == "matmul"),
     )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
+
+
+def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:
+    """The innermost loop of an unfolding, a row of the result; that of a pooling, a row of its window, and all of the window."""
+    if kernel.role in (Role.IM2COL, Role.COL2IM):
+        return {"trips": float(op.shape[-1])}
+    window = getattr(op.kind, "kernel", None) if kernel.role is Role.PASS else None
+    return {"trips": float(window[-1]), "window": float(prod(window))} if window else {}
 
 
 def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared: CpuColumns[float]) -> list[Kernel]:

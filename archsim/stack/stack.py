@@ -12,7 +12,8 @@ from archsim.stack.key import key
 
 T = TypeVar("T")
 
-LOOP = ("steps", "branches", "divisions", "exps", "pows", "gathers", "transitions")  # what the scalar loop of a CPU does
+# What the scalar loop of a CPU does.
+LOOP = ("elements", "operations", "steps", "tests", "branches", "sums", "divisions", "exps", "pows", "gathers", "transitions")
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
@@ -285,9 +286,12 @@ class Stack:
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
-        "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window): steps of "
-        "a load, an operation and a store, branches on data, divisions, exps and pows of the C library, gathers of a value by "
-        "index or stride, transitions between AVX and SSE code", names=((), LOOP), low=0, above=True, default={},
+        "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
+        "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
+        "bounds of a value that is copied, branches on data, sums of a window, exps and pows of the C library; or inferred "
+        "from times: steps of a load, an operation and a store, divisions, gathers of a value by index or stride, "
+        "transitions between AVX and SSE code",
+        names=((), LOOP), low=0, above=True, default={},
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)
     instructions: str = key(

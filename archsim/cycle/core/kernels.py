@@ -20,13 +20,14 @@ from archsim.cost.cpu_traffic import last_level
 from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share
 from archsim.cost.traffic import RESIDENT_SHARE
-from archsim.cycle.core import assemble, copies, gemm_block, layout, passes, product, run, timeline, writer
+from archsim.cycle.core import assemble, copies, gemm_block, layout, library, passes, product, run, scalar, timeline, writer
 from archsim.cycle.core.copies import SCALARS, rows_copied, transposed, value_by_value
-from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.machine import CoreMachine, core_machine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.passes import MOST, UNROLLED, elements
 from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_element, narrow_block, vector_product
 from archsim.cycle.core.run import run_loop
+from archsim.cycle.core.scalar_kernels import is_inferred, is_scalar, scalar_clocks
 from archsim.device.device import WIDENED
 from archsim.device.dot import FORMS
 
@@ -71,6 +72,11 @@ class CpuVariant:
         return LANE_BITS if wide else int(8 * self.of("operand_a"))
 
     @property
+    def disturbed(self) -> bool:
+        """Whether threads without work spin on the hyper-threads of cores at work."""
+        return self.at(self.terms.speed) < self.at(self.terms.core_clock)
+
+    @property
     def width(self) -> int:
         """SIMD registers that the library's instructions use [bit]."""
         return int(min(self.at(self.terms.device.core.simd), self.of("simd")))
@@ -103,8 +109,9 @@ def simulated_core(terms: CpuTerms, bounds: Mapping[str, float], known: Known, c
 
 
 def simulated_on(v: CpuVariant, known: Known) -> Simulated:
-    """One core among those that work on a kernel."""
-    return Simulated(core_machine(v.terms.device, v.at(v.terms.core_clock), v.workers), known)
+    """One core among those that work on a kernel; beside a hyper-thread that spins, a scalar loop has what that leaves it."""
+    machine = core_machine(v.terms.device, v.at(v.terms.core_clock), v.workers)
+    return Simulated(shared(machine) if is_scalar(v) and v.disturbed else machine, known)
 
 
 def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
@@ -113,6 +120,8 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
     if found is None:
         return None
     team = terms.kernels, terms.device, terms.workers, terms.threads
+    if is_scalar(v):  # whose core is that of one of two hyper-threads already, and whose clock is not slower for them
+        found = found[0] * v.at(terms.speed) / v.at(terms.core_clock), 0.0
     return found[0] * v.at(busiest_share(*team)) + (found[1] * v.at(copy_share(*team)) if found[1] else 0.0)
 
 
@@ -162,6 +171,10 @@ class Simulated:
         return self._known[name]
 
 
+    def both(self) -> Simulated:
+        """The core as one of two hyper-threads has it that both run."""
+        return Simulated(shared(self.machine), self._known)
+
     def spent(self, times: float, program: Callable[..., CoreLoop], *words: object) -> float:
         """Clocks of so many iterations of a loop."""
         clocks = self.clocks(program, *words)
@@ -172,7 +185,7 @@ class Simulated:
 @lru_cache(maxsize=1)
 def code_version() -> str:
     """Equal for equal code of the simulation and of the programs."""
-    return digest(layout, timeline, assemble, run, writer, product, gemm_block, copies, passes)
+    return digest(layout, timeline, assemble, run, writer, product, gemm_block, copies, passes, scalar, library)
 
 
 # ---------------------------------------------------------------------------------------------- products
@@ -288,8 +301,11 @@ def _copies(v: CpuVariant, on: Simulated) -> float:
 
 
 def _pass(v: CpuVariant, on: Simulated) -> float | None:
-    """A vectorised loop over the values of a tensor [clk]; None for a loop of scalar code."""
-    if not v.of("vector") or v.of("dense") or any(v.of(name) for name in ("steps", "branches", "exps", "pows", "gathers")):
+    """A loop over the values of a tensor [clk], scalar where the stack says what it does for each, or vectorised."""
+    scalars = scalar_clocks(v, on)
+    if scalars is not None:
+        return scalars
+    if not v.of("vector") or v.of("dense") or is_inferred(v):
         return None
     read, written, size = v.of("b_bytes") + v.of("a_bytes"), v.of("c_bytes"), v.of("operand_a")
     values = max(written, read / 8.0) / size

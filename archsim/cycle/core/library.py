@@ -11,10 +11,11 @@ from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.writer import LoopWriter, Value
 
 DOUBLE = 64  # bit
-CALLS = 3  # taken branches of a call: into the linkage table, from there to the function, and back
+CALLS = 6  # taken branches of a call: into the linkage table, to a wrapper, from there the same way to the function, and back
 TABLE = "table"  # stream of the tables, which stay in the L1
 FRAME = "frame"  # stream of the stack frame
 SAVED = 3  # registers that a function saves and restores
+MODE = 3  # micro-operations that store the control register of the rounding mode
 CHECKS_EXP, CHECKS_POW = 2, 6  # comparisons of the argument before the arithmetic
 
 
@@ -40,7 +41,7 @@ def exponential_call(w: LoopWriter, x: Value) -> int:
     """A call of exp."""
     _enter(w, x, CHECKS_EXP)
     result = _exponential(w, x, None)
-    _leave(w)
+    _leave(w, result)
     return result
 
 
@@ -57,7 +58,7 @@ def power(w: LoopWriter, x: Value) -> int:
     part = w.op("add", w.op("add", product, whole), more)
     result = _exponential(w, whole, part)
     _tested(w, result)
-    _leave(w)
+    _leave(w, result)
     return result
 
 
@@ -65,8 +66,11 @@ def _enter(w: LoopWriter, x: Value, checks: int) -> None:
     """Into a function: its branches, saved registers, the rounding mode, and comparisons of the argument's bits."""
     w.stream(TABLE, 0, 1 << 13, 1)
     w.stream(FRAME, 0, 64, 1)
-    for _ in range(CALLS - 1):
+    for _ in range(CALLS - 2):
         w.op("branch", vector=False)
+    w.store(FRAME, 48, x)
+    for _ in range(MODE - 1):
+        w.op("int", vector=False)
     for at in range(SAVED):
         w.store(FRAME, 8 * at, None, width=64, vector=False)
     w.store(FRAME, 56, None, width=32, vector=False)
@@ -77,9 +81,13 @@ def _enter(w: LoopWriter, x: Value, checks: int) -> None:
         w.branch(w.op("int", bits, vector=False), taken=False)
 
 
-def _leave(w: LoopWriter) -> None:
+def _leave(w: LoopWriter, result: Value) -> None:
     for at in range(SAVED):
         w.load(FRAME, 8 * at, width=64, vector=False)
+    w.op("branch", vector=False)
+    # The wrapper looks whether the result is finite and not zero.
+    _tested(w, w.op("logic", result))
+    _tested(w, result)
     w.op("branch", vector=False)
 
 

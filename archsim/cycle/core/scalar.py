@@ -13,6 +13,8 @@ from archsim.cycle.core.writer import LoopWriter
 VALUE = 32  # bit
 APART = 1088  # bytes between the places of streams in their pages
 WRITTEN_OUT = 64  # values of a window that are written out; longer ones are a loop of their own
+SIDE_BY_SIDE = 16  # operations of an iteration that wait for nothing
+EITHER = 0.5  # share of values of either sign
 PAGES = 4096 + 64  # bytes from one gathered value to the next
 
 
@@ -25,6 +27,14 @@ def step(footprint: int, level: int, trips: int = 0) -> CoreLoop:
     w.store("y", 0, w.op("max", w.load("x", 0), None))
     w.step(("x",), trips)
     return w.loop(flop=1.0)
+
+
+def further() -> CoreLoop:
+    """Operations of a step beyond its own: what adds them to it is the slots that they take, since they wait for nothing new."""
+    w = LoopWriter("further operations of a scalar loop", VALUE)
+    for _ in range(SIDE_BY_SIDE):
+        w.op("int", vector=False)
+    return w.loop()
 
 
 def unfold(footprint: int, level: int, trips: int = 0) -> CoreLoop:
@@ -49,13 +59,15 @@ def largest(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
 
     area: values of a window; trips: of a row of it
 
-    In windows of values without order the k-th is the largest so far with probability 1/k: it is stored for H of `area` values, H
-    the harmonic number, and a predictor that knows k mispredicts sum min(1/k, 1 - 1/k) of the branches. The width of the image is
-    loaded again for each value, since the position that was stored might lie there.
+    In windows of values without order, half of them the zeros of a ReLU, the k-th is larger than all before with
+    probability p = (1 - 2^-k) / k, the first one always. A predictor that knows k mispredicts sum min(p, 1 - p) of the
+    branches; of one value, half. The width of the image is loaded again for each value, since the position that was stored
+    might lie there.
     """
     w = _writer("max pooling", footprint, level)
     values = int(stored_every(area))
-    missed = sum(min(1.0 / k, 1.0 - 1.0 / k) for k in range(1, area + 1)) / area
+    larger = [(1.0 - 2.0**-k) / k for k in range(2, area + 1)] or [EITHER]
+    missed = sum(min(p, 1.0 - p) for p in larger) / area
     w.stream("member", 0, 64, 1)
     w.stream("best", 0, 64, 1, start=64)
     for at in range(values):
@@ -74,12 +86,13 @@ def largest(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
 
 
 def stored_every(area: int) -> float:
-    """Values that are compared for one that is stored: area / H, a whole number.
+    """Values that are compared for one that is stored: area / (1 + sum of p of the others), a whole number.
 
     >>> stored_every(9), stored_every(4)
     (3.0, 2.0)
     """
-    return float(max(1, round(area / sum(1.0 / k for k in range(1, area + 1)))))
+    stored = 1.0 + sum((1.0 - 2.0**-k) / k for k in range(2, area + 1))
+    return float(max(1, round(area / stored)))
 
 
 def mean(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
@@ -89,7 +102,7 @@ def mean(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
     """
     w = _writer("average pooling", footprint, level)
     w.stream("sum", 0, 64, 1)
-    whole = area <= WRITTEN_OUT
+    whole = 1 < area <= WRITTEN_OUT
     total: int | str = "total"
     for at in range(area if whole else 1):
         w.load("x", 4 * at, folded=True)
