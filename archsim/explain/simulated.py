@@ -14,9 +14,10 @@ from archsim.base.errors import ArgumentError
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle.core.bounds import bounds, what_binds
-from archsim.cycle.core.kernels import CpuVariant, LoopUse, loops_clocks, simulated_on
+from archsim.cycle.core.kernels import loops_clocks, simulated_on
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.run import run_loop
+from archsim.cycle.core.variant import CpuVariant, LoopUse
 from archsim.cycle.eased import Relief, reliefs
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
 from archsim.cycle.run import SmRun, room

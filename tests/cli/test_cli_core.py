@@ -160,7 +160,7 @@ def test_a_file_that_is_no_json_is_one_error(cli: Cli, tmp_path: Path) -> None:
     assert "is no JSON" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", str(path)).err
 
 
-@each(("kernel", "cycles"), [("scalar im2col", 2.25), ("scalar im2col trips=9", 2.25), ("scalar max pool window=1", 2.75),
+@each(("kernel", "cycles"), [("scalar im2col", 2.25), ("scalar im2col trips=9", 2.25), ("scalar max pool window=1", 25.0),
                              ("moments", 4.0), ("scalar divide", 4.8)])  # fmt: skip
 def test_loops_over_single_values_and_their_vectorised_kin_have_names(cli: Cli, kernel: str, cycles: float) -> None:
     found = json.loads(core(cli, "--json", kernel=kernel).out)["loops"][0]["cycles"]

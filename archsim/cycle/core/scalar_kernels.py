@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from archsim.cost.team import siblings
 from archsim.cycle.core import library, scalar
 from archsim.cycle.core.operation import CoreLoop
-
-if TYPE_CHECKING:
-    from archsim.cycle.core.kernels import CpuVariant, Simulated
+from archsim.cycle.core.variant import CpuVariant, Simulated
 
 COUNTED = ("elements", "operations", "tests", "branches", "sums", "exps", "pows")  # what has a program
 INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
