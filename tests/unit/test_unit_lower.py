@@ -504,10 +504,10 @@ def test_columns_nest() -> None:
 
 
 def recurrent(menus: tuple[str, ...], cell: str = "lstm", **words: Any) -> dict[str, dict[str, Kernel]]:
-    """Kernels by phase and name of a recurrent layer of 6 units over 3 steps."""
+    """Kernels by phase and name of a recurrent layer of 12 units over 3 steps."""
     trace = network(
-        {"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6, **words}, task="forward_backward",
-        batch=8, data=[3, "N", 6],
+        {"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 12, **words}, task="forward_backward",
+        batch=10, data=[3, "N", 12],
     )  # fmt: skip
     made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus}, digest=f"{menus}")
     result = lowered(trace, made)
@@ -517,9 +517,9 @@ def recurrent(menus: tuple[str, ...], cell: str = "lstm", **words: Any) -> dict[
 def test_a_sequence_call_of_the_library_has_products_of_its_own_for_the_steps() -> None:
     library, framework = recurrent(("gemm", "recurrent")), recurrent(("gemm",))
     step = library["backward_data"]["gemm_recurrent"]
-    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("recurrent", 6, 8, 6, 4, 3)
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("recurrent", 12, 10, 12, 4, 3)
     step = framework["backward_data"]["gemm_recurrent"]
-    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("gemm", 6, 8, 24, 1, 3)
+    assert (step.menu, step.m, step.n, step.k, step.count, step.repeat) == ("gemm", 12, 10, 48, 1, 3)
     assert library["forward"]["gemm_input"].menu == "gemm"
 
 
@@ -535,26 +535,26 @@ def test_a_skipped_input_is_not_multiplied() -> None:
 def test_a_step_multiplies_once_for_each_gate(cell: str, gates: int) -> None:
     kernels = recurrent(("gemm", "recurrent"), cell)
     sizes = {name: (k.m, k.n, k.k, k.count, k.repeat) for name, k in kernels["forward"].items() if k.menu}
-    assert sizes == {"gemm_input": (6 * gates, 3 * 8, 6, 1, 1), "gemm_recurrent": (6 * gates, 8, 6, 1, 3)}
+    assert sizes == {"gemm_input": (12 * gates, 3 * 10, 12, 1, 1), "gemm_recurrent": (12 * gates, 10, 12, 1, 3)}
     step = kernels["backward_data"]["gemm_recurrent"]
-    assert (step.m, step.n, step.k, step.count) == (6, 8, 6, gates)
-    assert {(k.m, k.n, k.k) for k in kernels["backward_filter"].values()} == {(6 * gates, 6, 3 * 8)}
+    assert (step.m, step.n, step.k, step.count) == (12, 10, 12, gates)
+    assert {(k.m, k.n, k.k) for k in kernels["backward_filter"].values()} == {(12 * gates, 12, 3 * 10)}
 
 
 @pytest.mark.parametrize(("cell", "read", "written", "activations"), [("lstm", 5, 2, 5), ("gru", 7, 1, 3), ("rnn", 1, 1, 1)])
 def test_gates_read_their_sums_and_the_state_and_a_reset_both_products(
     cell: str, read: int, written: int, activations: int
 ) -> None:
-    gates, state = recurrent(("gemm",), cell)["forward"]["gates"], 8 * 6 * 4
+    gates, state = recurrent(("gemm",), cell)["forward"]["gates"], 10 * 12 * 4
     assert (gates.b_bytes, gates.c_bytes, gates.repeat) == (read * state, written * state, 3)
-    assert gates.flop == 5 * activations * 8 * 6
+    assert gates.flop == 5 * activations * 10 * 12
 
 
 def test_both_directions_of_a_layer_multiply_and_the_next_reads_both() -> None:
-    layer = {"op": "gru", "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 6, "layers": 2, "bidirectional": True}
-    kernels = options(lowered(network(layer, batch=8, data=[3, "N", 5]), stack()))[0].kernels
-    assert [(k.m, k.n, k.k) for k in kernels if k.name == "gemm_input"] == [(18, 24, 5)] * 2 + [(18, 24, 12)] * 2
-    assert [(k.m, k.n, k.k, k.repeat) for k in kernels if k.name == "gemm_recurrent"] == [(18, 8, 6, 3)] * 4
+    layer = {"op": "gru", "name": "l", "in": ["data"], "out": [3, "N", 24], "hidden": 12, "layers": 2, "bidirectional": True}
+    kernels = options(lowered(network(layer, batch=10, data=[3, "N", 9]), stack()))[0].kernels
+    assert [(k.m, k.n, k.k) for k in kernels if k.name == "gemm_input"] == [(36, 30, 9)] * 2 + [(36, 30, 24)] * 2
+    assert [(k.m, k.n, k.k, k.repeat) for k in kernels if k.name == "gemm_recurrent"] == [(36, 10, 12, 3)] * 4
 
 
 def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm() -> None:
@@ -663,10 +663,10 @@ def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() ->
     assert len(options(lowered(trace, made, precision="bf16"))[0].kernels) == 1
 
 
-def test_thin_products_are_matrix_vector_products_up_to_four_rows() -> None:
+def test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_are_very_deep() -> None:
     fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    for batch, name in ((4, "gemv"), (5, "gemm")):
-        (kernel,) = options(lowered(network(fc, batch=batch, data=["N", 32]), stack("implicit_gemm")))[0].kernels
+    for batch, depth, name in ((8, 32, "gemv"), (9, 32, "gemm"), (8, 65536, "gemv"), (8, 65537, "gemm"), (1, 65537, "gemv")):
+        (kernel,) = options(lowered(network(fc, batch=batch, data=["N", depth]), stack("implicit_gemm")))[0].kernels
         assert kernel.name == name
 
 
@@ -754,7 +754,7 @@ def test_keys_and_values_are_stored_as_results_are_written() -> None:
 
 def test_the_rows_of_a_transposed_product_are_as_long_as_its_depth() -> None:
     linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    (option,) = options(lowered(network(linear, batch=8, data=["N", 32]), stack()))
+    (option,) = options(lowered(network(linear, batch=16, data=["N", 32]), stack()))
     assert option.kernels[0].gpu.row_bytes == 32 * 4
 
 
