@@ -67,10 +67,15 @@ def lower(
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
     precision, or be fp32 where that is faster, those of others being fp32; None: all have it.
 
-    Raises Unsupported for a stack of the other kind of device, an unknown precision, or an op without a rule.
+    Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
+    rule.
     """
     if stack.kind not in ("any", device_kind):
         raise Unsupported(f"stack {stack.id} is for a {stack.kind}, not a {device_kind}; `archsim list stacks` prints others")
+    if stack.architectures and architecture and architecture not in stack.architectures:
+        runs = ", ".join(stack.architectures)
+        problem = f"its kernels run on {runs}, not on {architecture}; `archsim list stacks` prints others"
+        raise Unsupported(f"stack {stack.id}: {problem}")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
     on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor

@@ -193,6 +193,7 @@ class Stack:
 
     id: str
     kind: str = key("the devices it runs on", choices=("gpu", "cpu", "any"))
+    architectures: tuple[str, ...] = key("the only architectures that its kernels run on; none: all of its kind", default=())
     framework: str = key("the framework, as measurements and `sources.toml` call it")
     reserved: float = key("device memory that context and framework take", unit="B", default=0.0)
     activations: str = key(

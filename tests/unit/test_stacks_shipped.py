@@ -49,7 +49,8 @@ def constants_of(stack: Stack) -> set[str]:
 
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
-    device = hw or DEVICES[catalog.find(stack).kind]
+    found = catalog.find(stack)
+    device = hw or ("gtx_1080" if found.architectures else DEVICES[found.kind])
     return float(archsim.estimate(net=net, hw=device, stack=stack, batch=16, task=task, **how).latency_s)  # type: ignore[arg-type]
 
 
@@ -246,3 +247,14 @@ def test_a_framework_that_grants_no_workspace_gets_slower_convolutions_where_the
 
     assert 1.2 < ratio("gtx_1080") < 2.0
     assert ratio("tesla_k40") < ratio("gtx_1080")  # cuDNN has the same compiled kernels for both on Kepler
+
+
+def test_kernels_assembled_for_some_architectures_run_nowhere_else_but_on_kepler_where_compiled_ones_take_their_place() -> None:
+    assert latency("neon-maxas", "vgg_16", "training_step", hw="gtx_1080") < latency(
+        "torch7-cudnn5.1", "vgg_16", "training_step", hw="gtx_1080"
+    )
+    assert latency("neon-maxas", "vgg_16", "training_step", hw="tesla_k40") > latency(
+        "torch7-cudnn5.1", "vgg_16", "training_step", hw="tesla_k40"
+    )
+    with pytest.raises(Unsupported, match="neon-maxas: its kernels run on kepler, maxwell, pascal, pascal_gp100, not on volta"):
+        latency("neon-maxas", "alexnet", hw="tesla_v100_sxm2")
