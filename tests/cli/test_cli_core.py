@@ -106,7 +106,7 @@ def test_what_a_core_cannot_run_is_counted(cli: Cli, loops: str) -> None:
     (("--kernel", "gemm 6x16 avx3"), "nearest: avx"), (("--kernel", "gemm 6x16 avx512"), "its instruction sets: sse, avx, avx2"),
     (("--kernel", "gemm 6x16 unrol=2"), "nearest: unroll"), (("--kernel", "gemm 6x16 unroll=0"), "from 1 to 64"),
     (("--kernel", "gemm 6x16 broadcast=lane"), "register, embedded, element"), (("--kernel", "relu level=5"), "which is memory"),
-    (("--kernel", "gemm 6x16 int8"), "no instruction set or precision"), ((), "give one of them"),
+    (("--kernel", "gemm 6x16 int4"), "no instruction set or precision"), ((), "give one of them"),
     (("--kernel", "relu", "--loop", "x.json"), "give one of them"), (("--kernel", "relu", "--name", "x"), "--loop"),
     (("--loop", "nowhere.json"), "no such file"), (("--kernel", "relu", "--json", "--csv"), "choose one"),
 ])  # fmt: skip

@@ -149,3 +149,12 @@ def test_compiled_and_plain_agree_on_narrow_blocks() -> None:
         loop = kernel_loop(spec, kernel)
         plain, compiled = (simulate_core(spec, loop, clock=CLOCK, trips=40, fast=fast) for fast in (False, None))
         assert plain.result.cycles == compiled.result.cycles
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_attention_in_one_kernel_has_a_program_in_every_precision(precision: str) -> None:
+    times = {}
+    for fidelity in ("analytical", "cycle"):
+        request = make_request("vit_base_16", "graviton3", stack="pytorch-cpu", precision=precision, fidelity=fidelity)
+        times[fidelity] = float(run(request).latency_s[0])
+    assert times["cycle"] == pytest.approx(times["analytical"], rel=0.3)

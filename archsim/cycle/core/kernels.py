@@ -85,7 +85,7 @@ def _product(v: CpuVariant, on: Simulated) -> float:
     elif min(m, n) == 1:
         return _matrix_vector(v, on, max(m, n), k, element)
     else:
-        depth = v.at(panel_depth(v.terms.device, v.of("operand_a")))
+        depth = v.at(panel_depth(v.terms.device, v.size))
         levels = (2, 1, 2)  # libraries ask for C in time
     if v.form:
         return _narrow(v, on, m, n, min(depth, k), levels)

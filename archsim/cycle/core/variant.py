@@ -18,12 +18,13 @@ from archsim.cycle.core import assemble, copies, gemm_block, layout, library, pa
 from archsim.cycle.core.machine import CoreMachine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
-from archsim.device.device import WIDENED
-from archsim.device.dot import FORMS
+from archsim.device.device import PRECISION_BYTES, WIDENED
+from archsim.device.dot import ELEMENT_BYTES, FORMS
 
 Known = MutableMapping[bytes, float]
 LANES = "fp16_lanes"  # a form whose blocks are those of fp32 with more lanes
 LANE_BITS = 32  # of a sum
+HALF_BYTES = 2  # of what is widened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +55,18 @@ class CpuVariant:
         return precision if precision in FORMS and precision != LANES and not self.of("depthwise") else ""
 
     @property
+    def size(self) -> float:
+        """Operand of a product in memory [B]; that of the precision for kernels of several products, such as attention."""
+        precision = self.terms.precision
+        usual = ELEMENT_BYTES[FORMS[precision].precision] if precision in FORMS else PRECISION_BYTES.get(precision, HALF_BYTES)
+        return self.of("operand_a") or float(usual)
+
+    @property
     def element(self) -> int:
         """Operand of a product as lanes multiply it [bit]; what is widened has 32."""
         precision = self.terms.precision
         wide = precision == WIDENED or (self.of("depthwise") and precision in FORMS and precision != LANES)
-        return LANE_BITS if wide else int(8 * self.of("operand_a"))
+        return LANE_BITS if wide else int(8 * self.size)
 
     @property
     def disturbed(self) -> bool:
