@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from archsim.base.errors import ArchsimError, Unsupported
 from archsim.detect import catalog as devices
-from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
 from archsim.node.spec import find as find_node
@@ -120,6 +120,8 @@ def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
         spec.device.pipe(precision)
     except Unsupported:
         return f"{spec.identity.id} has no unit for {precision}"
+    if isinstance(spec.device, Cpu) and precision == "int8" and {*spec.device.forms(precision)}.isdisjoint(stack.narrow_kernels):
+        return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
     return Setting(spec=spec, stack=stack, precision=precision)
 
 

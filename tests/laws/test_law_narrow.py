@@ -14,6 +14,7 @@ from archsim.device.dot import FORMS
 from archsim.device.pipeline import FALLBACK
 from archsim.estimation.pipeline import lowered_of, run
 from archsim.estimation.request import make_request, with_spec
+from archsim.evidence.resolve import Refused, setting
 from archsim.lower.kernel import CpuKernels
 from archsim.simulate.core import X86, SimulatedCore, kernel_loop, simulate_core
 from archsim.stack import catalog as stacks
@@ -158,3 +159,11 @@ def test_attention_in_one_kernel_has_a_program_in_every_precision(precision: str
         request = make_request("vit_base_16", "graviton3", stack="pytorch-cpu", precision=precision, fidelity=fidelity)
         times[fidelity] = float(run(request).latency_s[0])
     assert times["cycle"] == pytest.approx(times["analytical"], rel=0.3)
+
+
+def test_a_measured_row_of_int8_without_kernels_is_skipped_with_the_reason() -> None:
+    assert setting("xeon_platinum_8280", "onnxruntime-cpu", "int8").precision == "int8"
+    for hardware, stack, reason in (("xeon_platinum_8280", "caffe-openblas", "has no kernels of int8"),
+                                    ("i7_3820", "onnxruntime-cpu", "has no unit for int8")):  # fmt: skip
+        with pytest.raises(Refused, match=reason):
+            setting(hardware, stack, "int8")
