@@ -127,7 +127,7 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     >>> loop_clocks(kernels(**{**dict.fromkeys(LOOP, 0.0), "steps": 100.0, "exps": 10.0}), of)
     900.0
     """
-    simple = kernels.steps + kernels.elements + kernels.tests + kernels.sums
+    simple = kernels.steps + kernels.elements + kernels.tests + kernels.adds
     plain = simple * constants["loop.steps_clk"] + kernels.branches * constants["loop.branches_clk"]
     called = kernels.exps * constants["loop.exps_clk"] + kernels.pows * constants["loop.pows_clk"]
     fetched = kernels.gathers * constants["loop.gathers_clk"] + kernels.divisions * constants["loop.divisions_clk"]

@@ -105,7 +105,7 @@ class CpuColumns(Generic[T]):
     steps: T = column(0, "1", "steps of a scalar loop whose instructions are not known: a load, an operation, a store")
     tests: T = column(0, "1", "values that a scalar loop copies if their index lies within bounds")
     branches: T = column(0, "1", "branches of a scalar loop on the values it reads")
-    sums: T = column(0, "1", "values of windows that a scalar loop adds up, one after the other")
+    adds: T = column(0, "1", "values of windows that a scalar loop adds up, one after the other")
     divisions: T = column(0, "1", "integer divisions of a scalar loop")
     exps: T = column(0, "1", "exponentials, logarithms and tangents of the C library")
     pows: T = column(0, "1", "powers of the C library")

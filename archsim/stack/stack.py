@@ -13,7 +13,7 @@ from archsim.stack.key import key
 T = TypeVar("T")
 
 # What the scalar loop of a CPU does.
-LOOP = ("elements", "operations", "steps", "tests", "branches", "sums", "divisions", "exps", "pows", "gathers", "transitions")
+LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions")
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
@@ -289,7 +289,7 @@ class Stack:
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
         "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
-        "bounds of a value that is copied, branches on data, sums of a window, exps and pows of the C library; or inferred "
+        "bounds of a value that is copied, branches on data, adds of a window, exps and pows of the C library; or inferred "
         "from times: steps of a load, an operation and a store, divisions, gathers of a value by index or stride, "
         "transitions between AVX and SSE code",
         names=((), LOOP), low=0, above=True, default={},

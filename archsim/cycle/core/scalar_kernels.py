@@ -9,7 +9,7 @@ from archsim.cycle.core import library, scalar
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.variant import CpuVariant, Simulated
 
-COUNTED = ("elements", "operations", "tests", "branches", "sums", "exps", "pows")  # what has a program
+COUNTED = ("elements", "operations", "tests", "branches", "adds", "exps", "pows")  # what has a program
 INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
 STATES = "transitions"  # between AVX and SSE code: the processor saves its registers, which is no instruction of the loop
 ROW = 8  # slots of the loop around the innermost one of an unfolding: pointers, the row's bounds test, counter and branch
@@ -39,7 +39,7 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
     area, trips = max(1, int(v.of("window"))), int(v.of("trips"))
     if name == "branches":
         return scalar.stored_every(area), scalar.largest, (area, *at, trips)
-    if name == "sums":
+    if name == "adds":
         return float(area if area <= scalar.WRITTEN_OUT else 1), scalar.mean, (area, *at, trips)
     if name in ("exps", "pows"):
         return 1.0, library.called, (name.removesuffix("s"), at[1], at[0])
