@@ -115,7 +115,7 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
 
     sum over steps, branches, divisions, exps, pows, gathers and transitions of count c, [V]
 
-    simple: steps, elements, bounds tests and sums of windows [1]
+    each: steps, elements, bounds tests and values of windows that are added up [1]
     plain, called, fetched: clocks of steps and branches, of functions, of operands that are fetched or divided [clk]
     count: of one launch, from the loop's source code (`loops` of the stack) [1], [V]
     c: clocks of each, `loop.steps_clk` and so on [clk] (A. Fog, Instruction tables, 2022)
@@ -127,8 +127,8 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     >>> loop_clocks(kernels(**{**dict.fromkeys(LOOP, 0.0), "steps": 100.0, "exps": 10.0}), of)
     900.0
     """
-    simple = kernels.steps + kernels.elements + kernels.tests + kernels.adds
-    plain = simple * constants["loop.steps_clk"] + kernels.branches * constants["loop.branches_clk"]
+    each = kernels.steps + kernels.elements + kernels.tests + kernels.adds
+    plain = each * constants["loop.steps_clk"] + kernels.branches * constants["loop.branches_clk"]
     called = kernels.exps * constants["loop.exps_clk"] + kernels.pows * constants["loop.pows_clk"]
     fetched = kernels.gathers * constants["loop.gathers_clk"] + kernels.divisions * constants["loop.divisions_clk"]
     return plain + called + fetched + kernels.transitions * constants["loop.transitions_clk"]
