@@ -275,6 +275,14 @@ RESNET_56 = [
 ]  # fmt: skip
 
 
+# the same products, each with a bias
+RESNET_56_TENSORFLOW = [
+    conv_bn(32 * 32, 16, 3, 9, bias=1), conv_bn(32 * 32, 16, 16, 9, 18, bias=1),
+    conv_bn(16 * 16, 32, 16, 9, bias=1), conv_bn(16 * 16, 32, 32, 9, 17, bias=1),
+    conv_bn(8 * 8, 64, 32, 9, bias=1), conv_bn(8 * 8, 64, 64, 9, 17, bias=1), fc(64, 10),
+]  # fmt: skip
+
+
 RESNET_56_CNTK = [
     conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 36),
     conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 35), bare(16 * 16, 32, 16, 1),
@@ -494,6 +502,7 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_200": resnet_preactivation(3, 24, 36, 3),
     "resnet_56": RESNET_56,
     "resnet_56@cntk": RESNET_56_CNTK,
+    "resnet_56@tensorflow": RESNET_56_TENSORFLOW,
     "googlenet": GOOGLENET,
     "googlenet@torchvision": GOOGLENET_TORCHVISION,
     "googlenet@convnet": GOOGLENET,  # what it leaves out neither multiplies nor learns

@@ -70,6 +70,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "resnet_200": resnet.resnet_200,
     "resnet_56": resnet_cifar.resnet_56,
     "resnet_56@cntk": resnet_cifar.resnet_56_cntk,
+    "resnet_56@tensorflow": resnet_cifar.resnet_56_tensorflow,
     **{f"resnet_{depth}": partial(resnet_cifar.resnet_cifar, depth) for depth in resnet_cifar.DEPTHS},
     **{name: partial(resnext.resnext, name) for name in resnext.NETWORKS},
     **{name: partial(resnext.regnet_y, name) for name in resnext.REGNETS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archsim.trace.op import Pad
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.builder import Builder
@@ -45,6 +46,18 @@ def resnet_56_cntk() -> Trace:
     return net.trace()
 
 
+def resnet_56_tensorflow() -> Trace:
+    """The TensorFlow script: images are padded by an op of their own before each convolution, which has a bias."""
+    net = Builder(
+        "resnet_56@tensorflow", f"{DLBENCH}, tools/tensorflow/cnn/resnet/resnet.py (inference_small)", {"data": ("N", 3, 32, 32)},
+        notes="a border of zeros before each convolution and a bias in it; normalised before the addition, a ReLU after it",
+    )  # fmt: skip
+    x = net.conv_bn_relu(_bordered(net, "data", "conv1.pad"), 16, 3, bias=True, name="conv1")
+    x = net.global_avg_pool(_stages(net, x, _bordered_block, 9), name="pool")
+    net.softmax(net.linear(x, 10, name="fc"))
+    return net.trace()
+
+
 def _stages(net: Builder, x: str, block: Block, count: int) -> str:
     """Three stages of `count` blocks; each after the first begins with a stride of 2 and doubles the width."""
     for stage, width in enumerate((16, 32, 64), 1):
@@ -76,6 +89,18 @@ def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -
     if net.channels(x) != width:
         x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
     return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
+
+
+def _bordered_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions with a bias, of images with a border; normalised before the addition, a ReLU after it."""
+    y = net.conv_bn_relu(_bordered(net, x, f"{name}.conv1.pad"), width, 3, stride, bias=True, name=f"{name}.conv1")
+    y = net.conv_bn(_bordered(net, y, f"{name}.conv2.pad"), width, 3, bias=True, name=f"{name}.conv2")
+    return net.relu(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
+
+
+def _bordered(net: Builder, x: str, name: str) -> str:
+    """A pixel of zeros on each side."""
+    return net.add(Pad(before=(0, 0, 1, 1), after=(0, 0, 1, 1)), x, name=name)
 
 
 def _cifar_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
