@@ -55,6 +55,11 @@ class Context:
         candidates = (f"{whole}_tensor", *own) if self.tensor else own
         return next((names[name] for name in candidates if name in names), FULL)
 
+    def family(self, first: str, otherwise: str) -> str:
+        """The kernel family `first` where the stack has a constant for it, be it on this architecture only; else `otherwise`."""
+        names = self.stack.efficiency
+        return first if first in names or f"{first}.{self.architecture}" in names else otherwise
+
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
 

@@ -10,6 +10,7 @@ from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
+VECTOR = 16  # bytes of the widest load; rows that are no multiple of it are loaded in narrower ones
 # Most rows or columns of what a GPU library computes as a matrix-vector product, which reads the matrix once; in a batch, 1. On a
 # GTX 1080 (ck_gtx1080) 4096 x 4096 weights take 0.30 ms with 2 to 8 columns, 0.37 with 10 and 0.44 with 14, as tiles would. Inner
 # dimensions of 500,000 (DeepBench) are for another kernel, sgemm_largek.
@@ -63,7 +64,10 @@ def linear(op: BoundOp, context: Context) -> Plan:
     }.get(op.phase, (features, rows, inner))
     # k is contiguous in both operands of the pass whose inner dimension is the last of the weights.
     transposed = op.phase == ("backward_data" if getattr(op.kind, "inner_first", False) else "forward")
-    family = "gemm.transposed" if transposed else "gemm"
+    # With a bias the library is cuBLASLt from its version 11 on, which has kernels of its own whatever the layout.
+    family = "gemm.transposed" if op.phase == "forward" else "gemm"
+    if op.phase == "forward" and inner * context.element % VECTOR:
+        family = context.family("gemm.unaligned", family)
     kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":

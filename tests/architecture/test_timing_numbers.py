@@ -38,7 +38,7 @@ STRUCTURE = {
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
     "lower/conv_transforms.py": {
         "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions"},
-    "lower/gemm.py": {"THIN": "rows"},
+    "lower/gemm.py": {"THIN": "rows", "VECTOR": "bytes"},
     "lower/recurrent.py": {"ACTIVATION_FLOP": "instructions of a sigmoid"},
     "cost/relief.py": {"FASTER": "how much faster, in a question"},
     "schedule/buckets.py": {"BUCKET_BYTES": "bytes", "GRADIENT_BYTES": "bytes"},

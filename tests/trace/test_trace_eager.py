@@ -40,6 +40,16 @@ def test_a_layer_keeps_its_scores_in_memory():
     assert found["linear"] == 2 * 4 + 1
 
 
+def test_experts_take_the_rows_of_their_capacity_in_every_other_layer():
+    """Two stacks of 24 layers; in half of them four experts take 64 rows of each sample."""
+    trace = load("switch_xl4").bind(N=2, T=128)
+    rows = [op for op in trace.ops if op.name.endswith("expert1.mlp1")]
+    assert [op.input_shapes[0] for op in rows] == [(2, 64, 1024)] * 24
+    assert sum(op.name.endswith(".router") for op in trace.ops) == 24
+    assert sum(op.kind.op == "softmax" and op.name.endswith("self.softmax") for op in trace.ops) == 48
+    assert sum(op.name.endswith("cross.softmax") for op in trace.ops) == 24
+
+
 def test_keys_that_heads_share_are_copied_for_each():
     config = eager.config_of(LLAMA)
     assert config.tied is False
@@ -61,7 +71,7 @@ def test_a_configuration_that_cannot_be_built_is_refused(change, words):
 def test_every_network_of_the_table_is_what_the_stack_builds_under_its_name():
     variants = catalog.find("pytorch-2-hf-eager").variants
     for graph in eager.MODELS:
-        assert variants.get(graph.removesuffix("@hf"), "") == graph or graph.endswith("pretraining")
+        assert variants.get(graph.removesuffix("@hf"), graph) == graph or graph.endswith("pretraining")
 
 
 def test_an_activation_of_eight_operators_is_eight_kernels():

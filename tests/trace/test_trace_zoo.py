@@ -40,7 +40,8 @@ def test_no_other_network_has_dead_layers(name):
 # encoders of text end in their pooler or in their last norm, detectors in maps or lists of boxes
 ENDS = {
     "bert_base": ("pooler.tanh",), "bert_large": ("pooler.tanh",), "roberta_base": ("pooler.tanh",),
-    "distilbert": ("block6.norm2",), "ssd_300": ("offsets", "prob"), "yolo_v2": ("boxes",), "tiny_yolo_v2": ("boxes",),
+    "distilbert": ("block6.norm2",), "ssd_300": ("offsets", "prob"), "switch_xl4": ("head",),
+    "yolo_v2": ("boxes",), "tiny_yolo_v2": ("boxes",),
     "yolo_v3": ("head1.boxes", "head2.boxes", "head3.boxes"),
 }  # fmt: skip
 

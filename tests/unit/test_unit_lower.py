@@ -291,6 +291,40 @@ def test_a_barrier_is_an_empty_kernel_after_the_groups() -> None:
     assert (option.kernels[-1].b_bytes, option.kernels[-1].c_bytes, option.kernels[-1].repeat) == (0, 0, 1)
 
 
+def test_a_bias_of_an_epilogue_has_a_gradient_of_its_own() -> None:
+    """Forward it is part of the product; its gradient sums the rows in a kernel of its own, which one that is fused hides."""
+    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 32]} for name, before in (("a", "data"), ("b", "a"))]
+    trace = network(*fc, task="forward_backward", batch=16, data=["N", 32])
+    for rule, gradient in (("epilogue", ["gemm", "bias_gradient"]), ("fused", ["gemm"]), ("separate", ["gemm", "bias_gradient"])):
+        chosen = replace(stack("implicit_gemm"), linear_bias=rule, digest=rule)
+        found = {op.phase: options(lowered(trace, chosen), i)[0].kernels for i, op in enumerate(lowered(trace, chosen).ops)}
+        assert [kernel.name for kernel in found["backward_filter"]] == gradient
+        assert [kernel.name for kernel in found["forward"]] == (["gemm", "bias"] if rule == "separate" else ["gemm"])
+
+
+@pytest.mark.parametrize(("inner", "architecture", "constant"), [
+    (64, "pascal_gp100", "gemm.cublas11.transposed"), (63, "pascal_gp100", "gemm.cublas11.unaligned"),
+    (63, "turing", "gemm.cublas11.linear"), (64, "volta", FULL),
+])  # fmt: skip
+def test_rows_that_wide_loads_do_not_divide_have_a_constant_where_the_library_has_one(
+    inner: int, architecture: str, constant: str
+) -> None:
+    trace = network({"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 512]}, batch=256, data=["N", inner])
+    made = lower(trace.ops, stacks.find("pytorch-2"), "gpu", "fp32", training=False, architecture=architecture)
+    kernels = made.kernels
+    assert {kernels.constants[int(index)] for index in kernels.efficiency} == {constant}
+
+
+@pytest.mark.parametrize(("inner_first", "contiguous"), [(False, "forward"), (True, "backward_data")])
+def test_weights_that_lie_the_other_way_round_are_contiguous_in_the_other_pass(inner_first: bool, contiguous: str) -> None:
+    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 32], "inner_first": inner_first}
+          for name, before in (("a", "data"), ("b", "a"))]  # fmt: skip
+    trace = network(*fc, task="forward_backward", batch=16, data=["N", 32])
+    made = lowered(trace, stack("implicit_gemm"))
+    rows = {op.phase: options(made, i)[0].kernels[0].gpu.row_bytes for i, op in enumerate(made.ops)}
+    assert [phase for phase, size in rows.items() if size] == [contiguous]
+
+
 def test_fully_connected_sizes_in_each_phase() -> None:
     fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", size], "bias": False} for name, before, size in
           (("a", "data", 48), ("b", "a", 32))]  # fmt: skip

@@ -7,66 +7,20 @@ through memory between its products: scaled, masked, normalised and, in training
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from archsim.trace.dims import Dim, Extent
-from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Gelu, GeluTanh, Relu, Silu, Tanh
-from archsim.trace.kinds.dense import Linear, Matmul
-from archsim.trace.kinds.normalise import LayerNorm, RmsNorm, Softmax
+from archsim.trace.dims import Extent
+from archsim.trace.kinds.activation import Tanh
 from archsim.trace.kinds.pointwise import Add, Floor, Mask, Mul, Rotary, ScaleBy
-from archsim.trace.kinds.shaping import Concat, Slice
+from archsim.trace.kinds.shaping import Slice
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.eager_experts import switch
+from archsim.trace.zoo.eager_net import ACTIVATIONS, Config, EagerNet
 
-SOURCE = "Hugging Face transformers 4.38, models/{}/modeling_{}.py, eager attention"
-HEADS_FIRST, TOKENS_FIRST = (0, 2, 1, 3), (0, 2, 1, 3)  # [N, T, heads, d] to [N, heads, T, d], and back
-FEATURES_FIRST = (0, 2, 3, 1)  # [N, S, heads, d] to [N, heads, d, S]
-ACTIVATIONS: dict[str, Kind] = {
-    "gelu": Gelu(), "gelu_pytorch_tanh": Gelu(), "gelu_new": GeluTanh(), "relu": Relu(), "silu": Silu(), "swish": Silu(),
-}  # fmt: skip
+LONGEST = 4096  # tokens of a model whose positions are relative
 NOTES = "ends in scores; a loss is not part of it"
-HEADS = ("classifier", "pretraining", "none")  # what stands on an encoder of text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """The numbers of a model, under one name each whatever the family calls them.
-
-    family: `model_type`; head: what stands on an encoder, one of `HEADS`; size: features of a head; sparse: every so many layers
-    the feed-forward part is `experts` of which each takes `capacity` rows of a sample, 0: never
-    """
-
-    family: str
-    layers: int
-    width: int
-    heads: int
-    hidden: int
-    vocabulary: int
-    positions: int = 0
-    kv_heads: int = 0
-    size: int = 0
-    segments: int = 0
-    activation: str = "gelu"
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    head: str = "classifier"
-    tied: bool = True
-    experts: int = 0
-    capacity: int = 0
-    sparse: int = 0
-
-    @property
-    def head_size(self) -> int:
-        """Features of a head."""
-        return self.size or self.width // self.heads
-
-    @property
-    def shared(self) -> int:
-        """Heads of keys and values."""
-        return self.kv_heads or self.heads
-
 
 # what a `config.json` may call a number -> its name in `Config`
 KEYS: dict[str, tuple[str, ...]] = {
@@ -116,64 +70,12 @@ def config_of(numbers: Mapping[str, Any], head: str = "classifier") -> Config:
 def build(name: str, config: Config) -> Trace:
     """The network of these numbers."""
     usual = 128 if config.family == "bert" else 512  # as the networks of the same names have
-    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions), NOTES)
-
-
-class _Net:
-    """A network under construction with the parts that all families share."""
-
-    def __init__(self, name: str, config: Config, tokens: Extent, notes: str, module: str, *more: str) -> None:
-        inputs: dict[str, tuple[Dim, ...]] = {"tokens": ("N", "T")} | dict.fromkeys(more, (1, "T"))
-        self.net = Builder(name, SOURCE.format(module, module), inputs, notes, tokens)
-        self.config = config
-
-    def linear(
-        self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
-    ) -> str:
-        """Fully connected layer."""
-        kind = Linear(bias=bias, inner_first=inner_first, tied=tied)
-        return self.net.add(kind, x, name=name, recorded=(features,))
-
-    def norm(self, x: str, name: str) -> str:
-        return self.net.add(RmsNorm() if self.config.family in ("llama", "switch_transformers") else LayerNorm(), x, name=name)
-
-    def dropped(self, x: str, ratio: float | None = None) -> str:
-        ratio = self.config.dropout if ratio is None else ratio
-        return self.net.dropout(x, ratio, name=f"{x}.dropout") if ratio else x
-
-    def split(self, x: str, heads: int, name: str) -> str:
-        """[N, T, heads d] as [N, T, heads, d]: a view."""
-        return self.net.reshape(x, ("N", "T", heads, self.config.head_size), name=name)
-
-    def heads(self, x: str, heads: int, name: str, *, turned: bool = False) -> str:
-        """The copy that batched products ask for: [N, heads, T, d], or `turned` [N, heads, d, T]."""
-        order = FEATURES_FIRST if turned else HEADS_FIRST
-        return self.net.transpose(self.split(x, heads, f"{name}.split"), *order, name=name)
-
-    def attended(self, query: str, key: str, value: str, at: str, scores: Callable[[str], str]) -> str:
-        """Products around a softmax: `scores` scales and masks what the first one gives; tokens come first again in the end."""
-        config = self.config
-        key = self._repeated(key, f"{at}.key.repeated")
-        value = self._repeated(value, f"{at}.value.repeated")
-        found = scores(self.net.add(Matmul(), query, key, name=f"{at}.scores"))
-        weights = self.dropped(self.net.add(Softmax(), found, name=f"{at}.softmax"), config.attention_dropout)
-        mixed = self.net.add(Matmul(), weights, value, name=f"{at}.mixed")
-        mixed = self.net.transpose(mixed, *TOKENS_FIRST, name=f"{at}.tokens")
-        return self.net.reshape(mixed, ("N", "T", config.heads * config.head_size), name=f"{at}.attended")
-
-    def _repeated(self, x: str, name: str) -> str:
-        """Keys or values that heads share, copied for each of them."""
-        times = self.config.heads // self.config.shared
-        return x if times == 1 else self.net.add(Concat(axis=1), *[x] * times, name=name)
-
-    def activated(self, x: str) -> str:
-        kind = ACTIVATIONS[self.config.activation]
-        return self.net.add(kind, x, name=f"{x}.{kind.op}")
+    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions or LONGEST), NOTES)
 
 
 def _bert(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     """Encoder; each sum is normalised after it."""
-    made = _Net(name, config, tokens, notes, "bert", "segments", "positions")
+    made = EagerNet(name, config, tokens, notes, "bert", "segments", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, 1, "T"))
     tables = (("tokens", config.vocabulary), ("segments", config.segments), ("positions", config.positions))
@@ -193,7 +95,7 @@ def _bert(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _bert_head(made, x)
 
 
-def _bert_head(made: _Net, x: str) -> Trace:
+def _bert_head(made: EagerNet, x: str) -> Trace:
     """Two classes of the first token; in pretraining words for every token too."""
     net, config = made.net, made.config
     if config.head == "none":
@@ -211,7 +113,7 @@ def _bert_head(made: _Net, x: str) -> Trace:
 
 def _gpt2(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     """Decoder; one projection makes queries, keys and values; later tokens are hidden by a select."""
-    made = _Net(name, config, tokens, notes, "gpt2", "positions")
+    made = EagerNet(name, config, tokens, notes, "gpt2", "positions")
     net, width = made.net, config.width
     tables = (("tokens", config.vocabulary), ("positions", config.positions))
     x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
@@ -239,7 +141,7 @@ def _third(net: Builder, packed: str, place: int, width: int, name: str) -> str:
 
 def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     """Decoder with three projections and ReLU; queries are scaled, and masked scores kept finite."""
-    made = _Net(name, config, tokens, notes, "opt", "positions")
+    made = EagerNet(name, config, tokens, notes, "opt", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, "T", "T"))
     tables = (("tokens", config.vocabulary), ("positions", config.positions + 2))
@@ -260,7 +162,7 @@ def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
 
 def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     """Decoder with rotary positions, gated units and no biases; heads may share keys, which are repeated."""
-    made = _Net(name, config, tokens, notes, "llama")
+    made = EagerNet(name, config, tokens, notes, "llama")
     net, size = made.net, config.head_size
     net.input("mask", ("N", 1, "T", "T"))
     x = net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding")
@@ -284,29 +186,29 @@ def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
-def _scaled(made: _Net, x: str) -> str:
+def _scaled(made: EagerNet, x: str) -> str:
     """Divided by the root of a head's features."""
     return made.net.add(ScaleBy(factor=made.config.head_size**-0.5), x, name=f"{x}.scaled")
 
 
-def _masked(made: _Net, x: str) -> str:
+def _masked(made: EagerNet, x: str) -> str:
     """A mask of numbers added."""
     return made.net.add(Add(), x, "mask", name=f"{x}.masked")
 
 
-def _hidden(made: _Net, x: str) -> str:
+def _hidden(made: EagerNet, x: str) -> str:
     """The least number in the place of later tokens."""
     return made.net.add(Mask(), x, name=f"{x}.masked")
 
 
-def _scores(made: _Net, x: str) -> Trace:
+def _scores(made: EagerNet, x: str) -> Trace:
     """A score of every word for every token."""
     made.linear(x, made.config.vocabulary, "head", bias=False, tied=made.config.tied)
     return made.net.trace()
 
 
 FAMILIES: dict[str, Callable[[str, Config, Extent, str], Trace]] = {
-    "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama,
+    "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama, "switch_transformers": switch,
 }  # fmt: skip
 
 BERT = Config(family="bert", layers=24, width=1024, heads=16, hidden=4096, vocabulary=30522, positions=512, segments=2,
@@ -317,6 +219,8 @@ OPT = Config(family="opt", layers=24, width=2048, heads=32, hidden=8192, vocabul
              dropout=0.1)  # fmt: skip
 LLAMA = Config(family="llama", layers=32, width=4096, heads=32, hidden=11008, vocabulary=32000, positions=4096,
                activation="silu", tied=False)  # fmt: skip
+SWITCH = Config(family="switch_transformers", layers=24, width=1024, heads=32, size=128, hidden=16384, vocabulary=32128,
+                activation="relu", dropout=0.1, attention_dropout=0.1, experts=4, capacity=64, sparse=2)  # fmt: skip
 MODELS: dict[str, Config] = {
     "bert_base@hf": replace(BERT, layers=12, width=768, heads=12, hidden=3072),
     "bert_large@hf": BERT,
@@ -330,5 +234,6 @@ MODELS: dict[str, Config] = {
     "opt_13b@hf": replace(OPT, layers=40, width=5120, heads=40, hidden=20480),
     "llama_2_7b@hf": LLAMA,
     "llama_2_13b@hf": replace(LLAMA, layers=40, width=5120, heads=40, hidden=13824),
+    "switch_xl4": SWITCH,
     "llama_3_8b@hf": replace(LLAMA, kv_heads=8, hidden=14336, vocabulary=128256, positions=8192),
 }
