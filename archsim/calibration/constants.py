@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -21,12 +21,13 @@ from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
+from archsim.calibration.nearness import CARD, ELSEWHERE, Platform, Evidence, basis, step_of
 
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
 NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
 ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
-WIDER = 1.5  # how much wider an interval is where no measured row is like the cell. A choice, not a fit.
+WIDER = 1.5  # how much wider an interval is where predictions are made otherwise than those of the rows. A choice, not a fit.
 
 
 class ConstantForm(Form):
@@ -58,11 +59,18 @@ class SpreadForm(Form):
 
 
 class IntervalForm(Form):
-    """The spread of each class, at the stated level; `stacks` are those whose rows gave them."""
+    """The spread of each class, at the stated level, and what was measured.
+
+    stacks: those whose rows gave the spreads
+    wider: how much wider an interval is where the nearest rows are of the card, of its architecture, of neither
+    evidence: class -> [architecture, device, stack, source, rows]
+    """
 
     level: Annotated[float, Field(gt=0, lt=1)]
     stacks: list[Word] = []
+    wider: Annotated[list[Annotated[float, Field(ge=1, le=WIDEST)]], Field(min_length=3, max_length=3)] = [1.0, 1.0, 1.0]
     classes: dict[Word, SpreadForm]
+    evidence: dict[Word, list[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)]]]] = {}
 
 
 class FitForm(Form):
@@ -114,7 +122,7 @@ class Spread:
     """Errors of one class of predictions on rows that no constant had seen.
 
     `low` and `high` are quantiles of log(predicted / measured) that hold the level's share of the `rows`; `median` and
-    `p90` are of |predicted / measured - 1|. Without rows it is a prior.
+    `p90` are of |predicted / measured - 1|. Without rows it is a prior. `basis`: what the rows nearest to a prediction are of.
     """
 
     rows: int
@@ -123,6 +131,7 @@ class Spread:
     median: float
     p90: float
     origin: str
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +159,8 @@ class Calibration:
     stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
     spreads: Mapping[str, Spread]
     fit: FitRecord | None
+    wider: tuple[float, ...] = (1.0, 1.0, 1.0)  # of an interval, by how near the nearest rows are
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)  # the rows behind the spread of each class
     energy_fit: FitRecord | None = None  # that of the constants of energy, which are fitted to powers, after the times
 
     @property
@@ -169,18 +180,22 @@ class Calibration:
         """The values of several constants, in order."""
         return _gathered(ByIdentity(self), names)
 
-    def spread_of(self, kind: str, what: str, stack: str, modelled: bool = True) -> tuple[str, Spread]:
-        """The class of a prediction, with its spread: `what` (inference, training, kernel) on this kind of device.
+    def spread_of(self, kind: str, what: str, platform: Platform, modelled: bool = True, without: str = "") -> tuple[str, Spread]:
+        """The class of a prediction, with its spread: `what` (inference, training, kernel, power) on this kind of device.
 
-        For a stack without measured rows, or a fidelity that is not the one that was `modelled` for accuracy, the class is an
-        extrapolation, `WIDER` than the one it resembles.
+        The interval is wider where the nearest rows are not of the card. For a fidelity that is not the one that was `modelled`
+        for accuracy, for a stack without measured rows and for an architecture without any, the class is an extrapolation.
+        `without`: a source whose rows do not count.
         """
         name = f"{kind} {what}"
         spread = self.spreads.get(name) or max(self.spreads.values(), key=lambda s: s.high - s.low)
-        if modelled and name in self.spreads and stack in self.stacks:
-            return name, spread
-        wider = replace(spread, rows=0, low=WIDER * spread.low, high=WIDER * spread.high, origin=f"{WIDER:g} times {name}")
-        return f"{name} {EXTRAPOLATED}", wider
+        behind = [one for one in self.evidence.get(name, ()) if one.source != without]
+        step = step_of(behind, platform) if behind else CARD
+        known = name in self.spreads and platform.stack in self.stacks and step != ELSEWHERE
+        factor = self.wider[step] if modelled else WIDER * self.wider[step]
+        found = replace(spread, low=factor * spread.low, high=factor * spread.high, basis=basis(behind, platform),
+                        origin=spread.origin if factor == 1.0 else f"{factor:.3g} times {spread.origin}")  # fmt: skip
+        return (name, found) if modelled and known else (f"{name} {EXTRAPOLATED}", found)
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced, on every architecture; used by fits and sensitivity studies."""
@@ -257,8 +272,13 @@ def load(place: str | Path | Traversable) -> Calibration:
     fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
     return Calibration(
         version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
-        spreads=spreads, fit=fit, energy_fit=energy_fit,
+        spreads=spreads, fit=fit, energy_fit=energy_fit, wider=tuple(form.interval.wider),
+        evidence={name: tuple([_evidence(*row) for row in rows]) for name, rows in form.interval.evidence.items()},
     )  # fmt: skip
+
+
+def _evidence(architecture: str, device: str, stack: str, source: str, rows: int) -> Evidence:
+    return Evidence(platform=Platform(architecture=architecture, device=device, stack=stack), source=source, rows=rows)
 
 
 def _fit_record(form: FitForm) -> FitRecord:
@@ -288,15 +308,23 @@ def dump(calibration: Calibration) -> str:
             f"origin = {json.dumps(c.origin)} }}"
         )
     lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]
-    lines += ["", "[interval.classes]"]
+    lines += [f"wider = [{', '.join(map(_real, calibration.wider))}]", "", "[interval.classes]"]
     for name, s in calibration.spreads.items():
         lines.append(
             f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "
             f"p90 = {_real(s.p90)}, origin = {json.dumps(s.origin)} }}"
         )
+    if calibration.evidence:
+        lines += ["", "[interval.evidence]", "# class = rows of [architecture, device, stack, source, how many]"]
+    for name, behind in calibration.evidence.items():
+        lines += [f"{json.dumps(name)} = [", *[f"  {json.dumps(_row(one))}," for one in behind], "]"]
     for table, record in (("fit", calibration.fit), ("energy_fit", calibration.energy_fit)):
         lines += [] if record is None else _record_lines(table, record)
     return "\n".join(lines) + "\n"
+
+
+def _row(one: Evidence) -> list[str | int]:
+    return [one.platform.architecture, one.platform.device, one.platform.stack, one.source, one.rows]
 
 
 def _record_lines(table: str, f: FitRecord) -> list[str]:

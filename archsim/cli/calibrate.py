@@ -39,7 +39,7 @@ def command(
 
     \b
     Examples:
-      archsim calibrate --kind gpu --intervals hardware --out calibration.toml
+      archsim calibrate --kind gpu --intervals source --out calibration.toml
       archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out constants.toml
       archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out constants.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration constants.toml
@@ -53,9 +53,9 @@ def command(
     from archsim.device.catalog import spec_beside
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
-    from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+    from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
     from archsim.validation.fit import fit, fittable, kept, recorded, restated, unchanged
-    from archsim.validation.interval import spreads
+    from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
 
@@ -93,9 +93,12 @@ def command(
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
-        found = spreads(measured_by, predicted, start.level, intervals)
+        found = intervals_of(measured_by, predicted, start.level, intervals, FOLDS[intervals])
         stacks = tuple(sorted({case.stack_id for case in measured_by}))
-        result = replace(result, spreads={**start.spreads, **found}, stacks=start.stacks if of_energy else stacks)
+        result = replace(
+            result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
+            wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
+        )  # fmt: skip
     click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
     for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
         click.echo(f"archsim: {why}: {_listed(which)}", err=True)

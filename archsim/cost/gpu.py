@@ -10,7 +10,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost import sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
-from archsim.cost.occupancy import issue_slots, resident_ctas, warps_of
+from archsim.cost.occupancy import issue_slots, resident_ctas, warps_of, warps_per_scheduler
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -62,6 +62,11 @@ class GpuTerms:
         )
 
     @cached_property
+    def share(self) -> Array:
+        """Warps that one CTA gives to each scheduler of its SM."""
+        return warps_per_scheduler(self.kernels, self.device)
+
+    @cached_property
     def waiting(self) -> Array:
         """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
         return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.constants)
@@ -87,7 +92,7 @@ class GpuTerms:
         """Time of the busiest SM in units of one CTA at the full rate."""
         if not self.waves:
             return np.asarray(self.ctas / self.device.sm.count)
-        return issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill)
+        return issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
 
     @cached_property
     def in_slots(self) -> Array:
@@ -95,14 +100,19 @@ class GpuTerms:
         return np.asarray(self.device.sm.count * self.resident)
 
     @cached_property
+    def still(self) -> Array:
+        """Share of a kernel's tensors that the L2 has from the round before."""
+        return traffic.still_there(self.kernels, self.device)
+
+    @cached_property
     def reads(self) -> Array:
         """Bytes read from memory by one launch [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.still)
 
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size)
+        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size, self.still)
 
     @cached_property
     def l2_bytes(self) -> Array:

@@ -65,24 +65,60 @@ def runnable(kernels: GpuKernels, device: Gpu) -> Array:
     return np.asarray(fits | none[..., kernels.kernel_of])
 
 
-def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Array) -> Array:
+def warps_per_scheduler(kernels: GpuKernels, device: Gpu) -> Array:
+    """Warps that one CTA gives to each scheduler of its SM, on average.
+
+    ceil(threads / 32) / schedulers, [D, V]
+
+    threads: of a CTA [1], [V]; schedulers: warp schedulers of an SM
+
+    >>> from types import SimpleNamespace as some
+    >>> float(warps_per_scheduler(some(threads=64.0), some(sm=some(schedulers=4.0))))
+    0.5
+    """
+    return np.asarray(warps_of(kernels) / device.sm.schedulers)
+
+
+def whole_warps(ctas: Array, share: Array) -> Array:
+    """CTAs that would take as long if every scheduler had as many warps as the one that has most.
+
+    ceil(ctas share) / share, [D, V]
+
+    ctas: on one SM; share: warps of one of them on each scheduler, `warps_per_scheduler`, [D, V]
+
+    A scheduler issues for its own warps alone: the others cannot help it out. 1e-9 is what rounding may add to a whole number.
+
+    >>> import numpy as np
+    >>> float(whole_warps(np.array(3.0), np.array(0.5)))  # six warps on four schedulers: two of them have two
+    4.0
+    """
+    return np.asarray(np.ceil(ctas * share - 1e-9) / share)
+
+
+def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Array, share: Array) -> Array:
     """Time of all CTAs in units of one CTA alone on a saturated SM.
 
-    w max(resident, fill) + max(tail, fill) where tail > 0, [D, V]; w = floor(busiest / resident)
+    w max(of_wave, fill) + max(of_tail, fill) where tail > 0, [D, V]; w = floor(busiest / resident)
 
     busiest: CTAs of the busiest SM
     full: its full waves, `resident` CTAs at a time
     tail: CTAs in its last, partial wave
+    of_wave: those of a full wave, in whole warps of a scheduler
+    of_tail: the same of the last wave
     fill: CTAs that saturate the pipes of an SM; fewer take as long as that many, shape [D, V] or [V]
+    share: warps of a CTA on each scheduler, [D, V]
     ctas: of one launch, [V]; resident: CTAs that share an SM, [D, V]; sm_count: a float or [D, 1]
 
     Holds for CTAs of equal length, dealt out evenly.
 
     >>> import numpy as np
-    >>> float(issue_slots(np.array(50.0), np.array(4.0), 10.0, np.array(4.0)))  # a wave of four, and one that takes as long
+    >>> one = np.array(1.0)
+    >>> float(issue_slots(50.0 * one, 4.0 * one, 10.0, 4.0 * one, one))  # a wave of four, and one that takes as long
     8.0
     """
     busiest = np.ceil(ctas / sm_count)
     full = np.floor(busiest / resident)
     tail = busiest - full * resident
-    return np.asarray(full * np.maximum(resident, fill) + np.where(tail > 0, np.maximum(tail, fill), 0.0))
+    of_wave = whole_warps(resident, share)
+    of_tail = whole_warps(tail, share)
+    return np.asarray(full * np.maximum(of_wave, fill) + np.where(tail > 0, np.maximum(of_tail, fill), 0.0))

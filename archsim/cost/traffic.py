@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.cost.cost import Array
+from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels, Index
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
+STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
 # Share of a cache that the rows of all CTAs may fill and all be there when these read them again. A choice by softmax and layer
 # norm of PyTorch 2.1 with rows of 1 to 64 KB on four cards (NeuSight), whose results pass through the cache, too.
@@ -223,13 +225,14 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 
-def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array:
+def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, still: Array | float = 0.0) -> Array:
     """Bytes read from memory by one launch [B].
 
-    a + b + spilled + again, [D, V]; b only where it is more than half the L2, since the op before has just written it
+    (a + b + spilled + again) (1 - still), [D, V]; b only where it is more than half the L2: the op before has just written it
 
     b of a kernel that reads its rows n times: b / n (1 + (n - 1) `rows_again`)
 
+    still: share that the L2 has from the round before, `still_there`, [D, V]
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
@@ -255,13 +258,16 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
         b_bytes = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), b_bytes)
     once = kernels.a_bytes + b_bytes + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
-    return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
+    again = on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
+    return (once + again) * (1.0 - still)
 
 
-def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
+def bytes_written(kernels: GpuKernels, cache: Array | float, still: Array | float = 0.0) -> Array:
     """Bytes written to memory by one launch [B]: the results, and partial ones that do not fit the L2.
 
-    c + spilled, [D, V]; cache: size of the L2 [B], a float or [D, 1]
+    (c + spilled) (1 - still), [D, V]; cache: size of the L2 [B], a float or [D, 1]
+
+    still: share that the L2 has from the round before, `still_there`, and overwrites, [D, V]
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
@@ -270,7 +276,32 @@ def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
     >>> bytes_written(Some(split=np.array([4.0]), c_bytes=np.array([1e6])), 2e6).tolist()
     [5000000.0]
     """
-    return kernels.c_bytes + spilled_bytes(kernels, cache)
+    return (kernels.c_bytes + spilled_bytes(kernels, cache)) * (1.0 - still)
+
+
+def still_there(kernels: GpuKernels, device: Gpu) -> Array:
+    """Share of the bytes of a round that the L2 still has when they come again in the next: the h for which
+
+    h = exp(-(1 - h) x), x = round partitions / size; 1 where x <= 1, [D, V]
+
+    round: what a round of calls touches [B], [V]; infinite for ops that follow each other
+    size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
+
+    Of a cache that replaces lines at random, a line outlives the (1 - h) x C misses of a round with that probability, each of
+    which spares it with 1 - 1/C.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> one, l2 = some(round_bytes=np.array([0.5e6, 1.5e6, 2e6, 8e6])), some(size=1e6, partitions=None)
+    >>> still_there(one, some(l2=l2)).round(2).tolist()
+    [1.0, 0.42, 0.2, 0.0]
+    """
+    copies = 1.0 if device.l2.partitions is None else device.l2.partitions
+    x = np.minimum(np.asarray(kernels.round_bytes * copies / device.l2.size, dtype=float), LARGE)
+    h = np.zeros_like(x)
+    for _ in range(STEPS):
+        h = np.exp((h - 1.0) * x)
+    return np.where(x <= 1.0, 1.0, h)
 
 
 def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from archsim.calibration.constants import Spread
+from archsim.calibration.nearness import Platform
 from archsim.estimation.request import Request
 
 
@@ -14,11 +15,11 @@ def class_of(request: Request) -> tuple[str, Spread]:
     """The class of predictions that a request belongs to, and the spread of their errors on held-out rows.
 
     Replayed graphs, several streams and fidelities without fitted constants have no rows of their own: their class is an
-    extrapolated one, with a wider spread.
+    extrapolated one, with a wider spread. So is it where the nearest rows are not of the card.
     """
     modelled = request.fidelity.calibrated and not request.graph and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
-    return request.calibration.spread_of(request.spec.kind, what, request.stack.id, modelled)
+    return request.calibration.spread_of(request.spec.kind, what, _platform(request), modelled)
 
 
 def trust(request: Request) -> str:
@@ -64,6 +65,11 @@ def energy_interval(request: Request, energy: float) -> tuple[float, float]:
     return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
 
 
+def _platform(request: Request) -> Platform:
+    identity = request.spec.identity
+    return Platform(architecture=identity.kernels_of, device=identity.id, stack=request.stack.id)
+
+
 def _power_spread(request: Request) -> Spread:
     modelled = request.fidelity.calibrated and request.streams == 1
-    return request.calibration.spread_of(request.spec.kind, "power", request.stack.id, modelled)[1]
+    return request.calibration.spread_of(request.spec.kind, "power", _platform(request), modelled)[1]

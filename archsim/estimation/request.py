@@ -159,9 +159,9 @@ def make_request(
     _check(1 if batch is None else batch, threads, devices, clock)
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
-    chosen = stacks.find(wanted or spec.identity.default_stack)
+    chosen = stacks.find(wanted or spec.identity.default_stack, spec.identity.kernels_of)
     variant = chosen.variants.get(net, net)
-    notes = _stack_notes(stack, wanted, chosen, spec)
+    notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
@@ -296,6 +296,12 @@ def task_of(name: str) -> str:
     'training_step'
     """
     return resolve("task", name, TASKS, lambda: TASK_ALIASES, f"one of {', '.join(TASKS)}")
+
+
+def _later_parts(name: str, spec: Spec) -> list[str]:
+    named, runs = (stacks.composition(name, on).parts for on in ("", spec.identity.kernels_of))
+    return [f"{runs[axis]} in place of {part}: the first that has kernels for {spec.identity.architecture}"
+            for axis, part in named.items() if runs[axis] != part]  # fmt: skip
 
 
 def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec) -> list[str]:

@@ -42,7 +42,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     op, software = cells["op"], cells["software"]
     if op not in BUILDERS:
         raise Refused(f"op {op!r} is not modelled")
-    found = setting(cells["hardware"], stack_of("kernels", software), cells["dtype"])
+    script = protocol(cells["source_id"])
+    sets = script.sets_of(software, op, cells["dtype"])
+    found = setting(cells["hardware"], stack_of("kernels", software), cells["dtype"], sets)
     built = BUILDERS[op](cells, parameters(cells))
     fields = {**cells, "source": cells["source_id"]}
 
@@ -55,7 +57,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             host_cpu=host_cpu(script, found.spec, op, cells["sub_op"]), file=file,
         )  # fmt: skip
 
-    latency_s, script = float(cells["latency_us"]) * 1e-6, protocol(cells["source_id"])
+    latency_s = float(cells["latency_us"]) * 1e-6
     split = cells.get("split", "")
     timed = case("latency_s", latency_s, split)
     if "energy_uj" not in cells or not cells.get("power_w"):

@@ -43,9 +43,12 @@ class Setting:
     precision: str
 
 
-def setting(hardware: str, stack: str, precision: str) -> Setting:
-    """The device, stack and precision of a row; equal words give the same objects."""
-    found = _setting(hardware, stack, precision)
+def setting(hardware: str, stack: str, precision: str, sets: int = 0) -> Setting:
+    """The device, stack and precision of a row; equal words give the same objects.
+
+    sets: sets of operands that the loop of a kernel timed alone goes through before the first comes again; 0: it is not alone
+    """
+    found = _setting(hardware, stack, precision, sets)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -106,8 +109,9 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
 
 
 @lru_cache(maxsize=4096)
-def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
-    spec, stack, precision = _device(hardware), _stack(stack_name), PRECISIONS.get(written.strip().lower())
+def _setting(hardware: str, stack_name: str, written: str, sets: int) -> Setting | str:
+    spec, precision = _device(hardware), PRECISIONS.get(written.strip().lower())
+    stack = _stack(stack_name, "" if isinstance(spec, str) else spec.identity.kernels_of)
     if isinstance(spec, str) or isinstance(stack, str):
         return spec if isinstance(spec, str) else str(stack)
     if precision is None:
@@ -122,6 +126,8 @@ def _setting(hardware: str, stack_name: str, written: str) -> Setting | str:
         return f"{spec.identity.id} has no unit for {precision}"
     if isinstance(spec.device, Cpu) and precision == "int8" and {*spec.device.forms(precision)}.isdisjoint(stack.narrow_kernels):
         return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
+    if sets:
+        stack = replace(stack, operand_sets=sets, digest=f"{stack.digest}-{sets}")
     return Setting(spec=spec, stack=stack, precision=precision)
 
 
@@ -142,9 +148,9 @@ def _device(name: str) -> Spec | str:
 
 
 @lru_cache(maxsize=4096)
-def _stack(name: str) -> Stack | str:
+def _stack(name: str, architecture: str) -> Stack | str:
     try:
-        return stacks.find(name)
+        return stacks.find(name, architecture)
     except ArchsimError:
         return f"stack {name!r} is not described"
 

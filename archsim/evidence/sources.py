@@ -55,6 +55,8 @@ class Protocol(Form):
     graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
+    # how "software op dtype" begins, or an op -> sets of operands that a loop goes through before the first comes again
+    operand_sets: dict[Word, Whole] = {}
     host_cpus: dict[Word, Word] = {}  # hardware, "hardware op", "hardware op sub_op" or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
@@ -115,6 +117,10 @@ class Protocol(Form):
     def wrappers(self, op: str, sub_op: str) -> int:
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
         return self.wrapped.count(op) + self.wrapped.count(f"{op} {sub_op}")
+
+    def sets_of(self, software: str, op: str, dtype: str) -> int:
+        """Sets of operands that the timed loop goes through before the first comes again."""
+        return _longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""

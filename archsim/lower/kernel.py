@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from math import inf
 from operator import attrgetter
 from typing import Any
 
@@ -100,6 +101,7 @@ class Kernels(Columns[Array]):
     host_ops: Array  # [O]
     nested: Array  # [O]
     stalls: Array  # [O]
+    round_bytes: Array | float = inf  # [V] what is touched before the same operands come again [B]; infinite: they do not
     ops: tuple[BoundOp, ...] = ()  # [O] an op of each plan, whose sizes the addresses of its kernels follow; none: not known
 
     @cached_property

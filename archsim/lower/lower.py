@@ -115,6 +115,9 @@ def _lowered(
     if not plans:
         raise Unsupported("the network has no op that takes time")
     kernels = replace(pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack), ops=tuple(planned))
+    if stack.operand_sets:
+        touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
+        kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
 
 

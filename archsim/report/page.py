@@ -111,7 +111,8 @@ def _measured(e: Estimate) -> str:
     if seen.rows:
         parts.append(
             f'<p class="quiet">On {seen.rows} held-out measurements of this class ({text(e.interval_class)}) the median error '
-            f"is {100 * seen.median:.0f} %, and nine of ten errors are below {100 * seen.p90:.0f} %.</p>"
+            f"is {100 * seen.median:.0f} %, and nine of ten errors are below {100 * seen.p90:.0f} %."
+            f"{f' Nearest evidence: {text(seen.basis)}.' if seen.basis else ''}</p>"
         )
     return "\n".join(parts)
 

@@ -174,6 +174,7 @@ def assumptions_text(e: Estimate) -> str:
     if seen.rows:
         lines.insert(0, f"held out    on {seen.rows} held-out measurements of this class ({e.interval_class}): "
                         f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %")  # fmt: skip
+        lines[1:1] = [f"nearest     evidence: {seen.basis}"] if seen.basis else []
     if e.assumed_values:
         lines.append(f"assumed     {len(e.assumed_values)} values of the spec are not published: {', '.join(e.assumed_values)}")
     lines += [f"warning     {line}" for line in e.warnings]

@@ -78,11 +78,11 @@ def _columns(kernels: Kernels, cost: Cost, variant: Index, device: Gpu, device_i
         return _at(values, variant, device_index, kernels.repeat.size)
 
     launches = kernels.launches
-    ctas, resident, fill = (chosen(values) for values in (cost.terms.ctas, cost.terms.resident, cost.terms.fill))
+    ctas, resident, fill, share = (chosen(getattr(cost.terms, name)) for name in ("ctas", "resident", "fill", "share"))
     busy, count = chosen(cost.busy_s), float(device_row(device.sm.count, device_index)[0])
     full_ctas = np.minimum(ctas, np.floor(np.ceil(ctas / count) / resident) * resident * count)
-    full = issue_slots(full_ctas, resident, count, fill)
-    units = issue_slots(ctas, resident, count, fill)
+    full = issue_slots(full_ctas, resident, count, fill, share)
+    units = issue_slots(ctas, resident, count, fill, share)
     tail, tail_ctas = units - full, ctas - full_ctas
     tail = np.where(tail_ctas > 0, tail, 0.0)
     time = launches * busy / (full + tail)

@@ -10,7 +10,7 @@ from typing import Any
 
 from archsim.base.errors import InputError, nearest
 from archsim.base.naming import resolve
-from archsim.stack.compose import AXES, FOLDER, Component, Composition, compose, document, folder
+from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, compose, document, folder
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
 
@@ -28,9 +28,9 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def find(name_or_path: str) -> Stack:
-    """The stack of a shipped name or of a file; UnknownName with the nearest names, or InputError."""
-    composed = composition(name_or_path)
+def find(name_or_path: str, architecture: str = "") -> Stack:
+    """The stack of a shipped name or of a file, as it runs on an architecture; UnknownName or InputError."""
+    composed = composition(name_or_path, architecture)
     stack, problems = read(RECORD, composed.table(), id=composed.id, digest=composed.digest())
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)
@@ -38,12 +38,15 @@ def find(name_or_path: str) -> Stack:
 
 
 @cache
-def composition(name_or_path: str) -> Composition:
-    """What a stack is composed of, and which component sets each value."""
+def composition(name_or_path: str, architecture: str = "") -> Composition:
+    """What a stack is composed of, and which component sets each value.
+
+    On an architecture that a library is older than, its first version with kernels for it takes its place.
+    """
     if is_path(name_or_path):
-        return _of_file(Path(name_or_path))
+        return _of_file(Path(name_or_path), architecture)
     name = canonical(name_or_path)
-    return _composed(name, name, _listed()[name].get("parts", {}), [own_values(name)])
+    return _composed(name, name, _listed()[name].get("parts", {}), [own_values(name)], architecture)
 
 
 def canonical(name_or_path: str) -> str:
@@ -74,7 +77,7 @@ def own_values(name: str) -> Component:
     return _own(f"{LIST}: {name}", _listed()[name])
 
 
-def _of_file(place: Path) -> Composition:
+def _of_file(place: Path, architecture: str) -> Composition:
     table = document(place)
     problems = list(_problems(table))
     if problems:
@@ -84,12 +87,13 @@ def _of_file(place: Path) -> Composition:
         raise InputError(str(place), [f"sources.{key}: the file does not set this key" for key in unused])
     if "like" in table:
         parts, own = _listed()[table["like"]].get("parts", {}) | parts, [own_values(table["like"]), *own]
-    return _composed(str(place), table["id"], parts, own)
+    return _composed(str(place), table["id"], parts, own, architecture)
 
 
-def _composed(name: str, identity: str, parts: Mapping[str, str], own: list[Component]) -> Composition:
+def _composed(name: str, identity: str, parts: Mapping[str, str], own: list[Component], architecture: str) -> Composition:
     try:
-        return compose(RECORD, identity, parts, own)
+        on_it = {axis: able(axis, part, architecture) if axis in AXES else part for axis, part in parts.items()}
+        return compose(RECORD, identity, on_it, own)
     except ValueError as error:
         raise InputError(_place(name), str(error).splitlines()) from None
 

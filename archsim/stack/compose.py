@@ -25,7 +25,7 @@ FOLDER = "traces/stacks"
 AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines"}
 EQUALS = ("framework", "library", "blas")
 KINDS = ("gpu", "cpu")
-RESERVED = ("sources", "since", "version", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
+RESERVED = ("sources", "since", "version", "first", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
 REST = "*"  # the source of every value of a component that has no source of its own
 
 
@@ -141,6 +141,19 @@ def part_names(axis: str) -> tuple[str, ...]:
 def part_versions(axis: str, name: str) -> list[str]:
     """The versions of a shipped component, oldest first; none where it has only one."""
     return [block["version"] for block in _part(axis, name).get("since", [])]
+
+
+def able(axis: str, reference: str, architecture: str) -> str:
+    """A part ("NAME" or "NAME VERSION") at the first version that has kernels for an architecture, where that is a later one.
+
+    >>> able("blas", "cublas 8", "volta"), able("blas", "cublas 8", "maxwell")
+    ('cublas 9', 'cublas 8')
+    """
+    name, _, version = reference.partition(" ")
+    known = part_versions(axis, name)
+    since = [block["version"] for block in _part(axis, name).get("since", []) if architecture in block.get("first", ())]
+    later = since and version in known and known.index(since[0]) > known.index(version)
+    return f"{name} {since[0]}" if later else reference
 
 
 def part_aliases(axis: str, name: str) -> tuple[str, ...]:

@@ -187,8 +187,9 @@ class AttentionChoice:
 class Stack:
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
-    `digest` stands for all values: two stacks with one digest give one prediction. `waits` belongs to a measurement: whether the
-    host waited for each op, as tools do that time layer by layer.
+    `digest` stands for all values: two stacks with one digest give one prediction. `waits` and `operand_sets` belong to a
+    measurement: whether the host waited for each op, as tools do that time layer by layer; and through how many sets of operands
+    the loop of a kernel that is timed alone goes before the first comes again, 0 for ops that follow each other.
     """
 
     id: str
@@ -340,6 +341,7 @@ class Stack:
         default="counter",
     )  # fmt: skip
     waits: bool = False
+    operand_sets: int = 0
     digest: str = ""
 
     def usual_threads(self, cores: T, hardware: T) -> T:

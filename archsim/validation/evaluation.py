@@ -16,7 +16,7 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.validation.baseline import Constants, constants_of
-from archsim.validation.interval import class_of
+from archsim.validation.interval import platform_of, class_of
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Score, device_order, errors, score
 
@@ -187,6 +187,7 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
 
     P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class
     `trusted`: whether the calibration's own errors hold for these predictions; otherwise the class is an extrapolated one.
+    Rows of a case's own source are no evidence for it.
     NaN for ratios to another run, for clocks, and for classes without quantiles.
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
@@ -196,7 +197,7 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
         name = class_of(case)
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")
-            _, spread = calibration.spread_of(kind, what, case.stack.id, trusted)
+            _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
             a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
             low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high

@@ -1,18 +1,28 @@
-"""Intervals: split-conformal quantiles of the errors on held-out rows, one pair for each class of predictions."""
+"""Intervals: split-conformal quantiles of the errors on held-out rows, for each class of predictions.
+
+Errors of one source are alike, so that a large source is little more evidence than a small one: rows weigh as one over the
+square root of how many their source has. A class with rows of few sources takes the rows of its kind of device. Where the
+nearest rows that a prediction could learn from are of other cards, or of other architectures, errors are larger: by how much is
+found once, for networks of all classes, and divided out of the errors before the quantiles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from archsim.calibration.constants import Spread
+from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Platform, Evidence, step_of
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
+SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one count
 
 
 def class_of(case: Case) -> str:
@@ -32,29 +42,109 @@ def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
     return np.asarray(np.where([case.metric == "throughput_per_s" for case in cases], -ratio, ratio))
 
 
-def spreads(cases: Sequence[Case], predicted: Array, level: float, fold: str) -> dict[str, Spread]:
-    """The spread of each class from predictions of held-out rows on one device.
+def platform_of(case: Case) -> Platform:
+    """What a measured row is of."""
+    identity = case.spec.identity
+    return Platform(architecture=identity.kernels_of, device=identity.id, stack=case.stack_id)
 
-    Quantiles sit at ranks ceil((n + 1) (1 +- level) / 2), so that a new row of the class falls between them with at least
-    the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2).
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """The spread of each class, how much wider it is by nearness, and the rows behind it."""
+
+    spreads: dict[str, Spread]
+    wider: tuple[float, ...]
+    evidence: dict[str, tuple[Evidence, ...]]
+
+
+def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: str, key: Callable[[Case], str]) -> Intervals:
+    """Intervals from predictions of held-out rows on one device; `key` is the value of the `fold` by which a row was held out.
+
+    Quantiles of |log(predicted / measured)| over the widening of each row sit at rank ceil((n + 1) level), so that a new row
+    falls inside with at least the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2; weights: Tibshirani et al.
+    2019).
     """
-    absolute = np.array([case.anchor is None and case.group is None and case.metric != "clock_hz" for case in cases])
-    errors = log_errors(cases, predicted)
-    names = np.array([class_of(case) for case in cases])
-    found = {}
-    for name in sorted(set(names[absolute])):
-        own = errors[absolute & (names == name)]
-        if own.size >= FEWEST:
-            found[str(name)] = _spread(own, level, f"held-out {fold}, {own.size} rows")
-    return found
+    absolute = [case.anchor is None and case.group is None and case.metric != "clock_hz" for case in cases]
+    rows = [case for case, whole in zip(cases, absolute, strict=True) if whole]
+    errors = log_errors(cases, predicted)[np.array(absolute, dtype=bool)]
+    names = np.array([class_of(case) for case in rows])
+    steps = held_out_steps(rows, names.tolist(), key)
+    networks = np.array([not name.endswith(("kernel", "power", "power limit")) for name in names], dtype=bool)
+    weights = source_weights(rows)
+    wider = widening(np.abs(errors[networks]), weights[networks], steps[networks], level)
+    scale = np.where(networks, np.array(wider)[steps], 1.0)
+    spreads = {}
+    for name in sorted(set(names.tolist())):
+        own = names == name
+        if own.sum() >= FEWEST:
+            pool = _pool(rows, names, name)
+            half = max(LEAST, quantile(np.abs(errors[pool]) / scale[pool], weights[pool], level))
+            off = np.abs(np.expm1(errors[own]))
+            others = f" and {pool.sum() - own.sum()} of others" if (pool != own).any() else ""
+            spreads[name] = Spread(
+                rows=int(own.sum()), low=-half, high=half, median=float(np.median(off)), p90=float(np.percentile(off, 90)),
+                origin=f"held-out {fold}, {own.sum()} rows{others}",
+            )  # fmt: skip
+    return Intervals(spreads=spreads, wider=wider, evidence=evidence_of(rows, names.tolist()))
 
 
-def _spread(errors: Array, level: float, origin: str) -> Spread:
-    ordered = np.sort(errors)  # the prediction itself always lies inside, also where a whole class is predicted too fast
-    n = ordered.size
-    rank = min(n - 1, int(np.ceil((n + 1) * (1 + level) / 2)) - 1)
-    off = np.abs(np.expm1(errors))
-    return Spread(
-        rows=n, low=min(-LEAST, float(ordered[n - 1 - rank])), high=max(LEAST, float(ordered[rank])),
-        median=float(np.median(off)), p90=float(np.percentile(off, 90)), origin=origin,
-    )  # fmt: skip
+def source_weights(rows: Sequence[Case]) -> Array:
+    """One over the square root of how many rows the source of each has, [cases]."""
+    counts = Counter(case.source for case in rows)
+    return np.array([counts[case.source] ** -0.5 for case in rows])
+
+
+def quantile(values: Array, weights: Array, level: float) -> float:
+    """The least of the values that holds the share `level` of the weight of all and of one row more.
+
+    >>> quantile(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4), 0.8)
+    4.0
+    """
+    order = np.argsort(values)
+    held = np.cumsum(weights[order])
+    at = int(np.searchsorted(held, level * (held[-1] + weights.mean()) - 1e-12))
+    return float(values[order][min(at, values.size - 1)])
+
+
+def widening(errors: Array, weights: Array, steps: Array, level: float) -> tuple[float, ...]:
+    """How much wider the errors are at each step of nearness than at the nearest, never less than at the step before."""
+    at = {step: steps == step for step in (CARD, ARCHITECTURE, ELSEWHERE)}
+    found = {step: quantile(errors[own], weights[own], level) for step, own in at.items() if own.sum() >= FEWEST}
+    factors = [1.0]
+    for step in (ARCHITECTURE, ELSEWHERE):
+        known = CARD in found and step in found
+        factors.append(max(factors[-1], found[step] / found[CARD] if known else 1.0))
+    return tuple(factors)
+
+
+def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Case], str]) -> Array:
+    """How near the rows of each class are that a row's prediction could learn from: those of another value of the fold."""
+    behind: dict[str, dict[Platform, set[str]]] = {}
+    for case, name in zip(rows, names, strict=True):
+        behind.setdefault(name, {}).setdefault(platform_of(case), set()).add(key(case))
+    known: dict[tuple[str, Platform, str], int] = {}
+    for case, name in zip(rows, names, strict=True):
+        platform, held = platform_of(case), key(case)
+        if (name, platform, held) not in known:
+            others = [Evidence(platform=at, source="", rows=1) for at, values in behind[name].items() if values - {held}]
+            known[name, platform, held] = step_of(others, platform)
+    return np.array([known[name, platform_of(case), key(case)] for case, name in zip(rows, names, strict=True)], dtype=np.intp)
+
+
+def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[Evidence, ...]]:
+    """How many rows of each class, cell and source there are."""
+    counts = Counter((name, platform_of(case), case.source) for case, name in zip(rows, names, strict=True))
+    found: dict[str, list[Evidence]] = {}
+    for (name, platform, source), count in counts.items():
+        found.setdefault(name, []).append(Evidence(platform=platform, source=source, rows=count))
+    return {name: tuple(sorted(found[name], key=lambda e: (e.platform.device, e.platform.stack, e.source))) for name in sorted(found)}
+
+
+def _pool(rows: Sequence[Case], names: Array, name: str) -> Array:
+    """The rows whose errors stand for a class: its own, if they are of several sources, or the times of its kind of device."""
+    own = names == name
+    counts = Counter(case.source for case, inside in zip(rows, own, strict=True) if inside)
+    if sum(count >= OF_A_SOURCE for count in counts.values()) >= SOURCES or name.endswith("power"):
+        return np.asarray(own)
+    kind = name.split()[0]
+    return np.array([each.startswith(f"{kind} ") and not each.endswith("power") for each in names], dtype=bool)

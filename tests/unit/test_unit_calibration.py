@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.calibration import constants
+from archsim.calibration.nearness import Evidence, Platform
 
 TEXT = data_folder("reports/calibration").joinpath("default.toml").read_text("utf-8")
 LINE = '"cpu.pack_clk" = { value = 2.5, low = 2.5, high = 2.5'
@@ -71,12 +73,35 @@ def test_the_digest_is_of_the_constants_and_not_of_the_words(tmp_path: Path) -> 
 
 def test_a_stack_without_measured_rows_is_an_extrapolation() -> None:
     shipped = constants.default()
-    name, known = shipped.spread_of("gpu", "inference", "caffe-cudnn4")
+    def on(stack: str, what: str = "inference", modelled: bool = True) -> tuple[str, constants.Spread]:
+        return shipped.spread_of("gpu", what, Platform(architecture="maxwell", device="gtx_980", stack=stack), modelled)
+
+    name, known = on("caffe-cudnn4")
     assert name == "gpu inference"
-    name, unknown = shipped.spread_of("gpu", "inference", "a-stack-of-mine")
-    assert name == "gpu inference extrapolated"
-    assert unknown.high > known.high
-    assert shipped.spread_of("gpu", "no such class", "caffe-cudnn4")[0] == "gpu no such class extrapolated"
+    assert on("a-stack-of-mine")[0] == "gpu inference extrapolated"
+    assert on("caffe-cudnn4", modelled=False)[1].high > known.high
+    assert on("caffe-cudnn4", "no such class")[0] == "gpu no such class extrapolated"
+
+
+def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
+    def rows(architecture: str, device: str, source: str, count: int) -> Evidence:
+        return Evidence(platform=Platform(architecture=architecture, device=device, stack="caffe"), source=source, rows=count)
+
+    seen = (rows("pascal", "gtx_1080", "a", 9), rows("pascal", "gtx_1080", "b", 3), rows("maxwell", "gtx_980", "b", 5))
+    spread = constants.Spread(rows=17, low=-0.2, high=0.2, median=0.1, p90=0.3, origin="held-out source, 17 rows")
+    made = replace(constants.default(), spreads={"gpu inference": spread}, stacks=("caffe",), wider=(1.0, 1.25, 2.0),
+                   evidence={"gpu inference": seen})  # fmt: skip
+
+    def found(architecture: str, device: str, without: str = "") -> tuple[str, float, str]:
+        platform = Platform(architecture=architecture, device=device, stack="caffe")
+        name, spread = made.spread_of("gpu", "inference", platform, without=without)
+        return name, spread.high, spread.basis
+
+    assert found("pascal", "gtx_1080") == ("gpu inference", 0.2, "12 cells of gtx_1080 with caffe")
+    assert found("pascal", "gtx_1080", without="a")[2] == "3 cells of gtx_1080 with caffe"
+    assert found("pascal", "titan_xp") == ("gpu inference", 0.25, "12 cells of other pascal devices with caffe")
+    assert found("volta", "titan_v") == ("gpu inference extrapolated", 0.4, "17 cells of other architectures")
+    assert found("maxwell", "gtx_980", without="b") == ("gpu inference extrapolated", 0.4, "9 cells of other architectures")
 
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
@@ -85,6 +110,7 @@ def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
     again = constants.load(tmp_path / "a.toml")
     assert again.constants == first.constants
     assert (again.spreads, again.level, again.version) == (first.spreads, first.level, first.version)
+    assert (again.wider, again.evidence) == (first.wider, first.evidence)
 
 
 def test_a_family_without_a_loss_needs_no_constant() -> None:

@@ -117,18 +117,22 @@ def test_ctas_per_multiprocessor(device: str, threads: int, registers: int, shar
     ],
 )
 def test_waves(ctas: int, resident: int, sms: int, fill: float, slots: float) -> None:
-    assert issue_slots(np.array([float(ctas)]), np.array([float(resident)]), sms, np.array([float(fill)])).tolist() == [slots]
+    one = np.ones(1)
+    assert issue_slots(ctas * one, resident * one, sms, fill * one, one).tolist() == [slots]
 
 
-@given(ctas=st.integers(1, 500), resident=st.integers(1, 8), sms=st.integers(1, 80), fill=st.floats(0.1, 8))
-def test_waves_against_a_loop(ctas: int, resident: int, sms: int, fill: float) -> None:
-    """Deal the CTAs of the busiest multiprocessor out in waves."""
+@given(ctas=st.integers(1, 500), resident=st.integers(1, 8), sms=st.integers(1, 80), fill=st.floats(0.1, 8),
+       warps=st.integers(1, 16))  # fmt: skip
+def test_waves_against_a_loop(ctas: int, resident: int, sms: int, fill: float, warps: int) -> None:
+    """Deal the CTAs of the busiest multiprocessor out in waves, and the warps of a wave to four schedulers."""
     left, time = ceil(ctas / sms), 0.0
     while left:
         wave = min(left, resident)
-        time += max(wave, fill)
+        most = -(-wave * warps // 4)  # warps of the scheduler that has most
+        time += max(most * 4 / warps, fill)
         left -= wave
-    found = issue_slots(np.array([float(ctas)]), np.array([float(resident)]), sms, np.array([fill]))
+    one = np.ones(1)
+    found = issue_slots(ctas * one, resident * one, sms, fill * one, warps / 4 * one)
     assert found[0] == pytest.approx(time, rel=1e-12)
 
 

@@ -158,7 +158,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
         "cluster": 1.0, "overlapped": 0.0, "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "single": 0.0, "row_in_flight": 0.0, "row_reads": 0.0,
+        "single": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -248,9 +248,10 @@ def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
 
 def chip(**words: Any) -> Any:
     made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
-                       warp=32.0),
+                       warp=32.0, schedulers=4.0),
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
-            "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0), "clock": Some(sustained=1e9),
+            "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None),
+            "clock": Some(sustained=1e9),
             "memory": Some(bandwidth=300e9, achievable=0.8, latency=500e-9), "launch": Some(latency=3e-6)}  # fmt: skip
     return Some(**{**made, **words})
 
@@ -336,3 +337,18 @@ def test_a_real_card_has_what_these_records_have() -> None:
             assert hasattr(real, part), part
             if isinstance(value, SimpleNamespace):
                 assert {name for name in vars(value) if not hasattr(getattr(real, part), name)} == set(), part
+
+
+def test_what_a_cache_has_from_the_round_before() -> None:
+    """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
+    def still(size: float, partitions: float | None = None) -> float:
+        kernels, l2 = gpu_kernels(round_bytes=row(size)), Some(size=1e6, partitions=partitions)
+        return float(np.ravel(traffic.still_there(kernels, Some(l2=l2)))[0])
+
+    assert still(1e6) == 1.0
+    assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
+    assert still(1e6, partitions=2.0) == still(2e6)
+    assert still(np.inf) == pytest.approx(0.0, abs=1e-12)
+    kernels = gpu_kernels(a_bytes=7.0, c_bytes=5.0)
+    assert number(traffic.bytes_read(kernels, row(1e6), 1000.0, 0.5)) == 3.5
+    assert number(traffic.bytes_written(kernels, 1000.0, 0.5)) == 2.5
