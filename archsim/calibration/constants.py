@@ -21,7 +21,7 @@ from archsim.base.identity import ByIdentity
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
-from archsim.calibration.nearness import CARD, ELSEWHERE, Platform, Evidence, basis, step_of
+from archsim.calibration.nearness import CARD, ELSEWHERE, Evidence, Platform, basis, step_of
 
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"

@@ -10,7 +10,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost import sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
-from archsim.cost.occupancy import issue_slots, resident_ctas, warps_of, warps_per_scheduler
+from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_scheduler
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -57,9 +57,7 @@ class GpuTerms:
     @cached_property
     def fill(self) -> Array:
         """CTAs that keep the pipes of an SM busy."""
-        return np.asarray(
-            self.constants["gemm.saturation"] * sm.packing(self.device, self.precision) / warps_of(self.kernels)
-        )
+        return sm.saturating(self.kernels, self.device, self.precision, self.constants)
 
     @cached_property
     def share(self) -> Array:
@@ -145,7 +143,7 @@ def compute_bound(t: GpuTerms) -> Array:
     work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; turns: `issue_slots`, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
 
-    By Little's law `gemm.saturation` warps keep the pipes busy; `fill` CTAs hold as many, and one alone runs slower where
+    By Little's law some warps keep the pipes busy (`saturating`); `fill` CTAs hold as many, and one alone runs slower where
     that is more than one.
 
     >>> from types import SimpleNamespace as terms

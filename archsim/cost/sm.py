@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
+from archsim.cost.occupancy import warps_of
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -85,6 +86,25 @@ def packing(device: Gpu, precision: str) -> Array | float:
     if precision not in ("fp16", "half") or device.rate.fp16 is None or device.has_tensor("fp16"):
         return 1.0
     return np.maximum(1.0, device.rate.fp16 / device.rate.fp32)
+
+
+def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
+    """CTAs that keep the pipes of an SM busy.
+
+    busy packing / ceil(threads / 32), [D, V]
+
+    busy: warps that hide what they wait for: `gemm.saturation`, on tensor cores `gemm.tensor_saturation`, [V]
+    packing: results that one instruction makes, `packing`; threads: of a CTA [1], [V]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel, gpu = some(threads=np.array([256.0]), matrix=np.ones(1), plain=np.zeros(1), dense=np.zeros(1)), some(
+    ...     rate=some(fp16=None), has_tensor=lambda precision: False)
+    >>> saturating(kernel, gpu, "fp32", {"gemm.saturation": 4.0, "gemm.tensor_saturation": 8.0}).item()
+    0.5
+    """
+    busy = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_saturation"], constants["gemm.saturation"])
+    return np.asarray(busy * packing(device, precision) / warps_of(kernels))
 
 
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:

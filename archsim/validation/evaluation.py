@@ -16,7 +16,7 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.validation.baseline import Constants, constants_of
-from archsim.validation.interval import platform_of, class_of
+from archsim.validation.interval import class_of, platform_of
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Score, device_order, errors, score
 

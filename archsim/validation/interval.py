@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.calibration.constants import Spread
-from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Platform, Evidence, step_of
+from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
 
@@ -137,7 +137,8 @@ def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[E
     found: dict[str, list[Evidence]] = {}
     for (name, platform, source), count in counts.items():
         found.setdefault(name, []).append(Evidence(platform=platform, source=source, rows=count))
-    return {name: tuple(sorted(found[name], key=lambda e: (e.platform.device, e.platform.stack, e.source))) for name in sorted(found)}
+    return {name: tuple(sorted(behind, key=lambda one: (one.platform.device, one.platform.stack, one.source)))
+            for name, behind in sorted(found.items())}  # fmt: skip
 
 
 def _pool(rows: Sequence[Case], names: Array, name: str) -> Array:

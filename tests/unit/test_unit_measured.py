@@ -19,6 +19,7 @@ from archsim.evidence.lookup import network_cases
 from archsim.evidence.resolve import network
 from archsim.node.spec import find as find_node
 from archsim.stack import catalog as stacks
+from archsim.trace.task import Work
 from archsim.trace.trace import BoundTrace
 from archsim.validation.predict import predict
 
@@ -39,7 +40,7 @@ def cpu() -> Case:
 
 
 def trace_of(task: str, batch: int) -> BoundTrace:
-    return network("alexnet_s", task, batch, gpu().stack, False)[1]
+    return network(Work("alexnet_s", task, gpu().stack.optimiser, False, True), batch)
 
 
 def of(case: Case) -> Request:
