@@ -177,7 +177,7 @@ def _cost_at(
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.architecture), without, moved)
+        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.kernels_of), without, moved)
     assert isinstance(kernels, CpuKernels)
     boost = device.clock.boost if turbo else clock
     slower = replace(device, clock=replace(device.clock, boost=boost * share))

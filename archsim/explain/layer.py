@@ -196,7 +196,7 @@ def _spec(request: Request, kernels_explained: tuple[KernelExplanation, ...]) ->
 def _constants(
     request: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
 ) -> tuple[ValueOrigin, ...]:
-    constants = request.calibration.on(request.spec.identity.architecture).constants
+    constants = request.calibration.on(request.spec.identity.kernels_of).constants
     named = [*_behind(kernels_explained, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),
