@@ -67,6 +67,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "host_cpu": (gpu, lambda case: replace(case, host_cpu=devices.find("tegra_x1_cpu"))),
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
+    "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
     "spec": (gpu, lambda case: replace(case, spec=case.spec.with_settings({"sm.count": "4"}))),
