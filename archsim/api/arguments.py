@@ -42,6 +42,7 @@ class RunWords(CommonWords, total=False):
 
     batch: int | str
     stack: Name
+    inputs: str
 
 
 class BuyingWords(CommonWords, total=False):
@@ -210,6 +211,6 @@ def calibration_of(value: object) -> Any:
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "threads": whole, "devices": whole, "streams": whole, "precision": text, "task": text,
-    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "graph": yes_or_no,
+    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text, "graph": yes_or_no,
     "clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

@@ -41,7 +41,7 @@ class CriterionOption(click.Option):
 @click.option("--stack", type=Known("stack", many=True), default=None,
               help="Software stacks, separated by commas; each device's default if not given.")  # fmt: skip
 @BATCHES
-@some_options("batch", "stack")
+@some_options("batch", "stack", "inputs")
 @click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip

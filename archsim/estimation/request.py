@@ -124,7 +124,7 @@ def make_request(
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
-    traffic: str = CLOSED,
+    traffic: str = CLOSED, inputs: str | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -141,6 +141,7 @@ def make_request(
     streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
     host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
     traffic: bytes between the levels of caches by closed forms, or from simulated caches
+    inputs: where a GPU finds each batch, `device` or `host`; as the stack says if not given
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -149,6 +150,7 @@ def make_request(
         "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
         "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
+        "inputs": inputs,
     }  # fmt: skip
     spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
@@ -160,6 +162,8 @@ def make_request(
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = stacks.find(wanted or spec.identity.default_stack, spec.identity.kernels_of)
+    if inputs is not None:
+        chosen = stack_choice.fed(chosen, inputs, spec.identity.id, spec.kind)
     variant = chosen.variants.get(net, net)
     notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
     if variant != net:

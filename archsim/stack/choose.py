@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
-from archsim.base.errors import UnknownName
+from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.naming import AmbiguousName, plain
 from archsim.stack.catalog import by_name_only, canonical, composition, is_path, names
 from archsim.stack.compose import part_aliases, part_versions
+from archsim.stack.stack import Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")
+PLACES = ("device", "host")  # where a GPU finds a batch
 _FILLERS = ("with", "and", "on", "using", "plus")
 
 
@@ -114,3 +117,12 @@ def _units(name: str) -> set[str]:
     """What a name names: its words without fillers, each with the version behind it."""
     text = " ".join(word for word in re.split(r"[\s+/,&_-]+", name.lower()) if word not in _FILLERS)
     return {f"{word}{version}" for word, version in _UNIT.findall(text)}
+
+
+def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
+    """The stack with its batches in device memory or the host's. Raises ArgumentError for another place, and for a CPU."""
+    if inputs not in PLACES:
+        raise ArgumentError(f"inputs {inputs!r} is not one of {', '.join(PLACES)}")
+    if kind == "cpu":
+        raise ArgumentError(f"inputs belong to a GPU; the CPU {device} reads them where they are")
+    return stack if inputs == stack.inputs else replace(stack, inputs=inputs, digest=f"{stack.digest}-{inputs}")

@@ -132,3 +132,16 @@ def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:
     device_s = together.timeline.op_time_s.sum() - together.timeline.wait_s.sum()
     assert apart.latency_s[0] == pytest.approx(device_s + together.host_s.sum(), rel=1e-9)
     assert apart.latency_s[0] > together.latency_s[0]
+
+
+def test_a_batch_may_lie_in_the_hosts_memory_whatever_the_stack_says() -> None:
+    plain, fed = (make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1", inputs=place) for place in (None, "host"))
+    copy = feed_time(input_bytes(plain.trace.ops), fed.stack, plain.spec.device, plain.host)
+    assert float(run(fed).latency_s[0]) == pytest.approx(float(run(plain).latency_s[0]) + copy, rel=1e-3)
+    assert fed.stack.digest != plain.stack.digest
+    there = make_request("alexnet", "gtx_1080", batch=64, stack="tensorflow-cudnn5.1-feed", inputs="device")
+    assert there.stack.inputs == "device"
+    with pytest.raises(ArgumentError, match="inputs belong to a GPU; the CPU i7_6700k reads them where they are"):
+        make_request("alexnet", "i7_6700k", inputs="host")
+    with pytest.raises(ArgumentError, match="inputs 'disk' is not one of device, host"):
+        make_request("alexnet", "gtx_1080", inputs="disk")
