@@ -27,6 +27,12 @@ STACKS = {kind: [n for n in stacks.names() if stacks.find(n).kind in ("any", kin
 LAST_BITS = 1e-9
 
 
+def runs_on(stack: str, hw: str) -> bool:
+    """Whether the kernels of a stack run on a device of its kind."""
+    only = stacks.find(stack).architectures
+    return not only or devices.find(hw).identity.kernels_of in only
+
+
 def tasks(stack: str) -> tuple[str, ...]:
     """The tasks that a stack can run: a library for inference has no gradients."""
     trains = "backward_filter" in stacks.find(stack).conv.algorithms
@@ -36,7 +42,7 @@ def tasks(stack: str) -> tuple[str, ...]:
 @st.composite
 def cells(draw: st.DrawFn, kind: str = "") -> dict[str, Any]:
     hw = draw(st.sampled_from(sorted(name for name in KIND if kind in ("", KIND[name]))))
-    stack = draw(st.sampled_from(STACKS[KIND[hw]]))
+    stack = draw(st.sampled_from([name for name in STACKS[KIND[hw]] if runs_on(name, hw)]))
     return {
         "net": draw(st.sampled_from(NETWORKS)), "hw": hw, "stack": stack,
         "batch": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 16, 37, 64, 128))),

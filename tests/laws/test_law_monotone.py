@@ -41,8 +41,10 @@ CPUS = [name for name in devices.names() if devices.find(name).kind == "cpu"]
 @st.composite
 def cells(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
     hw = draw(st.sampled_from(names))
-    kind = devices.find(hw).kind
-    stack = draw(st.sampled_from([n for n in stacks.names() if stacks.find(n).kind in ("any", kind)]))
+    kind, kernels = devices.find(hw).kind, devices.find(hw).identity.kernels_of
+    found = {name: stacks.find(name) for name in stacks.names()}
+    stack = draw(st.sampled_from([name for name, of in found.items() if of.kind in ("any", kind)
+                                  and (not of.architectures or kernels in of.architectures)]))  # fmt: skip
     trains = "backward_filter" in stacks.find(stack).conv.algorithms
     return {
         "net": draw(st.sampled_from(NETWORKS)), "hw": hw,
