@@ -55,8 +55,8 @@ def busiest_clocks(
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, steps=1e6 * one, items=one, most=one,
-    ...             chunks=0 * one, operand_a=4 * one, **dict.fromkeys((*LOOP[1:], *RUNS), 0 * one))
+    ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
+    ...             **{**dict.fromkeys((*LOOP, *RUNS), 0 * one), "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0

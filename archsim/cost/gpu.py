@@ -105,12 +105,18 @@ class GpuTerms:
     @cached_property
     def reads(self) -> Array:
         """Bytes read from memory by one launch [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.still)
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size) * (1.0 - self.still)
 
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size, self.still)
+        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size) * (1.0 - self.still)
+
+    @cached_property
+    def found_bytes(self) -> Array:
+        """What the L2 has from the round before, and serves in place of the memory [B]."""
+        read = traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
+        return np.asarray((read + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
 
     @cached_property
     def l2_bytes(self) -> Array:
@@ -212,20 +218,23 @@ def cache_bound(t: GpuTerms) -> Array:
 
 
 def latency_bound(t: GpuTerms) -> Array:
-    """Little's law: rounds of bytes in flight, each a memory latency [s].
+    """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    (bytes / in_flight + 1) latency, [D, V]        (Little's law; Bailey 1996, eq. 1)
+    (bytes latency + found L2 latency) / in_flight + latency, [D, V]        (Little's law; Bailey 1996, eq. 1)
 
-    bytes: memory traffic [B], [D, V]; in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
-    latency: of an unloaded memory [s], [D, 1]
+    bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
+    in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
+    latency: of an unloaded memory [s], [D, 1]; L2 latency: of a hit [clk] over the core clock f [Hz]
 
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> round(latency_bound(some(dram_bytes=1e6, in_flight=1e5, device=some(memory=some(latency=400e-9)))).item() * 1e6, 6)
+    >>> gpu = some(memory=some(latency=400e-9), l2=some(latency=200.0))
+    >>> round(latency_bound(some(dram_bytes=1e6, found_bytes=0.0, in_flight=1e5, device=gpu, clock=1e9)).item() * 1e6, 6)
     4.4
     """
-    return np.asarray((t.dram_bytes / t.in_flight + 1.0) * t.device.memory.latency)
+    near = t.found_bytes * (t.device.l2.latency / t.clock)
+    return np.asarray((t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency)
 
 
 def launch_gap(t: GpuTerms) -> Array:

@@ -225,14 +225,13 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 
-def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, still: Array | float = 0.0) -> Array:
+def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array:
     """Bytes read from memory by one launch [B].
 
-    (a + b + spilled + again) (1 - still), [D, V]; b only where it is more than half the L2: the op before has just written it
+    a + b + spilled + again, [D, V]; b only where it is more than half the L2, since the op before has just written it
 
     b of a kernel that reads its rows n times: b / n (1 + (n - 1) `rows_again`)
 
-    still: share that the L2 has from the round before, `still_there`, [D, V]
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
@@ -258,16 +257,13 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, still: A
         b_bytes = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), b_bytes)
     once = kernels.a_bytes + b_bytes + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
-    again = on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
-    return (once + again) * (1.0 - still)
+    return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
 
 
-def bytes_written(kernels: GpuKernels, cache: Array | float, still: Array | float = 0.0) -> Array:
+def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
     """Bytes written to memory by one launch [B]: the results, and partial ones that do not fit the L2.
 
-    (c + spilled) (1 - still), [D, V]; cache: size of the L2 [B], a float or [D, 1]
-
-    still: share that the L2 has from the round before, `still_there`, and overwrites, [D, V]
+    c + spilled, [D, V]; cache: size of the L2 [B], a float or [D, 1]
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
@@ -276,7 +272,7 @@ def bytes_written(kernels: GpuKernels, cache: Array | float, still: Array | floa
     >>> bytes_written(Some(split=np.array([4.0]), c_bytes=np.array([1e6])), 2e6).tolist()
     [5000000.0]
     """
-    return (kernels.c_bytes + spilled_bytes(kernels, cache)) * (1.0 - still)
+    return kernels.c_bytes + spilled_bytes(kernels, cache)
 
 
 def still_there(kernels: GpuKernels, device: Gpu) -> Array:

@@ -349,6 +349,3 @@ def test_what_a_cache_has_from_the_round_before() -> None:
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
     assert still(1e6, partitions=2.0) == still(2e6)
     assert still(np.inf) == pytest.approx(0.0, abs=1e-12)
-    kernels = gpu_kernels(a_bytes=7.0, c_bytes=5.0)
-    assert number(traffic.bytes_read(kernels, row(1e6), 1000.0, 0.5)) == 3.5
-    assert number(traffic.bytes_written(kernels, 1000.0, 0.5)) == 2.5
