@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-ONE = ("--net", "alexnet", "--hw", "gtx_1080", "--scale", "sm.schedulers=2", "--scale", "sm.count=2")
+ONE = ("--net", "alexnet", "--hw", "gtx_1080", "--scale", "sm.alu_latency=2", "--scale", "sm.count=2")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_key_without_an_effect_is_named(cli: Any, words: tuple[str, ...]) -> N
     found = cli(*words)
     assert found.code == 0, found.err
     said = [line for line in found.err.splitlines() if "changes no output" in line]
-    assert said == ["archsim: sm.schedulers changes no output; --fidelity cycle reads it"]
+    assert said == ["archsim: sm.alu_latency changes no output; --fidelity cycle reads it"]
 
 
 def test_what_a_search_varies_in_vain_is_named_too(cli: Any) -> None:

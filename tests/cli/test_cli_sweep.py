@@ -96,8 +96,8 @@ def test_points_that_are_no_machine_are_kept_with_their_reason(cli: Cli, tmp_pat
 
 
 def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
-    found = cli(*BASE, "--vary", "sm.schedulers=1,2,4", "--vary", "sm.count=8,16")
-    assert "archsim: sm.schedulers changes no output; --fidelity cycle reads it\n" in found.err
+    found = cli(*BASE, "--vary", "sm.alu_latency=4clk,5clk,6clk", "--vary", "sm.count=8,16")
+    assert "archsim: sm.alu_latency changes no output; --fidelity cycle reads it\n" in found.err
     assert "sm.count" not in found.err
 
 

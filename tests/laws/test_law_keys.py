@@ -27,7 +27,7 @@ CELLS: dict[str, list[Cell]] = {
         ("alexnet", "tesla_t4", "ideal", 8, "int8"),
         ("alexnet", "h100_sxm5_80gb", "ideal", 8, "fp8"), ("alexnet", "tesla_k40", "ideal", 8, "fp64"),
         ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"),
-        ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"),
+        ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"), ("gpt2_small", "rtx_4090", "pytorch-2", 1, "fp16"),
     ],
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),
@@ -80,7 +80,9 @@ def moves_a_cache(kind: str, key: str) -> bool:
         return False
     spec = devices.find(CELLS[kind][0][1])
     below = [f"{other}.{name}" for other in LEVELS if other >= level and f"{other}.size" in spec.entries]
-    for together in ([key], below, [f"{other}.{name}" for other in LEVELS if f"{other}.size" in spec.entries]):
+    declared = {key for key, _, _ in keys(kind)}
+    every = [f"{other}.{name}" for other in LEVELS if f"{other}.size" in spec.entries and f"{other}.{name}" in declared]
+    for together in ([key], [other for other in below if other in declared], every):
         changed = spec.with_values({k: 2.0 * float(spec.entries[k].number) if k in spec.entries else 4.0 for k in together})
         found = caches(changed)
         if found is not None and found != caches(without(key, changed, spec)):
@@ -169,10 +171,10 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 
 
 def test_a_setting_that_changes_nothing_is_named() -> None:
-    found = make_request("alexnet", "gtx_1080", settings={"sm.schedulers": "8", "sm.count": "40"}, scales={"market.price": 2.0})
-    assert without_effect(found) == {"sm.schedulers": "", "market.price": ""}
-    warnings = archsim.estimate("alexnet", "gtx_1080", scale={"sm.schedulers": 2.0}).warnings
-    assert "sm.schedulers changes no output of this estimate; --fidelity cycle reads it" in warnings
+    found = make_request("alexnet", "gtx_1080", settings={"sm.alu_latency": "8 clk", "sm.count": "40"}, scales={"market.price": 2.0})
+    assert without_effect(found) == {"sm.alu_latency": "", "market.price": ""}
+    warnings = archsim.estimate("alexnet", "gtx_1080", scale={"sm.alu_latency": 2.0}).warnings
+    assert "sm.alu_latency changes no output of this estimate; --fidelity cycle reads it" in warnings
 
 
 def test_a_value_that_is_there_already_is_said_to_be() -> None:
