@@ -83,7 +83,7 @@ class GpuTerms:
     def cta_work(self) -> Array:
         """Multiply-accumulates of one CTA, with all that keeps its SM from issuing them."""
         return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.beside, self.rate, self.waiting,
-                           self.constants)  # fmt: skip
+                           self.constants, self.resident)  # fmt: skip
 
     @cached_property
     def turns(self) -> Array:

@@ -9,6 +9,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.occupancy import warps_of
+from archsim.cost.translation import translated
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -227,7 +228,7 @@ def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
 
 def cta_work(
     kernels: GpuKernels, device: Gpu, depth: Array, ctas: Array, beside: Array, rate: Array, waiting: Array,
-    constants: Calibration,
+    constants: Calibration, resident: Array | float = 1.0,
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
@@ -237,12 +238,15 @@ def cta_work(
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
-    ctas: of one launch, [V]; beside: CTAs whose work fills the prologue of this one, [D, V]
+    served: clocks in which its TLB serves misses one by one [clk]
+    ctas: of one launch, [V]; resident: CTAs that share an SM, [D, V]
+    beside: CTAs whose work fills the prologue of this one, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
     waiting: clocks of the prologue [clk], [V]
 
     The CTAs that share an SM fill the prologue with work of their own, so that a share of 1/`beside` remains. Long rows are
     spread over many pages, each of which costs `gemm.page_clk` clocks of address translation whenever a step comes back to it.
+    Where the TLB of an SM does not reach the rows of all its CTAs, each row that it has lost takes some clocks more.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -250,10 +254,12 @@ def cta_work(
     ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
     ...               row_bytes=0.0, exps=np.zeros(1))
     >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
-    >>> cta_work(kernel, some(), 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
+    >>> gpu = some(l1=some(tlb_busy=None))
+    >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
     5000.0
     """
-    lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth)
+    served = translated(kernels, device.l1, depth, resident)
+    lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
     products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
     return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)
 

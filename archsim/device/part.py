@@ -302,6 +302,7 @@ class GpuL1(GpuCache):
     miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
     write_bandwidth: Number | None = spec("B/clk", "what stores bring out of the L1 of one SM per core clock", low=0.1, high=1e7,
                                           optional=True, cycle=True)  # fmt: skip
+    tlb_busy: Number | None = cycles("how long a miss keeps its TLB from others; none: no time is seen", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ class GpuColumns(Generic[T]):
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
+    row_step: T = column(0, "B", "the same where steps are short, so that each comes back to all rows; 0: they are deep")
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
     checked: T = column(0, "1", "values of windows whose bounds are checked for every value")
     unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")

@@ -12,6 +12,7 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
 from archsim.cost.cost import SMOOTH
+from archsim.cost.translation import translated
 from archsim.device import catalog
 
 KIB = 1024.0
@@ -158,7 +159,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
         "cluster": 1.0, "overlapped": 0.0, "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "single": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
+        "single": 0.0, "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -202,6 +203,14 @@ def test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2(in_f
 def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
     kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e4, row_reads=3.0, row_in_flight=16.0)
     assert number(traffic.bytes_read(kernels, row(100.0), 1e5)) == 0.0
+
+
+@pytest.mark.parametrize(("reach", "clocks"), [(1e9, 0.0), (512e3, 0.0), (256e3, 640.0), (1.0, 1280.0)])
+def test_rows_beyond_the_reach_of_an_sm_s_tlb_are_served_one_by_one(reach: float, clocks: float) -> None:
+    """Four CTAs with 128 + 128 rows of 500 B each; ten steps, half a clock for each row that is lost."""
+    kernels, l1 = gpu_kernels(row_step=500.0), Some(tlb_busy=0.5, tlb_reach=reach)
+    assert number(translated(kernels, l1, row(80.0), row(4.0))) == pytest.approx(clocks, abs=1e-2)
+    assert translated(kernels, Some(tlb_busy=None, tlb_reach=reach), row(80.0), row(4.0)) == 0.0
 
 
 def test_devices_and_kernels_have_their_own_patches() -> None:
@@ -252,6 +261,7 @@ def chip(**words: Any) -> Any:
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
             "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None),
             "clock": Some(sustained=1e9),
+            "l1": Some(tlb_busy=None),
             "memory": Some(bandwidth=300e9, achievable=0.8, latency=500e-9), "launch": Some(latency=3e-6)}  # fmt: skip
     return Some(**{**made, **words})
 
