@@ -23,7 +23,7 @@ CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
 BEYOND = ("l2.miss_buffers", "l2.tlb_miss")  # that a probe tells, and few relatives have
 REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
 SENTENCE = 600  # characters of a sentence of ours, which has some text from outside
-KINDS = ("measured", "derived", "datasheet", "assumed")
+KINDS = ("measured", "derived", "datasheet", "sibling", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
 NARROW = {  # products of narrow operands: the flags of which one says that the system lets programs use them
     "dot.int8_dot": {"avx512_vnni", "avx_vnni", "asimddp"}, "dot.int8_matrix": {"i8mm"}, "dot.bf16_dot": {"avx512_bf16", "bf16"},
@@ -259,7 +259,7 @@ def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
     entries: Mapping[str, Entry] = spec.entries
     kinds = {kind: sum(entry.kind == kind for entry in entries.values()) for kind in KINDS}
     said = [f"{spec.identity.name} ({spec.identity.architecture}), spec hash {spec.digest}"]
-    said.append(", ".join(f"{count} values {kind}" for kind, count in kinds.items() if count))
+    said.append(", ".join(f"{count} values {'of a ' * (kind == 'sibling')}{kind}" for kind, count in kinds.items() if count))
     assumed = [key for key, entry in entries.items() if entry.kind == "assumed"]
     if assumed:
         said.append(f"assumed: {', '.join(assumed)}")

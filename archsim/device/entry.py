@@ -15,6 +15,7 @@ from archsim.device.part import Unit
 if TYPE_CHECKING:
     from archsim.device.part import Number
 
+UNPUBLISHED = ("assumed", "sibling")  # kinds of values that nobody has published of the product itself
 ABSENT = "absent"  # the value of an optional key that the device does not have, though the spec it inherits does
 
 
@@ -23,7 +24,7 @@ class EntryForm(Form):
 
     value: str | int | float
     source: Word
-    kind: Literal["datasheet", "measured", "derived", "assumed"]
+    kind: Literal["datasheet", "measured", "derived", "sibling", "assumed"]
     note: str = ""
 
 
@@ -40,7 +41,7 @@ class Entry:
     key: dotted name, `memory.bandwidth`
     value: the number in the base unit, [D, 1] of a what-if over D devices, or a word
     written: the value as its file has it
-    source, kind, note: where it is from; kind is datasheet, measured, derived or assumed, or set (changed by the user)
+    source, kind, note: where it is from; kind is datasheet, measured, derived, sibling or assumed, or set (changed by the user)
     file: id of the spec whose file has it, which is another one where it is inherited
     clock: of a stated peak, the clock (base, boost, ...) at which the vendor states it
     """
@@ -66,12 +67,17 @@ class Entry:
         """Whether the file says that the device has no such thing."""
         return isinstance(self.value, str) and self.written == ABSENT
 
+    @property
+    def unpublished(self) -> bool:
+        """Whether nobody has published the value of this very product: a guess, or the value of another chip."""
+        return self.kind in UNPUBLISHED
+
     def inherited(self) -> Entry:
-        """The entry in a spec that inherits it: a measured value of the parent is an assumed one of the child."""
+        """The entry in a spec that inherits it: a measured value of the parent is one of a sibling of the child."""
         if self.kind != "measured" or self.file.startswith(ARCHITECTURE):
             return self
         note = f"of {self.file}" + (f": {self.note}" if self.note else "")
-        return replace(self, kind="assumed", note=note)
+        return replace(self, kind="sibling", note=note)
 
 
 ARCHITECTURE = "architectures/"  # how the file is called that holds what all devices of an architecture share
@@ -100,6 +106,8 @@ def read_entry(
         return None, [f"{key}: {problem}"]
     if parsed.kind == "assumed" and not parsed.note:
         return None, [f"{key}: an assumed value needs a note that says why"]
+    if parsed.kind == "sibling" and not parsed.note:
+        return None, [f"{key}: a value of a sibling needs a note that names the chip"]
     source = sources.get(parsed.source, parsed.source) if isinstance(sources, dict) else parsed.source
     if not isinstance(source, str):
         return None, [f"sources.{parsed.source}: must be text"]

@@ -46,13 +46,13 @@ class Spec:
 
     @property
     def assumed(self) -> list[Entry]:
-        """The values that nobody published, in file order, but for those that only the cycle fidelity reads."""
-        return [entry for key, entry in self.entries.items() if entry.kind == "assumed" and not unit_of(self.kind, key).cycle]
+        """The values that nobody published of this device, in file order, but for those that only the cycle fidelity reads."""
+        return [entry for key, entry in self.entries.items() if entry.unpublished and not unit_of(self.kind, key).cycle]
 
     @property
     def assumed_of_machine(self) -> list[Entry]:
-        """The values of the SM that nobody published and only the cycle fidelity reads."""
-        return [entry for key, entry in self.entries.items() if entry.kind == "assumed" and unit_of(self.kind, key).cycle]
+        """The values of the SM that nobody published of this device and only the cycle fidelity reads."""
+        return [entry for key, entry in self.entries.items() if entry.unpublished and unit_of(self.kind, key).cycle]
 
     @cached_property
     def digest(self) -> str:

@@ -94,7 +94,7 @@ def values_digest(spec: Spec) -> str:
     read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational)
     body = [f"{key}={spec.entries[key].value!r}" for key in read]
     sustained = spec.entries.get("clock.sustained")
-    guessed = sustained is not None and sustained.kind == "assumed"
+    guessed = sustained is not None and sustained.unpublished
     head = [spec.kind, spec.identity.kernels_of, f"guessed={guessed}"]
     return hashlib.sha256("\n".join([*head, *body]).encode()).hexdigest()[:16]
 

@@ -40,7 +40,7 @@ def clock_and_limit(
         return highest_clock(device), device.power.tdp if power_limit is None else power_limit
     if power_limit is not None:
         return highest_clock(device), power_limit
-    guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].kind == "assumed"
+    guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished
     return device.usual_clock, device.power.tdp if guessed else None
 
 

@@ -49,7 +49,7 @@ class NodeSpec:
     @property
     def assumed(self) -> list[Entry]:
         """The values that nobody published."""
-        return [entry for entry in self.entries.values() if entry.kind == "assumed"]
+        return [entry for entry in self.entries.values() if entry.unpublished]
 
 
 @cache

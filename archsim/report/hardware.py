@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show
+from archsim.device.entry import Entry
 from archsim.device.spec import Spec, keys
 from archsim.node.spec import NodeSpec
 from archsim.report.text import clean, table
@@ -34,12 +36,18 @@ def device_text(spec: Spec) -> str:
 
 
 def _counted(spec: Spec) -> str:
-    """How many values are assumed, and how many come from the specs that this one inherits."""
-    text = f"{len(spec.assumed)} of {len(spec.entries)} values are assumed"
+    """How many values are assumed or of a sibling chip, and how many come from the specs that this one inherits."""
+    text = f"{len(spec.entries)} values: {_unpublished(spec.assumed)}"
     others = dict.fromkeys(entry.file for entry in spec.entries.values() if entry.file != spec.identity.id)
     for file in others:
         text += f"; {sum(entry.file == file for entry in spec.entries.values())} are inherited from {file}"
     return text
+
+
+def _unpublished(entries: Sequence[Entry]) -> str:
+    """How many values nobody has published of this very device, by kind."""
+    of_sibling = sum(entry.kind == "sibling" for entry in entries)
+    return f"{len(entries) - of_sibling} are assumed, {of_sibling} are of a sibling chip"
 
 
 def device_record(spec: Spec) -> dict[str, Any]:
@@ -74,5 +82,5 @@ def node_text(spec: NodeSpec) -> str:
     holds = f", sold with {node.holds}" if node.holds else ""
     parts = [clean(f"{node.name} ({node.id}): {node.devices} devices{holds}"),
              table(("key", "value", "kind", "source, note"), rows, left=4), table(("from", "to", "links"), links, left=3),
-             f"{len(spec.assumed)} of {len(spec.entries)} values are assumed"]  # fmt: skip
+             f"{len(spec.entries)} values: {_unpublished(spec.assumed)}"]  # fmt: skip
     return "\n\n".join(parts)

@@ -203,7 +203,8 @@ def _assumptions(e: Estimate, spec: Spec) -> str:
     if changed:
         parts.append(f"<p>Values of the device that the user has set:</p>\n{_entries(changed, 'source')}")
     if spec.assumed:
-        note = f"{len(spec.assumed)} of {len(spec.entries)} values of the device are not published and therefore assumed:"
+        count = f"{len(spec.assumed)} of {len(spec.entries)}"
+        note = f"{count} values of the device are not published of it: they are assumed or those of a sibling chip:"
         parts.append(f"<p>{note}</p>\n{_entries(spec.assumed, 'note')}")
     elif not e.assumptions:
         parts.append("<p>None.</p>")

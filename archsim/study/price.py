@@ -34,8 +34,8 @@ def spec_price(spec: Spec) -> Price | None:
     entry = spec.entries.get("market.price")
     if entry is None:
         return None
-    source = "the price that its spec assumes" if entry.kind == "assumed" else "launch price, its spec"
-    return Price(usd=float(entry.value), usd_per_h=None, kind=entry.kind, source=source)
+    source = "the price that its spec assumes" if entry.unpublished else "launch price, its spec"
+    return Price(usd=float(entry.value), usd_per_h=None, kind="assumed" if entry.unpublished else entry.kind, source=source)
 
 
 def money(text: str, per: str = "", exchange: Mapping[str, float] | None = None) -> float:

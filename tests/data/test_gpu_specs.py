@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -15,6 +16,8 @@ from archsim.device.stated import TOLERANCE, contradictions
 from ..each import each
 
 BUS_TOLERANCE = 0.01
+NAMED = re.compile(r"[A-Z]\w|of [a-z0-9_]+|same (core|chip)|generation before")  # the note of a value of another chip
+OF_ANOTHER = re.compile(r"(theoretical, )?of the (desktop )?[A-Z]")
 
 # The GPUs that published measurements of the 2016 to 2018 generation were taken on.
 EXPECTED = (
@@ -74,15 +77,23 @@ def test_every_value_has_a_source(name: str) -> None:
     spec = catalog.find(name)
     for entry in (*spec.entries.values(), *spec.stated.values()):
         assert " " in entry.source, f"{entry.key}: {entry.source!r} is a short name that [sources] does not define"
-        assert entry.kind in ("datasheet", "measured", "derived", "assumed")
+        assert entry.kind in ("datasheet", "measured", "derived", "sibling", "assumed")
         if entry.kind == "derived":
             assert entry.note or entry.key.startswith("rate."), f"{entry.key}: derived from what?"
 
 
 @each("name", GPUS)
-def test_what_nobody_published_is_called_assumed(name: str) -> None:
+def test_what_nobody_published_of_it_is_assumed_or_of_a_sibling(name: str) -> None:
     for entry in catalog.find(name).entries.values():
-        assert (entry.source != "none published") or entry.kind == "assumed", entry.key
+        assert (entry.source != "none published") or entry.unpublished, entry.key
+
+
+@each("name", catalog.names())
+def test_a_value_of_another_chip_is_of_kind_sibling_and_names_it(name: str) -> None:
+    for entry in catalog.find(name).entries.values():
+        if entry.kind == "sibling":
+            assert NAMED.search(entry.note), f"{entry.key}: of which chip?"
+        assert entry.kind != "measured" or not OF_ANOTHER.match(entry.note), entry.key
 
 
 @each("name", GPUS)

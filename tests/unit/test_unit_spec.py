@@ -16,6 +16,7 @@ from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, unit_of
 from archsim.device.write import to_toml
 from archsim.node.node import TABLES, LinkKind
+from archsim.report.hardware import device_text
 from archsim.study.axis import BadAxis, axis_of
 from archsim.study.knob import point_problems
 
@@ -88,10 +89,14 @@ ONE_PROBLEM = {
     "missing kind": (BANDWIDTH, 'bandwidth = { value = "25.6 GB/s", source = "module" }', "memory.bandwidth.kind: is missing"),
     "misspelt kind": (
         BANDWIDTH, BANDWIDTH.replace('"datasheet"', '"datsheet"'),
-        "memory.bandwidth.kind: input should be 'datasheet', 'measured', 'derived' or 'assumed', is 'datsheet'",
+        "memory.bandwidth.kind: input should be 'datasheet', 'measured', 'derived', 'sibling' or 'assumed', is 'datsheet'",
     ),
     "assumed without note": (
         BANDWIDTH, BANDWIDTH.replace("datasheet", "assumed"), "memory.bandwidth: an assumed value needs a note that says why",
+    ),
+    "sibling without note": (
+        BANDWIDTH, BANDWIDTH.replace("datasheet", "sibling"),
+        "memory.bandwidth: a value of a sibling needs a note that names the chip",
     ),
     "missing key": (BANDWIDTH, "", "memory.bandwidth: is missing (peak bandwidth of all channels)"),
     "wrong unit": (BANDWIDTH, BANDWIDTH.replace("GB/s", "GHz"), "memory.bandwidth: '25.6 GHz' is not in B/s"),
@@ -225,16 +230,27 @@ def test_an_heir_has_what_its_parent_has_but_for_what_belongs_to_that_board(tmp_
     assert mine.stated == {}
 
 
-def test_what_was_measured_on_the_parent_is_assumed_of_its_heir(tmp_path: Path) -> None:
+def test_what_was_measured_on_the_parent_is_a_sibling_s_value_of_its_heir(tmp_path: Path) -> None:
     mine, parent = read(tmp_path, child()), catalog.find("tesla_t4")
     measured = {key for key, value in parent.entries.items() if value.kind == "measured" and key in mine.entries}
     assert "l2.latency" in measured
     of_all = {key for key, value in parent.entries.items() if value.file == "architectures/turing"}
     for key in measured - {"clock.sustained", "power.idle"} - of_all:
-        assert mine.entries[key].kind == "assumed"
+        assert mine.entries[key].kind == "sibling"
         assert mine.entries[key].note.startswith("of tesla_t4")
         assert mine.entries[key].value == parent.entries[key].value
     assert mine.entries["rate.fp32"].kind == parent.entries["rate.fp32"].kind == "datasheet"
+
+
+def test_a_sibling_s_value_counts_as_one_that_nobody_published_of_the_device() -> None:
+    spec = catalog.find("gtx_1080")
+    assert spec.entries["sm.issue_share"].kind == "sibling"
+    assert "GM204" in spec.entries["sm.issue_share"].note
+    kinds = {entry.key: entry.kind for entry in spec.assumed}
+    assert kinds["sm.issue_share"] == "sibling"
+    assert kinds["launch.latency"] == "assumed"
+    of_sibling = sum(kind == "sibling" for kind in kinds.values())
+    assert f"{len(kinds) - of_sibling} are assumed, {of_sibling} are of a sibling chip" in device_text(spec)
 
 
 def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:
