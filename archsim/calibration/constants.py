@@ -58,6 +58,10 @@ class SpreadForm(Form):
     origin: Word
 
 
+# architecture, device, stack, source, rows; TOML has lists for it
+EvidenceRow = Annotated[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)]], Field(strict=False)]
+
+
 class IntervalForm(Form):
     """The spread of each class, at the stated level, and what was measured.
 
@@ -70,7 +74,7 @@ class IntervalForm(Form):
     stacks: list[Word] = []
     wider: Annotated[list[Annotated[float, Field(ge=1, le=WIDEST)]], Field(min_length=3, max_length=3)] = [1.0, 1.0, 1.0]
     classes: dict[Word, SpreadForm]
-    evidence: dict[Word, list[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)]]]] = {}
+    evidence: dict[Word, list[EvidenceRow]] = {}
 
 
 class FitForm(Form):

@@ -172,7 +172,8 @@ def test_capacity_decides_whether_a_network_fits() -> None:
 
 
 def test_a_setting_that_changes_nothing_is_named() -> None:
-    found = make_request("alexnet", "gtx_1080", settings={"sm.alu_latency": "8 clk", "sm.count": "40"}, scales={"market.price": 2.0})
+    settings = {"sm.alu_latency": "8 clk", "sm.count": "40"}
+    found = make_request("alexnet", "gtx_1080", settings=settings, scales={"market.price": 2.0})
     assert without_effect(found) == {"sm.alu_latency": "", "market.price": ""}
     warnings = archsim.estimate("alexnet", "gtx_1080", scale={"sm.alu_latency": 2.0}).warnings
     assert "sm.alu_latency changes no output of this estimate; --fidelity cycle reads it" in warnings

@@ -105,7 +105,8 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
 
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
-    first = constants.default()
+    row = Evidence(platform=Platform(architecture="pascal", device="gtx_1080", stack="caffe"), source="a", rows=9)
+    first = replace(constants.default(), wider=(1.0, 1.5, 2.0), evidence={"gpu inference": (row,)})
     (tmp_path / "a.toml").write_text(constants.dump(first))
     again = constants.load(tmp_path / "a.toml")
     assert again.constants == first.constants
