@@ -300,7 +300,7 @@ class GpuL1(GpuCache):
     line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
     bandwidth: Number = spec("B/clk", "read bandwidth of one SM per core clock", low=1, high=1e7, cycle=True)
     miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
-    write_bandwidth: Number | None = spec("B/clk", "stores of one SM per core clock", low=0.1, high=1e7, optional=True, cycle=True)
+    write_bandwidth: Number | None = spec("B/clk", "stores of an SM per core clock", low=0.1, high=1e7, optional=True, cycle=True)
     tlb_busy: Number | None = cycles("how long a miss keeps its TLB from others; none: no time is seen", optional=True)
 
 
