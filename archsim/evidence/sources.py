@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Literal, TypeVar
@@ -55,7 +56,7 @@ class Protocol(Form):
     graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
-    # how "software op dtype" begins, or an op -> sets of operands that a loop goes through before the first comes again
+    # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before the first comes again
     operand_sets: dict[Word, Whole] = {}
     host_cpus: dict[Word, Word] = {}  # hardware, "hardware op", "hardware op sub_op" or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
@@ -77,7 +78,7 @@ class Protocol(Form):
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
-    launched: list[Word] = []  # beginnings of "software dtype" of kernels that are launched one by one, not by a replayed graph
+    launched: list[Word] = []  # beginnings of "software dtype" (* for any text) of kernels launched one by one, not by a replayed graph
 
     # power
     boundary: str = ""  # what its powers cover
@@ -112,7 +113,7 @@ class Protocol(Form):
 
     def dispatch(self, software: str, dtype: str) -> float:
         """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
-        return float(f"{software} {dtype}".startswith((EAGER, *self.launched)))
+        return float(any(_begins(f"{software} {dtype}", start) for start in (EAGER, *self.launched)))
 
     def wrappers(self, op: str, sub_op: str) -> int:
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
@@ -140,9 +141,18 @@ class Protocol(Form):
         return self.inputs if isinstance(self.inputs, str) else self.inputs.get(f"{framework} {network}", "")
 
 
+def _begins(text: str, start: str) -> bool:
+    """Whether `text` begins so, where `*` stands for any text.
+
+    >>> _begins("vllm-0.24.0 fp8_block", "vllm-0.*fp8_block"), _begins("vllm-0.24.0 fp8", "vllm-0.*fp8_block")
+    (True, False)
+    """
+    return re.match(".*".join(map(re.escape, start.split("*"))), text) is not None
+
+
 def _longest(beginnings: Mapping[str, T], text: str) -> T | None:
     """What belongs to the longest of the beginnings that `text` has."""
-    found = [start for start in beginnings if text.startswith(start)]
+    found = [start for start in beginnings if _begins(text, start)]
     return beginnings[max(found, key=len)] if found else None
 
 
