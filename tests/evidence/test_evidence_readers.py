@@ -230,6 +230,16 @@ def test_time_and_power_of_one_kernel(write: Write) -> None:
     assert cases[0].precision == "fp8"
 
 
+@pytest.mark.parametrize(("software", "dtype", "launched"), [
+    ("vllm-0.22.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8", 0.0), ("sglang-0.5.14", "fp8_block", 0.0),
+])  # fmt: skip
+def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, software: str, dtype: str, launched: float) -> None:
+    """The collector of vLLM times its products of fp8 in blocks without a graph, whatever the version."""
+    row = kernel(op="gemm", m="8", n="16", k="32", dtype=dtype, software=software, hardware="h200_sxm_141gb")
+    cases, _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
+    assert [case.dispatch for case in cases] == [launched]
+
+
 # DeepBench
 
 DEEPBENCH = (
