@@ -56,7 +56,8 @@ class Protocol(Form):
     graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
     stacks: dict[Word, Word] = {}  # -> the stack that really ran
     versions: dict[Word, Word] = {}  # -> the same
-    # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before the first comes again
+    # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before it is back
+    # at the first
     operand_sets: dict[Word, Whole] = {}
     host_cpus: dict[Word, Word] = {}  # hardware, "hardware op", "hardware op sub_op" or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
@@ -78,7 +79,8 @@ class Protocol(Form):
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
-    launched: list[Word] = []  # beginnings of "software dtype" (* for any text) of kernels launched one by one, not by a replayed graph
+    # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph
+    launched: list[Word] = []
 
     # power
     boundary: str = ""  # what its powers cover

@@ -231,7 +231,8 @@ def test_time_and_power_of_one_kernel(write: Write) -> None:
 
 
 @pytest.mark.parametrize(("software", "dtype", "launched"), [
-    ("vllm-0.22.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8", 0.0), ("sglang-0.5.14", "fp8_block", 0.0),
+    ("vllm-0.22.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8_block", 1.0), ("vllm-0.24.0", "fp8", 0.0),
+    ("sglang-0.5.14", "fp8_block", 0.0),
 ])  # fmt: skip
 def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, software: str, dtype: str, launched: float) -> None:
     """The collector of vLLM times its products of fp8 in blocks without a graph, whatever the version."""
