@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 @click.option("--split", default=None, help="calibrate or test.")
 @click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
-@click.option("--by", default="source,quantity", show_default=True, help="Columns to group by.")
+@click.option("--by", default="source,quantity", show_default=True,
+              help="Columns to group by; cell: one line for each measured value.")  # fmt: skip
 @FIDELITY
-@click.option("--baseline", default="roofline,constants", show_default=True, help="Baselines to show beside the model, or none.")
+@click.option("--baseline", default="roofline,constants", show_default=True,
+              help="Baselines to show beside the model, or none; plain: the model, asked with a row's words.")  # fmt: skip
 @click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
 @click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
               help="Use these constants instead of the shipped ones.")  # fmt: skip
@@ -60,6 +62,7 @@ def command(
     Examples:
       archsim validate
       archsim validate --hw gtx_1080,tesla_k80 --by network
+      archsim validate --source nvidia_tx1_wp,addfor2017 --by cell --baseline plain
       archsim validate --measurements mine.csv --json
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware

@@ -209,10 +209,12 @@ def validate() -> Schema:
     figures = {"n": WHOLE, "mape": NUMBER, "mape_interval": listed(NUMBER), "median_ape": NUMBER, "p90_ape": NUMBER,
                "bias": NUMBER}  # fmt: skip
     group = table({"by": by_name(TEXT), **figures, "coverage": MAYBE, "kendall_tau": MAYBE, "kendall_tau_least": MAYBE,
-                   "kendall_tau_groups": WHOLE, "baselines": by_name(table(figures))})  # fmt: skip
+                   "kendall_tau_groups": WHOLE, "stack_pairs": WHOLE, "stack_pairs_in_order": WHOLE,
+                   "baselines": by_name(table(figures))})  # fmt: skip
     numbers: dict[str, Schema] = {"measured": NUMBER, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE, "hi": MAYBE}
     own = {name: WHOLE if name in ("line", "batch") else TEXT for name in OWN}
-    row = {**table({**own, **numbers}), "additionalProperties": {"type": ["string", "number", "null"]}}
+    row = {**table({**own, **numbers, "inside": or_null(YES), "reason": TEXT}),
+           "additionalProperties": {"type": ["string", "number", "null"]}}  # fmt: skip
     skip = table({"file": TEXT, "row": WHOLE, "reason": TEXT, "source": TEXT, "hardware": TEXT})
     return table({
         "schema": _named(SCHEMA), "fidelity": TEXT, "without": listed(TEXT), "cross_validated": or_null(TEXT),

@@ -10,9 +10,12 @@ from typing import Any
 from archsim.base.version import __version__
 from archsim.evidence.case import Skip
 from archsim.evidence.columns import OWN
+from archsim.evidence.misses import FAR
 from archsim.evidence.pattern import LoopPattern
+from archsim.report.cells import cells_text, inside, plain_errors, reasons_text
 from archsim.report.data import rows_as_csv
 from archsim.report.text import clean, table
+from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import GroupScore, Validation
 from archsim.validation.score import LEVEL, Score
 
@@ -24,7 +27,8 @@ _RESULTS = ("measured", "predicted", "error", "lo", "hi")
 
 def validation_text(v: Validation, provenance: dict[str, str]) -> str:
     """One line for each group, the overall lines, and the skipped rows."""
-    parts = [_heading(v), _scores(v), _furthest(v), _constants(v), _skipped(v), _provenance(provenance)]
+    cells = cells_text(v) if v.settings.cells else ""
+    parts = [_heading(v), cells, _scores(v), _reasons(v), _furthest(v), _constants(v), _skipped(v), _provenance(provenance)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -40,33 +44,43 @@ def _scores(v: Validation) -> str:
         return "nothing could be predicted"
     names = list(v.baselines)
     head = [
-        *v.settings.by, "rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "covered", *names
+        *v.settings.by, "rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "stacks", "covered",
+        *names,
     ]  # fmt: skip
     rows = [_line(group, list(group.by.values()), names) for group in v.groups]
     left = len(v.settings.by)
     rows += [_line(group, [f"all {group.by['quantity']}", *[""] * (left - 1)], names) for group in v.overall]
     notes = (
         "MAPE, median and p90 of |predicted / measured - 1|; bias: the median of it, signed; order: Kendall's tau of the\n"
-        "devices inside each network, mean (least); covered: share of measured values inside the stated interval, "
+        "devices inside each network, mean (least); stacks: pairs of stacks with which a source ran the same network on the\n"
+        "same device, in the measured order (of all); covered: share of measured values inside the stated interval, "
         f"{100 * v.settings.calibration.level:.0f} % meant"
     )
     notes += f";\n{' and '.join(names)}: the median error of that baseline" if names else ""
+    notes += ", the model asked with the words of each row alone" if PLAIN in names else ""
     return f"{table(head, rows, left=left)}\n\n{notes}"
 
 
 def _line(group: GroupScore, names: list[str], baselines: list[str]) -> list[str]:
-    s, order = group.score, group.order
+    s, order, pairs = group.score, group.order, group.stacks
     covered = "-" if s.coverage is None else f"{100 * s.coverage:.0f} %"
     return [
         *names, str(s.n), _percent(s.mape), f"{_percent(s.mape_interval[0])} to {_percent(s.mape_interval[1])}",
         _percent(s.median_ape), _percent(s.p90_ape), f"{100 * s.bias:+.1f} %",
-        "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})", covered,
+        "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})",
+        "-" if pairs is None else f"{pairs.right} ({pairs.all})", covered,
         *[_percent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in baselines],
     ]  # fmt: skip
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _reasons(v: Validation) -> str:
+    """Why rows are far off; cells have said it already, and of most rows of a corpus nobody knows."""
+    known = sum(map(bool, v.reasons))
+    return reasons_text(v) if not v.settings.cells and 2 * known > sum(abs(v.error) > FAR) else ""
 
 
 def _furthest(v: Validation) -> str:
@@ -151,6 +165,8 @@ def _group(group: GroupScore) -> dict[str, Any]:
         "kendall_tau": None if order is None else order.mean,
         "kendall_tau_least": None if order is None else order.least,
         "kendall_tau_groups": 0 if order is None else order.groups,
+        "stack_pairs": 0 if group.stacks is None else group.stacks.all,
+        "stack_pairs_in_order": 0 if group.stacks is None else group.stacks.right,
         "baselines": {name: _figures(score) for name, score in group.baselines.items()},
     }
 
@@ -164,7 +180,7 @@ def _figures(s: Score) -> dict[str, Any]:
 
 def rows(v: Validation) -> list[dict[str, Any]]:
     """One object for each row: the columns of its file, what they were read as, and the results."""
-    found = []
+    found, plain = [], plain_errors(v)
     for i, case in enumerate(v.cases):
         numbers = (case.measured, v.predicted[i], v.error[i], v.low[i], v.high[i])
         found.append(
@@ -172,7 +188,10 @@ def rows(v: Validation) -> list[dict[str, Any]]:
                 **case.fields,
                 **{name: value(case) for name, value in OWN.items()},
                 **{name: _number(value) for name, value in zip(_RESULTS, numbers, strict=True)},
+                "inside": inside(v, i),
+                "reason": v.reasons[i],
                 **{name: _number(values[i]) for name, values in v.baselines.items()},
+                **({"plain_error": _number(plain[i]), "conditions": "; ".join(v.conditions[i])} if plain else {}),
             }
         )
     return found
@@ -190,6 +209,6 @@ def validation_json(v: Validation, provenance: dict[str, str]) -> str:
 def validation_csv(v: Validation) -> str:
     """One line per row: what it is, the results, then the other columns of its file."""
     listed = rows(v)
-    head = [*OWN, *_RESULTS, *v.baselines]
+    head = [*OWN, *_RESULTS, "inside", "reason", *v.baselines]
     head += [name for name in dict.fromkeys(name for row in listed for name in row) if name not in head]
     return rows_as_csv(tuple(head), [[row.get(name, "") for name in head] for row in listed])

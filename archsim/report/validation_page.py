@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from archsim.report import figures
+from archsim.report.cells import cells_html
 from archsim.report.markup import TableCell, percent, table, text, words
 from archsim.report.page import POLICY
 from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
@@ -24,7 +25,8 @@ SCORES = ("rows", "MAPE", "95 % interval", "median", "p90", "bias", "covered")
 
 def validation_page(v: Validation, provenance: Mapping[str, str]) -> str:
     """The whole page of a validation."""
-    sections = [_heading(v), _cards(v), *(_charts(v, kind) for kind in QUANTITIES), _groups(v), _skipped(v), _origin(provenance)]
+    sections = [_heading(v), _cards(v), *(_charts(v, kind) for kind in QUANTITIES), cells_html(v) if v.settings.cells else "",
+                _groups(v), _skipped(v), _origin(provenance)]  # fmt: skip
     return document("Measured beside predicted", sections, figures.library())
 
 

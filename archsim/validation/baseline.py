@@ -20,7 +20,8 @@ from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
 from archsim.validation.predict import Group, evaluate, prepare
 
-BASELINES = ("roofline", "constants")
+PLAIN = "plain"  # the model itself, asked with the words of the row alone
+BASELINES = ("roofline", "constants", PLAIN)
 TIMES = ("latency_s", "throughput_per_s")
 MOST_FITTED = 1500  # rows: three numbers need no more
 SHARES = np.geomspace(0.02, 1.0, 14)

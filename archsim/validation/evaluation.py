@@ -15,10 +15,12 @@ from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
-from archsim.validation.baseline import Constants, constants_of
+from archsim.evidence.misses import published_stack, reason_of
+from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
+from archsim.validation.plain import Conditions, plain_values
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
-from archsim.validation.score import Order, Score, device_order, errors, score
+from archsim.validation.score import Order, Pairs, Score, device_order, errors, pairs_in_order, score
 
 Tell = Callable[[str], None]
 Predictor = Callable[[Sequence[Case]], Array]
@@ -30,6 +32,7 @@ class ValidationSettings:
 
     without: parts of the model that are left out
     by: columns whose equal values make a group
+    cells: whether each row is shown, not only groups
     held_out: predicts each case with constants that have not seen its `fold`; without it, `calibration` predicts all
     """
 
@@ -38,17 +41,22 @@ class ValidationSettings:
     without: frozenset[str] = frozenset()
     baselines: tuple[str, ...] = ("roofline", "constants")
     by: tuple[str, ...] = ("source", "quantity")
+    cells: bool = False
     held_out: Predictor | None = None
     fold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """The score of the rows that agree in the columns of `by`, and of each baseline on the same rows."""
+    """The score of the rows that agree in the columns of `by`, and of each baseline on the same rows.
+
+    order: of devices that ran the same network; stacks: pairs of stacks that ran the same on the same device
+    """
 
     by: Mapping[str, str]
     score: Score
     order: Order | None
+    stacks: Pairs | None
     baselines: Mapping[str, Score]
 
 
@@ -56,6 +64,8 @@ class GroupScore:
 class Validation(Answer):
     """The whole comparison. Arrays run along `cases`; `low` and `high` are NaN where a case has no interval.
 
+    reasons: why a prediction is far off, empty where it is not, or nobody knows
+    conditions: what the words of each row leave out, for the baseline `plain`
     data: hash of the measurement files, where it is known
     """
 
@@ -70,6 +80,8 @@ class Validation(Answer):
     constants: Constants | None
     groups: tuple[GroupScore, ...]
     overall: tuple[GroupScore, ...]
+    reasons: tuple[str, ...] = ()
+    conditions: tuple[Conditions, ...] = ()
     data: str = ""
 
 
@@ -89,6 +101,10 @@ def validate(
     left = tuple(case for case, kept in zip(cases, keep, strict=True) if kept)
     predicted = found.predicted[keep]
     baselines = {name: values[keep] for name, values in found.baselines.items()}
+    conditions: list[Conditions] = []
+    if PLAIN in settings.baselines:
+        tell("the words of each row")
+        baselines[PLAIN], conditions = plain_values(left, settings.calibration, settings.fidelity)
     low, high = intervals(left, predicted, settings.calibration, trusted=_is_calibrated(settings))
     measured, is_rate = _measured(left)
     error = errors(measured, predicted, is_rate)
@@ -100,6 +116,7 @@ def validate(
     return Validation(
         settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
         baselines=baselines, constants=found.constants, groups=scored(settings.by), overall=scored(("quantity",)),
+        reasons=tuple(reason_of(case, float(miss)) for case, miss in zip(left, error, strict=True)), conditions=tuple(conditions),
     )  # fmt: skip
 
 
@@ -220,6 +237,7 @@ def _scored(
                 by=dict(zip(by, names, strict=True)),
                 score=score(error[own], inside[known] if len(known) == len(own) else None),
                 order=_order([cases[i] for i in own], predicted[own]),
+                stacks=_stacks([cases[i] for i in own], predicted[own]),
                 baselines={n: score(values[own]) for n, values in off.items() if np.isfinite(values[own]).all()},
             )
         )
@@ -231,12 +249,33 @@ def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
     timed = [i for i, case in enumerate(cases) if quantity(case) == "time"]
     if not timed:
         return None
-    own, rate = [cases[i] for i in timed], np.array([cases[i].metric == "throughput_per_s" for i in timed])
-    measured = np.array([case.measured for case in own])
-    batch = np.array([case.batch for case in own])
-    seen, thought = (np.where(rate, batch / values, values) for values in (measured, predicted[timed]))
+    own = [cases[i] for i in timed]
+    seen, thought = _batch_times(own, predicted[timed])
     groups = [(case.label, case.task) for case in own]
     return device_order(groups, [_work(case) for case in own], [case.hardware for case in own], seen, thought)
+
+
+def _stacks(cases: Sequence[Case], predicted: Array) -> Pairs | None:
+    """The order of stacks with which one source ran the same network on the same device, by the time of one batch."""
+    timed = [i for i, case in enumerate(cases) if quantity(case) == "time" and case.work is not None]
+    if not timed:
+        return None
+    own = [cases[i] for i in timed]
+    seen, thought = _batch_times(own, predicted[timed])
+    return pairs_in_order([_cell(case) for case in own], [published_stack(case) for case in own], seen, thought)
+
+
+def _cell(case: Case) -> tuple[object, ...]:
+    """What two rows that differ in their stack have in common."""
+    words = (case.fields.get(name, "") for name in ("task", "threads", "devices", "clock_mhz", "seq_len"))
+    return (case.source, case.hardware, case.label, case.batch, case.precision, *words)
+
+
+def _batch_times(cases: Sequence[Case], predicted: Array) -> tuple[Array, Array]:
+    """The measured and the predicted time of one batch [s]."""
+    rate = np.array([case.metric == "throughput_per_s" for case in cases])
+    batch, measured = (np.array(values) for values in ([case.batch for case in cases], [case.measured for case in cases]))
+    return np.where(rate, batch / measured, measured), np.where(rate, batch / predicted, predicted)
 
 
 def _work(case: Case) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,14 @@ class Order:
     groups: int
     mean: float
     least: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Pairs that are compared, and those of them in the measured order."""
+
+    right: int
+    all: int
 
 
 def errors(measured: Array, predicted: Array, is_rate: NDArray[np.bool_]) -> Array:
@@ -108,6 +117,26 @@ def device_order(
         return None
     means = [float(np.average([tau for tau, _ in found], weights=[pairs for _, pairs in found])) for found in taus.values()]
     return Order(groups=len(means), mean=float(np.mean(means)), least=min(means))
+
+
+def pairs_in_order(cells: Sequence[Hashable], names: Sequence[str], measured: Array, predicted: Array) -> Pairs | None:
+    """How many pairs of `names` have the measured order of times in equal `cells`; None when no cell has two.
+
+    A name counts once in a cell, by the median of its rows. Pairs that were measured equal are left out.
+
+    >>> pairs_in_order([1, 1, 1], ["a", "b", "c"], np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
+    Pairs(right=2, all=3)
+    """
+    by_cell: dict[Hashable, dict[str, list[int]]] = {}
+    for row, (cell, name) in enumerate(zip(cells, names, strict=True)):
+        by_cell.setdefault(cell, {}).setdefault(name, []).append(row)
+    right = pairs = 0
+    for rows in by_cell.values():
+        seen, thought = ([_median(values, own) for own in rows.values()] for values in (measured, predicted))
+        for i, j in combinations(range(len(rows)), 2):
+            pairs += seen[i] != seen[j]
+            right += (seen[i] - seen[j]) * (thought[i] - thought[j]) > 0
+    return Pairs(right=right, all=pairs) if pairs else None
 
 
 def _median(values: Array, own: list[int]) -> float:

@@ -33,6 +33,9 @@ class Filters:
     metric: Sequence[str] = ()
 
 
+CELL = "cell"  # among columns to group by: each row is shown, too
+USUAL = ("source", "quantity")
+
 # filter -> (column of cases, column of skipped rows, what errors call it); a network is the label of a row
 PLACES = {
     "net": ("label", "network", "network"), "stack": ("stack", "stack", "stack"), "source": ("source", "source", "source"),
@@ -59,12 +62,14 @@ def settings_of(
     baseline: Sequence[str] = ("roofline", "constants"), without: Sequence[str] = (), calibration: Calibration | None = None,
 ) -> ValidationSettings:  # fmt: skip
     """What a validation of these cases compares. Raises UnknownName for a column, fidelity, baseline or part that is none."""
+    known = [*known_columns(cases), CELL]
     return ValidationSettings(
         calibration=calibration or default(),
         fidelity=find_fidelity(fidelity).name,
         without=frozenset(known_words("part", without, PARTS)),
         baselines=tuple(known_words("baseline", [name for name in baseline if name != "none"], BASELINES)),
-        by=tuple(known_words("column", by or ["quantity"], known_columns(cases))),
+        by=tuple(known_words("column", [name for name in by if name != CELL] or (USUAL if CELL in by else ["quantity"]), known)),
+        cells=CELL in by,
     )
 
 

@@ -1,0 +1,142 @@
+"""Every measured value beside its prediction, one line each, with the reason where it is far off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from archsim.base.units import show
+from archsim.evidence.case import Case
+from archsim.evidence.misses import FAR, published_stack
+from archsim.report.markup import TableCell, percent, words
+from archsim.report.markup import table as html_table
+from archsim.report.text import clean, table
+from archsim.validation.baseline import PLAIN
+from archsim.validation.evaluation import Validation
+from archsim.validation.score import errors
+
+UNITS = {"latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz", "bandwidth_bps": "B/s"}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+# head -> value: what a row is, as the source writes it
+WORDS: dict[str, Callable[[Case], str]] = {
+    "source": lambda case: case.source,
+    "network": lambda case: case.label,
+    "hardware": lambda case: case.hardware,
+    "stack": published_stack,
+    "task": lambda case: case.fields.get("task", case.task),
+    "batch": lambda case: str(case.batch),
+    "threads": lambda case: case.fields.get("threads", ""),
+    "devices": lambda case: case.fields.get("devices", "") or "1",
+    "precision": lambda case: case.precision,
+    "where": lambda case: case.fields.get("source_ref", ""),
+}
+UNSAID = {"threads": "", "devices": "1", "where": ""}  # what all rows have is not worth a word if it is this
+
+
+def cells_text(v: Validation) -> str:
+    """One line for each measured value in the order of its file; what all have in common stands above, reasons below."""
+    if not v.cases:
+        return ""
+    said = {head: [clean(word(case)) for case in v.cases] for head, word in WORDS.items()}
+    common = {head: values[0] for head, values in said.items() if len({*values}) == 1 and len(v.cases) > 1}
+    shown = [head for head in said if head not in common]
+    reasons, lacking = _numbered(v.reasons, str), _numbered(["; ".join(own) for own in v.conditions], _letters)
+    plain = plain_errors(v)
+    head = [*shown, "measured", "predicted", "error", "inside", *(["plain"] if PLAIN in v.baselines else []), "note"]
+    rows = []
+    for i, case in enumerate(v.cases):
+        marks = [reasons.get(v.reasons[i], ""), lacking.get("; ".join(v.conditions[i]), "") if v.conditions else ""]
+        rows.append([
+            *(said[name][i] for name in shown), _value(case, case.measured), _value(case, v.predicted[i]), _signed(v.error[i]),
+            _yes(inside(v, i)), *([_signed(plain[i])] if PLAIN in v.baselines else []), " ".join(filter(None, marks)),
+        ])  # fmt: skip
+    above = [f"{name} {value}" for name, value in common.items() if UNSAID.get(name) != value]
+    parts = [f"all rows: {', '.join(above)}" if above else "", table(head, rows, left=len(shown)), reasons_text(v, reasons)]
+    parts += ["what the words of a row leave out (plain: the error without it)\n" + _listed(lacking)] if lacking else []
+    return "\n\n".join(part for part in parts if part)
+
+
+def reasons_text(v: Validation, numbers: Mapping[str, str] | None = None) -> str:
+    """The rows that are far off by their reason: how many, from which error to which, why; nothing without a known reason."""
+    marks = _numbered(v.reasons, str) if numbers is None else numbers
+    if not marks:
+        return ""
+    far = [i for i in range(len(v.cases)) if abs(v.error[i]) > FAR]
+    rows = []
+    for reason in [*marks, ""]:
+        own = [100 * v.error[i] for i in far if v.reasons[i] == reason]
+        if own:
+            span = f"{min(own):+.0f} to {max(own):+.0f} %" if len(own) > 1 else f"{own[0]:+.0f} %"
+            rows.append([marks.get(reason, ""), str(len(own)), span, reason or "no reason is known"])
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), clean(row[3])]) for row in rows]
+    return f"{len(far)} of {len(v.cases)} are more than {100 * FAR:.0f} % off\n" + "\n".join(lines)
+
+
+def cells_html(v: Validation) -> str:
+    """The same as a section of a page."""
+    if not v.cases:
+        return ""
+    far, plain = bool(any(v.reasons)), plain_errors(v)
+    head = [*WORDS, "measured", "predicted", "error", "inside", *(["reason"] if far else [])]
+    head += ["plain", "what the words leave out"] if PLAIN in v.baselines else []
+    rows = []
+    for i, case in enumerate(v.cases):
+        row = [*(words(word(case)) for word in WORDS.values())]
+        row += [TableCell(body=_value(case, value), value=float(value), style="num") for value in (case.measured, v.predicted[i])]
+        row += [_off(v.error[i]), words(_yes(inside(v, i))), *([words(v.reasons[i])] if far else [])]
+        row += [_off(plain[i]), words("; ".join(v.conditions[i]))] if PLAIN in v.baselines else []
+        rows.append(row)
+    return f'<h2>Cells</h2>\n<div class="scroll">\n{html_table(head, rows)}\n</div>'
+
+
+def inside(v: Validation, i: int) -> bool | None:
+    """Whether the interval of a prediction holds the measured value; None without an interval."""
+    return bool(v.low[i] <= v.cases[i].measured <= v.high[i]) if math.isfinite(v.low[i]) else None
+
+
+def plain_errors(v: Validation) -> Sequence[float]:
+    """The error of each row's plain prediction, NaN where there is none; nothing unless they were asked for."""
+    if PLAIN not in v.baselines:
+        return ()
+    rates = np.array([case.metric in ("throughput_per_s", "bandwidth_bps") for case in v.cases], dtype=bool)
+    return [float(error) for error in errors(np.array([case.measured for case in v.cases]), v.baselines[PLAIN], rates)]
+
+
+def _numbered(texts: Sequence[str], mark: Callable[[int], str]) -> dict[str, str]:
+    return {text: mark(i) for i, text in enumerate((text for text in dict.fromkeys(texts) if text), 1)}
+
+
+def _letters(number: int) -> str:
+    """a to z, then aa, ab, ...
+
+    >>> _letters(1), _letters(27)
+    ('a', 'aa')
+    """
+    number -= 1
+    return (LETTERS[number // 26 - 1] if number >= 26 else "") + LETTERS[number % 26] if number < 27 * 26 else str(number)
+
+
+def _listed(marks: Mapping[str, str]) -> str:
+    width = max(map(len, marks.values()))
+    return "\n".join(f"{mark:>{width}}  {clean(text)}" for text, mark in marks.items())
+
+
+def _value(case: Case, value: float) -> str:
+    unit = UNITS.get(case.metric, "")
+    return f"{value:.4g} {unit or 'clk'}" if unit in ("1/s", "") else show(float(value), unit, 4)
+
+
+def _signed(error: float) -> str:
+    return f"{100 * error:+.1f} %" if math.isfinite(error) else "-"
+
+
+def _off(error: float) -> TableCell:
+    return percent(float(error), "+.1f") if math.isfinite(error) else TableCell(body="-", value=0.0, style="num")
+
+
+def _yes(known: bool | None) -> str:
+    return "-" if known is None else "yes" if known else "no"

@@ -1,0 +1,117 @@
+"""Each measured value in a line of its own: what the words of its row give, why it is missed, and the order of stacks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from archsim.base.errors import InputError
+from archsim.calibration.constants import default
+from archsim.evidence.misses import misses, read_misses, reason_of
+from archsim.evidence.readers import read_files
+from archsim.validation.plain import plain_values
+from archsim.validation.score import Pairs, pairs_in_order
+
+Run = Callable[..., tuple[int, str, str]]
+WHITEPAPER = ("validate", "--source", "nvidia_tx1_wp", "--by", "cell", "--baseline", "none")
+
+
+def test_each_measured_value_has_a_line_in_the_order_of_its_file(run: Run) -> None:
+    code, out, _ = run(*WHITEPAPER)
+    lines = [line for line in out.splitlines() if line.startswith(("tegra_x1 ", "i7_6700k "))]
+    assert (code, len(lines)) == (0, 12)
+    assert "47 1/s" in lines[0]
+    assert "5.5 W" in lines[1]
+    assert "all rows: source nvidia_tx1_wp, network alexnet, task inference, where reprint" in out
+    assert out.index("62.5 W") < out.index("MAPE")  # scores by source stand below
+
+
+def test_a_cell_says_whether_its_interval_holds_the_value(run: Run) -> None:
+    rows = json.loads(run(*WHITEPAPER, "--json")[1])["rows"]
+    for row in rows:
+        expected = None if row["lo"] is None else row["lo"] <= row["measured"] <= row["hi"]
+        assert row["inside"] == expected
+    assert {row["inside"] for row in rows} >= {True, None}
+
+
+def test_cells_are_in_the_page(run: Run, tmp_path) -> None:
+    page = tmp_path / "cells.html"
+    assert run(*WHITEPAPER, "--html", str(page))[0] == 0
+    text = page.read_text("utf-8")
+    assert "<h2>Cells</h2>" in text
+    assert "62.5 W" in text
+
+
+def test_the_words_of_a_row_alone_are_a_baseline(run: Run) -> None:
+    words = ("validate", "--source", "shi2016_t7", "--net", "lstm_ptb", "--stack", "cntk-cudnn5.1", "--by", "cell",
+             "--baseline", "plain")  # fmt: skip
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "batch 4 samples, not 128 samples" in out
+    rows = list(csv.DictReader(io.StringIO(run(*words, "--csv")[1])))
+    assert len(rows) == 3
+    for row in rows:
+        assert float(row["plain_error"]) == pytest.approx(float(row["plain"]) / float(row["measured"]) - 1)
+        assert "host CPU" in row["conditions"]
+
+
+def test_without_conditions_of_a_source_its_words_give_the_same() -> None:
+    cases = [case for case in read_files(())[0] if case.source == "nvidia_tx1_wp" and case.hardware == "i7_6700k"]
+    values, lacking = plain_values(cases, default(), "analytical")
+    assert np.isfinite(values).all()
+    assert lacking == [()] * len(cases)
+
+
+def test_what_is_no_network_on_one_device_has_no_plain_prediction() -> None:
+    cases = [case for case in read_files(())[0] if case.work is None or case.group is not None][:3]
+    values, lacking = plain_values(cases, default(), "analytical")
+    assert np.isnan(values).all()
+    assert lacking == [()] * 3
+
+
+def test_pairs_of_stacks_are_counted_once_and_equal_ones_not() -> None:
+    times = np.array([1.0, 2.0, 2.0, 5.0, 4.0])
+    thought = np.array([1.0, 3.0, 2.0, 5.0, 6.0])
+    assert pairs_in_order(["x"] * 3 + ["y"] * 2, ["a", "b", "c", "a", "b"], times, thought) == Pairs(right=2, all=3)
+    assert pairs_in_order(["x", "y"], ["a", "b"], times[:2], thought[:2]) is None
+
+
+def test_the_order_of_stacks_is_reported_for_each_group(run: Run) -> None:
+    found = json.loads(run("validate", "--source", "shi2016_t7", "--hw", "gtx_1080", "--baseline", "none", "--json")[1])
+    (group,) = found["groups"]
+    fits = [(a, b) for a in found["rows"] for b in found["rows"]
+            if a["label"] == b["label"] and a["batch"] == b["batch"] and a["line"] < b["line"] and a["measured"] != b["measured"]]
+    right = [(a, b) for a, b in fits if (a["measured"] < b["measured"]) == (a["predicted"] < b["predicted"])]
+    assert (group["stack_pairs"], group["stack_pairs_in_order"]) == (len(fits), len(right))
+
+
+# -------------------------------------------------------------------------------------------------------------- reasons
+
+
+def test_every_shipped_reason_is_about_a_row() -> None:
+    cases = [case for case in read_files(())[0] if case.work is not None]
+    assert [miss for miss in misses() if not any(miss.matches(case) for case in cases)] == []
+
+
+def test_only_an_error_above_a_quarter_has_a_reason() -> None:
+    cases = read_files(())[0]
+    for miss in misses():
+        case = next(case for case in cases if miss.matches(case))
+        sign = -1.0 if miss.predicted in ("too fast", "too low") else 1.0
+        assert reason_of(case, 0.2 * sign) == ""
+        assert reason_of(case, 0.9 * sign) != ""
+
+
+def test_a_reason_without_a_source_or_with_an_unknown_key_is_refused() -> None:
+    with pytest.raises(InputError, match=r"misses\.toml") as refused:
+        read_misses(
+            '[[miss]]\nreason = "x"\nnet = "alexnet"\n[[miss]]\nsource = "a"\nreason = "b"\npredicted = "wrong"\n', "misses.toml"
+        )
+    assert "miss 1: source" in str(refused.value)
+    assert "miss 1: net" in str(refused.value)
+    assert "miss 2: predicted" in str(refused.value)
