@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import warps_of
-from archsim.cost.translation import translated
+from archsim.cost.occupancy import translated, warps_of
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 

@@ -92,6 +92,9 @@ def _pool(kind: str) -> Callable[[Graph, BoundOp], None]:
     return add
 
 
+LEAST = -3.0e38  # what takes the place of a score that is not to be seen
+
+
 def _plain(kind: str) -> Callable[[Graph, BoundOp], None]:
     """A node without attributes."""
 
@@ -171,6 +174,20 @@ def _hard_sigmoid(g: Graph, op: BoundOp) -> None:
 def _upsample(g: Graph, op: BoundOp) -> None:
     mode = {"nearest": "nearest", "bilinear": "linear"}[str(getattr(op.kind, "mode", ""))]
     g.node(op, "Resize", [op.inputs[0], "", "", g.whole(op, "size", *op.shape)], mode=mode)
+
+
+def _gelu_tanh(g: Graph, op: BoundOp) -> None:
+    g.node(op, "Gelu", op.inputs, approximate="tanh")
+
+
+def _masked(g: Graph, op: BoundOp) -> None:
+    """The least number in the place of what lies over the diagonal."""
+    hidden = g.constant(op, "hidden", np.triu(np.ones(op.shape[-2:], np.bool_), 1))
+    g.node(op, "Where", [hidden, g.constant(op, "least", np.array(LEAST, np.float32)), op.inputs[0]])
+
+
+def _floor(g: Graph, op: BoundOp) -> None:
+    g.node(op, "Max", [op.inputs[0], g.constant(op, "least", np.array(LEAST, np.float32))])
 
 
 def _silu(g: Graph, op: BoundOp) -> None:
@@ -310,6 +327,7 @@ BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
     "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax,
     "relu": _plain("Relu"), "relu6": _relu6, "sigmoid": _plain("Sigmoid"), "tanh": _plain("Tanh"), "gelu": _plain("Gelu"),
     "leaky_relu": _leaky_relu, "hard_sigmoid": _hard_sigmoid, "hard_swish": _plain("HardSwish"),
+    "gelu_tanh": _gelu_tanh, "mask": _masked, "floor": _floor,
     "rms_norm": _rms_norm, "silu": _silu, "rotary": _rotary, "scale": _scale, "scale_by": _scale_by,
     "quantise": _quantise,
     "dropout": _plain("Identity"), "add": _several("Add"), "mul": _several("Mul"),

@@ -285,6 +285,7 @@ def _of(name: str, *more: Any) -> Callable[[Any, BoundOp, list[Any], list[Any]],
     return lambda torch, op, x, w: getattr(torch.nn.functional, name)(x[0], *more)
 
 
+LEAST = -3.0e38  # what takes the place of a score that is not to be seen
 CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "conv2d": _conv, "conv_transpose2d": _conv_transpose, "upsample": _upsample,
     "max_pool": _max_pool, "avg_pool": _avg_pool, "global_avg_pool": _of("adaptive_avg_pool2d", 1),
@@ -296,7 +297,9 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "lrn": lambda torch, op, x, w: torch.nn.functional.local_response_norm(x[0], getattr(op.kind, "size", 5)),
     "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "silu": _of("silu"),
     "leaky_relu": _of("leaky_relu", LEAK), "hard_sigmoid": _of("hardsigmoid"), "hard_swish": _of("hardswish"),
-    "scale": lambda torch, op, x, w: x[0] * w[0],
+    "gelu_tanh": lambda torch, op, x, w: torch.nn.functional.gelu(x[0], approximate="tanh"),
+    "mask": lambda torch, op, x, w: x[0].masked_fill(torch.ones(op.shape[-2:], dtype=torch.bool).triu(1), LEAST),
+    "floor": lambda torch, op, x, w: x[0].clamp(min=LEAST), "scale": lambda torch, op, x, w: x[0] * w[0],
     "quantise": _quantise, "scale_by": lambda torch, op, x, w: x[0] * getattr(op.kind, "factor", 1.0),
     "rms_norm": _rms_norm, "rotary": _rotary, "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
     "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0], "add": _total, "mul": _product,
