@@ -18,6 +18,8 @@ from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation, protocol
 from archsim.trace.dims import BATCH, SEQUENCE
 
+VALUE_BYTES = 4  # of a value of the input in the host's arrays, unless its script has wider ones
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
@@ -122,6 +124,13 @@ def _input(request: Request) -> str:
     return f"copied from host memory within the timed loop{before}"
 
 
+def _fed(request: Request) -> str:
+    """What a sample is fed as."""
+    stack = request.stack
+    wide = f"values of {stack.input_value_bytes} bytes" if stack.input_value_bytes != VALUE_BYTES else "single-precision values"
+    return f"{wide} and {'a value for each class' if stack.labels == 'dense' else 'the index of the class'}"
+
+
 def _waits(request: Request) -> str:
     if request.spec.kind == "cpu":
         return ""
@@ -146,6 +155,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("threads", _threads),
     ("host CPU", lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id),
     ("input", _input),
+    ("fed", _fed),
     ("timer waits", _waits),
     ("kernels", lambda request: "replayed as a graph" if request.graph else "launched one by one"),
     ("streams", lambda request: str(request.streams)),

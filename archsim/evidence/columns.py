@@ -28,6 +28,7 @@ DERIVED: dict[str, Callable[[Case], str]] = {
     "quantity": lambda case: QUANTITY[case.metric],
     "kind": lambda case: case.spec.kind,
     "architecture": lambda case: case.spec.identity.architecture,
+    "framework": lambda case: case.stack.framework,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill, shorten
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from archsim.validation.evaluation import Validation
 from archsim.validation.score import errors
 
 UNITS = {"latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz", "bandwidth_bps": "B/s"}
+LONGEST = 120  # characters of a line of reasons
+WIDEST = 32  # characters of a place in a source, where it differs from row to row
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 # head -> value: what a row is, as the source writes it
@@ -43,15 +46,18 @@ def cells_text(v: Validation) -> str:
     said = {head: [clean(word(case)) for case in v.cases] for head, word in WORDS.items()}
     common = {head: values[0] for head, values in said.items() if len({*values}) == 1 and len(v.cases) > 1}
     shown = [head for head in said if head not in common]
+    said["where"] = [shorten(place, WIDEST, placeholder="…") for place in said["where"]]
     reasons, lacking = _numbered(v.reasons, str), _numbered(["; ".join(own) for own in v.conditions], _letters)
     plain = plain_errors(v)
-    head = [*shown, "measured", "predicted", "error", "inside", *(["plain"] if PLAIN in v.baselines else []), "note"]
+    head = [*shown, "measured", "predicted", "error", "inside", *(["plain"] if PLAIN in v.baselines else [])]
+    head += ["note"] if reasons or lacking else []
     rows = []
     for i, case in enumerate(v.cases):
         marks = [reasons.get(v.reasons[i], ""), lacking.get("; ".join(v.conditions[i]), "") if v.conditions else ""]
         rows.append([
             *(said[name][i] for name in shown), _value(case, case.measured), _value(case, v.predicted[i]), _signed(v.error[i]),
-            _yes(inside(v, i)), *([_signed(plain[i])] if PLAIN in v.baselines else []), " ".join(filter(None, marks)),
+            _yes(inside(v, i)), *([_signed(plain[i])] if PLAIN in v.baselines else []),
+            *([" ".join(filter(None, marks))] if reasons or lacking else []),
         ])  # fmt: skip
     above = [f"{name} {value}" for name, value in common.items() if UNSAID.get(name) != value]
     parts = [f"all rows: {', '.join(above)}" if above else "", table(head, rows, left=len(shown)), reasons_text(v, reasons)]
@@ -72,8 +78,8 @@ def reasons_text(v: Validation, numbers: Mapping[str, str] | None = None) -> str
             span = f"{min(own):+.0f} to {max(own):+.0f} %" if len(own) > 1 else f"{own[0]:+.0f} %"
             rows.append([marks.get(reason, ""), str(len(own)), span, reason or "no reason is known"])
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), clean(row[3])]) for row in rows]
-    return f"{len(far)} of {len(v.cases)} are more than {100 * FAR:.0f} % off\n" + "\n".join(lines)
+    marked = [("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[3]) for row in rows]
+    return f"{len(far)} of {len(v.cases)} are more than {100 * FAR:.0f} % off\n{_hanging(marked)}"
 
 
 def cells_html(v: Validation) -> str:
@@ -122,7 +128,14 @@ def _letters(number: int) -> str:
 
 def _listed(marks: Mapping[str, str]) -> str:
     width = max(map(len, marks.values()))
-    return "\n".join(f"{mark:>{width}}  {clean(text)}" for text, mark in marks.items())
+    return _hanging([(mark.rjust(width), text) for text, mark in marks.items()])
+
+
+def _hanging(rows: Sequence[tuple[str, str]]) -> str:
+    """Texts beside their marks, of one width, in lines of a readable length."""
+    return "\n".join(
+        fill(clean(text), LONGEST, initial_indent=f"{mark}  ", subsequent_indent=" " * (len(mark) + 2)) for mark, text in rows
+    )
 
 
 def _value(case: Case, value: float) -> str:
