@@ -9,6 +9,7 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError
 from archsim.device.catalog import twins
+from archsim.device.device import PRECISION_BYTES
 from archsim.device.variant import values_digest
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
@@ -17,8 +18,6 @@ from archsim.evidence.case import Case
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation, protocol
 from archsim.trace.dims import BATCH, SEQUENCE
-
-VALUE_BYTES = 4  # of a value of the input in the host's arrays, unless its script has wider ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,8 @@ def _input(request: Request) -> str:
 def _fed(request: Request) -> str:
     """What a sample is fed as."""
     stack = request.stack
-    wide = f"values of {stack.input_value_bytes} bytes" if stack.input_value_bytes != VALUE_BYTES else "single-precision values"
+    single = stack.input_value_bytes == PRECISION_BYTES["fp32"]
+    wide = "single-precision values" if single else f"values of {stack.input_value_bytes} bytes"
     return f"{wide} and {'a value for each class' if stack.labels == 'dense' else 'the index of the class'}"
 
 

@@ -183,7 +183,8 @@ def test_scripts_of_some_frameworks_build_their_own_graph() -> None:
         stack = catalog.find(name)
         expected = {f: f"alexnet_s@{f}" for f in ("mxnet", "tensorflow", "caffe")}.get(stack.framework)
         assert stack.variants.get("alexnet_s") == expected
-        assert stack.variants.get("resnet_56") == ("resnet_56@cntk" if stack.framework == "cntk" else None)
+        expected = {f: f"resnet_56@{f}" for f in ("cntk", "tensorflow")}.get(stack.framework)
+        assert stack.variants.get("resnet_56") == expected
 
 
 def test_tensor_tiles_serve_narrow_precisions_on_devices_with_tensor_cores_only() -> None:
