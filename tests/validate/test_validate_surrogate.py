@@ -75,6 +75,14 @@ def test_an_architecture_that_no_gpu_has_is_refused() -> None:
         surrogate.derive("haswell", DERIVED)
 
 
+def test_rings_of_stages_are_told_by_products_that_mostly_start() -> None:
+    def small(rings: bool) -> int:
+        ops = [surrogate.random_op(random.Random(seed), "fp16", rings) for seed in range(200)]
+        return sum(op.kind.op == "linear" and max(*op.shape, *op.input_shapes[0]) <= 512 for op in ops)
+
+    assert small(True) > 2 * small(False)
+
+
 def test_the_same_seed_gives_the_same_ops() -> None:
     one, other = ([surrogate.random_op(random.Random(3), "fp16").shape for _ in range(5)] for _ in range(2))
     assert one == other
