@@ -14,7 +14,7 @@ from archsim.base.errors import InputError
 from archsim.calibration.constants import default
 from archsim.evidence.misses import misses, read_misses, reason_of
 from archsim.evidence.readers import read_files
-from archsim.validation.plain import plain_values
+from archsim.validation.plain import plain_request, plain_values
 from archsim.validation.score import Pairs, pairs_in_order
 
 Run = Callable[..., tuple[int, str, str]]
@@ -65,6 +65,13 @@ def test_without_conditions_of_a_source_its_words_give_the_same() -> None:
     values, lacking = plain_values(cases, default(), "analytical")
     assert np.isfinite(values).all()
     assert lacking == [()] * len(cases)
+
+
+def test_the_words_lead_to_the_graph_that_the_framework_builds() -> None:
+    for network, stack in (("alexnet_s", "caffe-openblas"), ("resnet_56", "cntk-cudnn5.1"), ("alexnet_s", "mxnet-openblas")):
+        case = next(case for case in read_files(())[0]
+                    if case.source == "shi2016_t7" and case.label == network and case.fields["stack"] == stack)  # fmt: skip
+        assert plain_request(case, default(), "analytical").trace.name == case.trace.name != network
 
 
 def test_what_is_no_network_on_one_device_has_no_plain_prediction() -> None:
