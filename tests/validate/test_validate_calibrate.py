@@ -11,7 +11,7 @@ from archsim.calibration.constants import default, dump, load
 from archsim.evidence.readers import read_files
 from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, model_hash, recorded, restated, rows_hash
-from archsim.validation.interval import class_of, spreads
+from archsim.validation.interval import class_of, intervals_of
 from archsim.validation.predict import predict
 
 
@@ -127,8 +127,8 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
     generator = np.random.default_rng(1)
     many = [rows[i % len(rows)] for i in range(2000)]
     measured = np.array([c.measured for c in many])
-    seen, new = measured * np.exp(generator.normal(0.1, 0.2, 2000)), measured * np.exp(generator.normal(0.1, 0.2, 2000))
-    found = spreads(many, seen, 0.8, "trial")
+    seen, new = measured * np.exp(generator.normal(0.0, 0.2, 2000)), measured * np.exp(generator.normal(0.0, 0.2, 2000))
+    found = intervals_of(many, seen, 0.8, "trial", lambda case: case.source).spreads
     pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
     covered = [spread.low <= error <= spread.high for spread, error in pairs]
     assert 0.77 < np.mean(covered) < 0.83
