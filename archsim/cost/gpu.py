@@ -224,7 +224,7 @@ def latency_bound(t: GpuTerms) -> Array:
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
     in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
-    near: what waits for the L2: `found` times the latency of a hit [clk] over the core clock [B s]
+    near: what waits for the L2, `found` times the latency of a hit [clk] over the core clock
     latency: of an unloaded memory [s], [D, 1]
 
     Holds below saturation; above it the bandwidth is the bound.
