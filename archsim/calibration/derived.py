@@ -69,7 +69,8 @@ def dump_derived(table: Mapping[str, Derived]) -> str:
     """The table as the text of its file."""
     lines = ["# Constants of the closed form that follow from the cycle model, for each GPU architecture. Written by",
              "# `archsim simulate kernels --derive`: random kernels are simulated on some of its devices, and these constants",
-             "# bring the closed form nearest to them. Measurements enter in the mix of kernels alone.", "schema = 1"]  # fmt: skip
+             "# bring the closed form nearest to them. Measurements enter in the mix of kernels alone.",
+             "schema = 1"]  # fmt: skip
     for name, row in sorted(table.items()):
         lines += ["", f"[architectures.{name}]", f"devices = {json.dumps(row.devices)}", f"kernels = {row.kernels}",
                   f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"[architectures.{name}.constants]"]  # fmt: skip

@@ -30,6 +30,9 @@ count = { value = COUNT, source = "a guess", kind = "assumed", note = "a wish" }
 """
 
 
+LARGER = 'size = { value = "2 MiB"', 'size = { value = "4 MiB"'  # the L2
+
+
 def card(**settings: str) -> Spec:
     return catalog.find("gtx_1080").with_settings({key.replace("__", "."): value for key, value in settings.items()})
 
@@ -81,7 +84,7 @@ def test_a_child_is_called_by_what_it_changes(tmp_path: Path) -> None:
 
 
 def test_a_file_with_the_id_of_a_shipped_device_is_told_apart(tmp_path: Path) -> None:
-    assert called(catalog.find(copy(tmp_path, ('size = { value = "2 MiB"', 'size = { value = "4 MiB"')))) == "gtx_1080 with l2.size = 4 MiB"
+    assert called(catalog.find(copy(tmp_path, LARGER))) == "gtx_1080 with l2.size = 4 MiB"
     assert called(catalog.find(copy(tmp_path))) == "gtx_1080"
 
 
@@ -100,7 +103,7 @@ def test_published_rows_belong_to_the_values_not_to_the_id(tmp_path: Path) -> No
     assert sources(copy(tmp_path, ('id = "gtx_1080"', 'id = "my_card"'))) == published
     assert sources("gtx_1080", set={"sm.count": "20"}) == published
     assert sources("gtx_1080", set={"sm.count": "21"}) == []
-    assert sources(copy(tmp_path, ('size = { value = "2 MiB"', 'size = { value = "4 MiB"'))) == []
+    assert sources(copy(tmp_path, LARGER)) == []
     # What is only shown makes no other device.
     assert sources(copy(tmp_path, ("314 mm2", "320 mm2"))) == published
 
