@@ -25,6 +25,7 @@ from archsim.calibration.nearness import CARD, ELSEWHERE, Evidence, Platform, ba
 
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
+NETWORKS = ("inference", "training")  # classes of whole networks, whose intervals are wider where rows are far
 NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
 ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
 WIDER = 1.5  # how much wider an interval is where predictions are made otherwise than those of the rows. A choice, not a fit.
@@ -187,8 +188,8 @@ class Calibration:
     def spread_of(self, kind: str, what: str, platform: Platform, modelled: bool = True, without: str = "") -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel, power) on this kind of device.
 
-        The interval is wider where the nearest rows are not of the card. For a fidelity that is not the one that was `modelled`
-        for accuracy, for a stack without measured rows and for an architecture without any, the class is an extrapolation.
+        The interval of a network is wider where the nearest rows are not of the card. For a fidelity that is not the one that was
+        `modelled` for accuracy, for a stack without measured rows and for an architecture without any, the class is an extrapolation.
         `without`: a source whose rows do not count.
         """
         name = f"{kind} {what}"
@@ -196,7 +197,8 @@ class Calibration:
         behind = [one for one in self.evidence.get(name, ()) if one.source != without]
         step = step_of(behind, platform) if behind else CARD
         known = name in self.spreads and platform.stack in self.stacks and step != ELSEWHERE
-        factor = self.wider[step] if modelled else WIDER * self.wider[step]
+        nearness = self.wider[step] if what in NETWORKS else 1.0
+        factor = nearness if modelled else WIDER * nearness
         found = replace(spread, low=factor * spread.low, high=factor * spread.high, basis=basis(behind, platform),
                         origin=spread.origin if factor == 1.0 else f"{factor:.3g} times {spread.origin}")  # fmt: skip
         return (name, found) if modelled and known else (f"{name} {EXTRAPOLATED}", found)

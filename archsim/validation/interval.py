@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archsim.calibration.constants import Spread
+from archsim.calibration.constants import NETWORKS, Spread
 from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
@@ -69,7 +69,7 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
     errors = log_errors(cases, predicted)[np.array(absolute, dtype=bool)]
     names = np.array([class_of(case) for case in rows])
     steps = held_out_steps(rows, names.tolist(), key)
-    networks = np.array([not name.endswith(("kernel", "power", "power limit")) for name in names], dtype=bool)
+    networks = np.array([name.endswith(NETWORKS) for name in names], dtype=bool)
     weights = source_weights(rows)
     wider = widening(np.abs(errors[networks]), weights[networks], steps[networks], level)
     scale = np.where(networks, np.array(wider)[steps], 1.0)

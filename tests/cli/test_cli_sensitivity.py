@@ -16,7 +16,7 @@ ALEXNET = ("sensitivity", "--net", "alexnet", "--hw", "tegra_x1")
 def test_the_table_says_what_matters_and_what_does_not(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "s.html"
     result = cli(*ALEXNET, "--html", str(page))
-    for text in ("memory.bandwidth", "-0.500", "without effect here: ", "read by --fidelity cycle alone: sm.shared_bandwidth, ",
+    for text in ("memory.bandwidth", "-0.5", "without effect here: ", "read by --fidelity cycle alone: sm.shared_bandwidth, ",
                  "read by --traffic simulated alone: l1.sector, l2.sector", "read by no model:", "at a step"):
         assert text in result.out, text
     assert "<h1>Sensitivity" in page.read_text("utf-8")

@@ -101,6 +101,9 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
     assert found("pascal", "gtx_1080", without="a")[2] == "3 cells of gtx_1080 with caffe"
     assert found("pascal", "titan_xp") == ("gpu inference", 0.25, "12 cells of other pascal devices with caffe")
     assert found("volta", "titan_v") == ("gpu inference extrapolated", 0.4, "17 cells of other architectures")
+    power = replace(made, spreads={"gpu power": spread}, evidence={"gpu power": seen})
+    far = Platform(architecture="volta", device="titan_v", stack="caffe")
+    assert power.spread_of("gpu", "power", far)[1].high == spread.high  # found for times of networks
     assert found("maxwell", "gtx_980", without="b") == ("gpu inference extrapolated", 0.4, "9 cells of other architectures")
 
 
