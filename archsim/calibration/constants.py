@@ -189,8 +189,8 @@ class Calibration:
         """The class of a prediction, with its spread: `what` (inference, training, kernel, power) on this kind of device.
 
         The interval of a network is wider where the nearest rows are not of the card. For a fidelity that is not the one that was
-        `modelled` for accuracy, for a stack without measured rows and for an architecture without any, the class is an extrapolation.
-        `without`: a source whose rows do not count.
+        `modelled` for accuracy, for a stack without measured rows and for an architecture without any, the class is an
+        extrapolation. `without`: a source whose rows do not count.
         """
         name = f"{kind} {what}"
         spread = self.spreads.get(name) or max(self.spreads.values(), key=lambda s: s.high - s.low)
