@@ -82,7 +82,7 @@ def _product(v: CpuVariant, on: Simulated) -> float:
         # filters in the first level.
         m, n, depth = n, m, k
         levels = (2, 1, 2)
-    elif min(m, n) == 1:
+    elif min(m, n) == 1 and not v.of("copied") + v.of("copied_simd"):  # else the blocks read panels, as those of any product
         return _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.size))
