@@ -61,6 +61,8 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
 def loops_clocks(v: CpuVariant, on: Simulated) -> tuple[float, float] | None:
     """Clocks of the arithmetic and of the copies of a launch, summed over cores [clk]; None for a kernel without a program."""
     second = v.of("rewritten") / float(v.terms.constants["cpu.vector_flop"])
+    if v.of("dense") and not v.of("matrix"):  # a product of one row, which the library does not pack
+        return _matrix_vector(v, on, v.of("flop") / 2.0, 1.0, v.element) + second, 0.0
     if not v.of("matrix"):
         passed = _pass(v, on)
         return None if passed is None else (passed + second, 0.0)
@@ -83,7 +85,7 @@ def _product(v: CpuVariant, on: Simulated) -> float:
         m, n, depth = n, m, k
         levels = (2, 1, 2)
     elif min(m, n) == 1 and not v.of("copied") + v.of("copied_simd"):  # else the blocks read panels, as those of any product
-        return _matrix_vector(v, on, max(m, n), k, element)
+        return count * _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.size))
         levels = (2, 1, 2)  # libraries ask for C in time
@@ -151,7 +153,7 @@ def _deep(on: Simulated, number: float, depth: float, program: Callable[..., Cor
 
 def _matrix_vector(v: CpuVariant, on: Simulated, rows: float, k: float, element: int) -> float:
     words = v.width, element, v.level(rows * k * element / 8), on.fused(v)
-    return on.spent(v.of("count") * rows * k / (ROWS * v.width / element), vector_product, *words)
+    return on.spent(rows * k / (ROWS * v.width / element), vector_product, *words)
 
 
 def _copies(v: CpuVariant, on: Simulated) -> float:
