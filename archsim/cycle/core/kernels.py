@@ -61,7 +61,7 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
 def loops_clocks(v: CpuVariant, on: Simulated) -> tuple[float, float] | None:
     """Clocks of the arithmetic and of the copies of a launch, summed over cores [clk]; None for a kernel without a program."""
     second = v.of("rewritten") / float(v.terms.constants["cpu.vector_flop"])
-    if v.of("dense") and not v.of("matrix"):  # a product of one row, which the library does not pack
+    if v.of("dense") and not v.of("matrix") and v.element == 8 * v.size:  # a product of one row, not packed and not widened
         return _matrix_vector(v, on, v.of("flop") / 2.0, 1.0, v.element) + second, 0.0
     if not v.of("matrix"):
         passed = _pass(v, on)
