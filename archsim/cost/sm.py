@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import translated, warps_of
+from archsim.cost.occupancy import warps_of
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -257,7 +257,7 @@ def cta_work(
     >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
     5000.0
     """
-    served = translated(kernels, device.l1, depth, resident)
+    served = traffic.translated(kernels, device.l1, depth, resident)
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
     products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
     return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)

@@ -54,7 +54,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
             dispatch=script.dispatch(software, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
-            host_cpu=host_cpu(script, found.spec, op, cells["sub_op"]), file=file,
+            host_cpu=host_cpu(script, found.spec), file=file,
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6

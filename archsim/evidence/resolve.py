@@ -70,11 +70,11 @@ def device(name: str) -> Spec:
     return found
 
 
-def host_cpu(script: Protocol, spec: Spec, op: str = "", sub_op: str = "") -> Spec | None:
-    """The CPU that dispatched an op to a GPU, by the source or the node that it names; None where neither does, and for a CPU."""
+def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
+    """The CPU that dispatched to a GPU, by the source or the node that it names; None where neither does, and for a CPU."""
     if spec.kind == "cpu":
         return None
-    named = script.host_cpu(spec.identity.id, op, sub_op) or (find_node(script.node).node.host_cpu.id if script.node else "")
+    named = script.host_cpu(spec.identity.id) or (find_node(script.node).node.host_cpu.id if script.node else "")
     return device(named) if named else None
 
 

@@ -59,7 +59,7 @@ class Protocol(Form):
     # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before it is back
     # at the first
     operand_sets: dict[Word, Whole] = {}
-    host_cpus: dict[Word, Word] = {}  # hardware, "hardware op", "hardware op sub_op" or "all" -> the CPU that dispatched to it
+    host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
     lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
@@ -100,10 +100,9 @@ class Protocol(Form):
         named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
         return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
-    def host_cpu(self, hardware: str, op: str = "", sub_op: str = "") -> str:
-        """The CPU that dispatched this op to this hardware; empty where the source does not say."""
-        names = (f"{hardware} {op} {sub_op}", f"{hardware} {op}", hardware, "all")
-        return next((self.host_cpus[name] for name in names if name in self.host_cpus), "")
+    def host_cpu(self, hardware: str) -> str:
+        """The CPU that dispatched to this hardware; empty where the source does not say."""
+        return self.host_cpus.get(hardware, self.host_cpus.get("all", ""))
 
     def fitted(self, reference: str) -> bool:
         """Whether constants may be fitted to the row at this place of the source."""

@@ -208,8 +208,8 @@ def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
 def test_rows_beyond_the_reach_of_an_sm_s_tlb_are_served_one_by_one(reach: float, clocks: float) -> None:
     """Four CTAs with 128 + 128 rows of 500 B each; ten steps, half a clock for each row that is lost."""
     kernels, l1 = gpu_kernels(row_step=500.0), Some(tlb_busy=0.5, tlb_reach=reach)
-    assert number(occupancy.translated(kernels, l1, row(80.0), row(4.0))) == pytest.approx(clocks, abs=1e-2)
-    assert occupancy.translated(kernels, Some(tlb_busy=None, tlb_reach=reach), row(80.0), row(4.0)) == 0.0
+    assert number(traffic.translated(kernels, l1, row(80.0), row(4.0))) == pytest.approx(clocks, abs=1e-2)
+    assert traffic.translated(kernels, Some(tlb_busy=None, tlb_reach=reach), row(80.0), row(4.0)) == 0.0
 
 
 def test_devices_and_kernels_have_their_own_patches() -> None:
