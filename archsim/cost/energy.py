@@ -1,11 +1,12 @@
 """Energy of kernels: what is drawn as long as time passes, and what each operation switches.
 
-    E = P_idle t + P_leakage(V) t + units at work x E_clock f V^2 t_busy + (operations x E_op + cache bytes x E_cache) V^2
-        + DRAM bytes x E_DRAM
+    E = (P_standing + P_leakage V^3 + P_clocks f V^2) t + units at work x E_clock f V^2 t_busy
+        + (operations x E_op + cache bytes x E_cache) V^2 + DRAM bytes x E_DRAM
 
 This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
-multiply-accumulate of a GPU that does nothing else, registers, shared memory, control and clock tree included, and what other
-things take is a multiple of it. V is a share of the voltage at the highest clock of the chip. Only DRAM has energies of its own.
+multiply-accumulate of a matrix product, registers, shared memory, control and clock tree included, and what other things take is
+a multiple of it. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take. V is a
+share of the voltage at the highest clock of the chip. Only DRAM has energies of its own.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from archsim.cost.cost import Array, Cost
 from archsim.device.device import Cpu, Device, Gpu
 
 COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
+NODE = "energy.node."  # how the names of the constants of process nodes begin
 TINY = float(np.finfo(float).tiny)
 TENSOR_WIDTH = {"tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 takes the paths of two
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
-    "GDDR7": "GDDR6", "GDDR6": "GDDR6", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
+    "GDDR7": "GDDR6", "GDDR6": "GDDR6",
+    "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
 }  # fmt: skip
 
 
@@ -39,7 +42,7 @@ def node_energy(device: Device, constants: Calibration) -> Array:
 
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> round(float(node_energy(find("gtx_1080").device, default())) / default()["energy.node.16nm"], 12)
+    >>> round(float(node_energy(find("gtx_1080").device, default())) / default()["energy.node.12to16nm"], 12)
     1.0
     """
     nodes, values = _nodes(ByIdentity(constants))
@@ -49,12 +52,35 @@ def node_energy(device: Device, constants: Calibration) -> Array:
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
 
 
+def operation_energy(device: Device, node: Array) -> Array:
+    """The energy of one fp32 multiply-accumulate on this architecture [J]: that of the node, times what sets the design apart.
+
+    node own, a float or [D, 1]
+
+    node: `node_energy` [J]; own: `power.operation`, 1 where nothing is known [1]
+
+    >>> from archsim.device.catalog import find
+    >>> operation_energy(find("gtx_1080").device, 40e-12).item()
+    4e-11
+    """
+    own = device.power.operation
+    return np.asarray(node if own is None else node * own)
+
+
 @lru_cache(maxsize=64)
 def _nodes(constants: ByIdentity[Calibration]) -> tuple[Array, Array]:
     """The logarithms of the process nodes that have a constant, and of these constants."""
-    known = sorted((float(name.removeprefix("energy.node.")[:-2]) * 1e-9, name) for name in constants.it.constants
-                   if name.startswith("energy.node."))  # fmt: skip
+    known = sorted((node * 1e-9, name) for name in constants.it.constants if name.startswith(NODE) for node in nodes_of(name))
     return np.log([node for node, _ in known]), np.log([constants.it[name] for _, name in known])
+
+
+def nodes_of(name: str) -> tuple[float, ...]:
+    """The process nodes that a constant of energy stands for [nm]: one, or the ends of a generation of the same transistors.
+
+    >>> nodes_of("energy.node.28nm"), nodes_of("energy.node.12to16nm")
+    ((28.0,), (12.0, 16.0))
+    """
+    return tuple(float(size) for size in name.removeprefix(NODE).removesuffix("nm").split("to"))
 
 
 def highest_clock(device: Device) -> Array | float:
@@ -74,15 +100,21 @@ def highest_clock(device: Device) -> Array | float:
     return own if device.clock.silicon is None else device.clock.silicon
 
 
-def voltage_line(device: Device) -> tuple[str, str]:
-    """The constants of the line of voltages: its slope and its end. Processors reach clocks, and voltages, twice as far apart.
+def voltage_line(device: Device, constants: Calibration) -> tuple[Array | float, Array | float]:
+    """The line of voltages: its slope and its end, as shares [1]. Processors reach clocks, and voltages, twice as far apart.
+
+    slope, floor: `power.voltage_slope` and `power.voltage_floor` of an architecture whose voltages were read or fitted, otherwise
+    `energy.voltage_*` of a GPU, `energy.core_voltage_*` of a CPU
 
     >>> from archsim.device.catalog import find
-    >>> voltage_line(find("gtx_1080").device)
-    ('energy.voltage_slope', 'energy.voltage_floor')
+    >>> of = {"energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
+    >>> voltage_line(find("rtx_4090").device, of)  # of Ada nothing is known
+    (1.2, 0.7)
     """
     part = "core_voltage" if isinstance(device, Cpu) else "voltage"
-    return f"energy.{part}_slope", f"energy.{part}_floor"
+    slope, floor = device.power.voltage_slope, device.power.voltage_floor
+    return (constants[f"energy.{part}_slope"] if slope is None else slope,
+            constants[f"energy.{part}_floor"] if floor is None else floor)  # fmt: skip
 
 
 def voltage(clock: Array | float, device: Device, constants: Calibration) -> Array:
@@ -91,33 +123,34 @@ def voltage(clock: Array | float, device: Device, constants: Calibration) -> Arr
     max(floor, 1 - slope (1 - f / f_highest)), [D, V]
 
     clock: f, the core clock [Hz], a float, [D, 1] or [D, V]
-    slope, floor: `energy.voltage_*` of a GPU, `energy.core_voltage_*` of a CPU
+    slope, floor: of the architecture or the kind of device, `voltage_line` [1]
 
-    A straight line that ends at the least voltage at which the chip works: the V-f tables of Pascal and Volta cards are that.
+    A straight line that ends at the least voltage at which the chip works: voltages read from A100s lie within 3 % of one.
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> gpu = find("gtx_1080").device
-    >>> round(voltage(0.9 * gpu.clock.boost, gpu, of).item(), 9)
+    >>> gpu = find("rtx_4090").device
+    >>> round(voltage(0.9 * highest_clock(gpu), gpu, of).item(), 9)
     0.88
     """
-    slope, floor = voltage_line(device)
-    return np.asarray(np.maximum(constants[floor], 1.0 - constants[slope] * (1.0 - clock / highest_clock(device))))
+    slope, floor = voltage_line(device, constants)
+    return np.asarray(np.maximum(floor, 1.0 - slope * (1.0 - clock / highest_clock(device))))
 
 
 def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:
-    """Energy of one multiply-accumulate beyond the clocks of its unit [J].
+    """Energy of one multiply-accumulate of a product beyond the clocks of its unit [J].
 
-    node (1 - clock) V^2 fp32 / pipe on a GPU; node (1 - clock) V^2 tensor width on tensor cores; node core_mac fp32 / pipe V^2 on
-    a CPU, [D, V]
+    node (1 - clock) V^2 min(fp32 / pipe, 1) on a GPU; node (1 - clock) V^2 tensor width on tensor cores;
+    node core_mac fp32 / pipe V^2 on a CPU, [D, V]
 
     lane: that of an fp32 lane of a GPU [J]
     volt: V, voltage as a share of the highest, [D, V]
-    node: `node_energy` [J], a float or [D, 1]
+    node: `operation_energy` [J], a float or [D, 1]
     clock, tensor, core_mac: `energy.*` [1]; fp32, pipe: rates of single precision and of this one [FMA/clk]
 
     A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times as much as an fp32 lane on
-    operands of 16 bits, and in proportion to their width on others.
+    operands of 16 bits, and in proportion to their width on others. Products in double precision take `energy.double` over
+    `energy.lane` times as much as in single.
 
     >>> from archsim.device.catalog import find
     >>> mac_energy(find("gtx_1080").device, "fp32", 0.5, 40e-12, {"energy.clock": 0.2}).item()
@@ -127,9 +160,29 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
         lane = node * (1.0 - constants["energy.clock"]) * volt**2
         if device.has_tensor("fp16" if precision == "half" else precision):
             return np.asarray(lane * constants["energy.tensor"] * TENSOR_WIDTH.get(precision, 1.0))
-        return np.asarray(lane * device.rate.fp32 / device.pipe(precision))
+        if precision == "fp64":
+            return np.asarray(lane * constants["energy.double"] / constants["energy.lane"])
+        return np.asarray(lane * np.minimum(device.rate.fp32 / device.pipe(precision), 1.0))
     single, pipe = device.pipe("fp32"), device.pipe(precision)
     return np.asarray(node * constants["energy.core_mac"] * single / pipe * volt**2)
+
+
+def issue_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one instruction of a lane on values in registers, beyond the clocks of its unit [J].
+
+    node lane V^2 on a GPU, as of a multiply-accumulate in fp32 on a CPU, [D, V]
+
+    volt: V, voltage as a share of the highest, [D, V]
+    node: `operation_energy` [J], a float or [D, 1]
+    lane: `energy.lane` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> issue_energy(find("gtx_1080").device, 0.5, 40e-12, {"energy.lane": 0.2}).item()
+    2e-12
+    """
+    if isinstance(device, Gpu):
+        return np.asarray(node * constants["energy.lane"] * volt**2)
+    return mac_energy(device, "fp32", volt, node, constants)
 
 
 def clock_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
@@ -190,52 +243,74 @@ def memory_family(device: Device) -> str:
     raise Unsupported(f"{device.identity.id}: no energy per byte for memory type {device.memory.type!r}")
 
 
-def leakage_power(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
-    """Leakage beyond that in the idle power, which is at the least voltage [W]; it grows with V^3.
-
-    leakage node lanes f_highest (V^3 - floor^3), [D, V]
-
-    lanes: fp32 lanes of all SMs, or what all cores switch in a clock
-    rise: how much V^3 is above that of the least voltage
-    volt: V, voltage as a share of the highest, [D, V]
-    node: `node_energy` [J], a float or [D, 1]
-    leakage: `energy.leakage` [1]; floor: least voltage, `voltage_line` [1]; f_highest: `highest_clock` [Hz]
-
-    It is a share of what all units would switch at the highest clock, as both grow with the transistors that there are.
+def idle_top(device: Device) -> Array | float:
+    """The clock at which the idle power of a spec is stated: the highest of this product [Hz], a float or [D, 1].
 
     >>> from archsim.device.catalog import find
-    >>> of = {"energy.leakage": 0.05, "energy.voltage_floor": 0.8}
-    >>> round(leakage_power(find("gtx_1080").device, 1.0, 40e-12, of).item(), 3)  # 2560 lanes at 1.733 GHz
-    4.33
-    """
-    lanes = device.sm.count * device.rate.fp32 if isinstance(device, Gpu) else device.core.count * constants["energy.core_clock"]
-    rise = np.maximum(volt**3 - constants[voltage_line(device)[1]] ** 3, 0.0)
-    return np.asarray(constants["energy.leakage"] * node * lanes * highest_clock(device) * rise)
-
-
-def idle_saving(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
-    """What a lower clock takes off the idle power, which is stated with clocks up [W].
-
-    idle idle_clock max(0, 1 - f V^2 / (f_top V_top^2)), [D, V]
-
-    top: highest clock of this product [Hz]
-    top_volt: voltage at that clock
-    share: f V^2, as a share of that at the highest clock
-    clock: f, the core clock [Hz], a float, [D, 1] or [D, V]
-    volt: V, voltage as a share of the highest, [D, V]
-    idle: `power.idle` [W]; idle_clock: share of it that goes with f V^2, `energy.idle_clock` [1]
-
-    >>> from types import SimpleNamespace as some
-    >>> from archsim.device.catalog import find
-    >>> of = {"energy.idle_clock": 0.5, "energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> gpu = find("gtx_1080").device
-    >>> idle_saving(gpu, 0.5 * gpu.clock.boost, 1.0, of).item() == 0.25 * gpu.power.idle
+    >>> idle_top(find("gtx_1080").device) == find("gtx_1080").device.clock.sustained
     True
     """
-    top = np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
+    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
+
+
+def standing_power(device: Device, constants: Calibration, memory: Array | float = 1.0) -> Array:
+    """What of the idle power no core clock moves: regulators, fans, the memory at its clock [W].
+
+    idle (1 - leakage - clock - memory (1 - share)), a float or [D, 1]
+
+    idle: `power.idle` [W]; leakage, clock, memory: shares of it, `energy.idle_*` [1]
+    share: memory clock, as a share of the usual one [1]
+
+    >>> from archsim.device.catalog import find
+    >>> of = {"energy.idle_leakage": 0.1, "energy.idle_clock": 0.2, "energy.idle_memory": 0.4}
+    >>> gpu = find("gtx_1080").device
+    >>> round(standing_power(gpu, of, 0.5).item() / gpu.power.idle, 12)
+    0.5
+    """
+    taken = constants["energy.idle_leakage"] + constants["energy.idle_clock"] + constants["energy.idle_memory"] * (1.0 - memory)
+    return np.asarray(device.power.idle * (1.0 - taken))
+
+
+def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
+    """What leaks, at work or not; it grows with V^3 [W].
+
+    idle leakage (V / V_top)^3, [D, V]
+
+    top_volt: voltage at the highest clock of this product, at which its idle power is stated
+    volt: V, voltage as a share of the highest of the chip, [D, V]
+    idle: `power.idle` [W]; leakage: share of it, `energy.idle_leakage` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> of = {"energy.idle_leakage": 0.1, "energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
+    >>> gpu = find("rtx_4090").device
+    >>> round(leakage_power(gpu, voltage(idle_top(gpu), gpu, of), of).item() / gpu.power.idle, 12)
+    0.1
+    """
+    top_volt = voltage(idle_top(device), device, constants)
+    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * (volt / top_volt) ** 3)
+
+
+def idle_clock_power(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
+    """What the core's clocks take as long as they run, at work or not [W].
+
+    idle idle_clock (f / f_top) (V / V_top)^2, [D, V]
+
+    top: highest clock of this product, at which its idle power is stated [Hz]
+    top_volt: voltage at that clock
+    clock: f, the core clock [Hz], a float, [D, 1] or [D, V]
+    volt: V, voltage as a share of the highest of the chip, [D, V]
+    idle: `power.idle` [W]; idle_clock: share of it, `energy.idle_clock` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> of = {"energy.idle_clock": 0.2, "energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
+    >>> gpu = find("rtx_4090").device
+    >>> volt = voltage(idle_top(gpu), gpu, of)
+    >>> round(idle_clock_power(gpu, 0.5 * idle_top(gpu), volt, of).item() / gpu.power.idle, 12)
+    0.1
+    """
+    top = idle_top(device)
     top_volt = voltage(top, device, constants)
-    share = clock / top * (volt / top_volt) ** 2
-    return np.asarray(device.power.idle * constants["energy.idle_clock"] * np.maximum(0.0, 1.0 - share))
+    return np.asarray(device.power.idle * constants["energy.idle_clock"] * clock / top * (volt / top_volt) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -277,19 +352,29 @@ class EnergyTerms:
         return node_energy(self.device, self.constants)
 
     @cached_property
+    def operation(self) -> Array:
+        """The same of this architecture, where its design is known to take more or less than others of the node [J]."""
+        return operation_energy(self.device, self.node)
+
+    @cached_property
     def took(self) -> Array:
         """Time of one launch [s]."""
         return self.busy_s + self.overhead_s
 
     @cached_property
     def leakage_j(self) -> Array:
-        """Leakage beyond that in the idle power [J]."""
-        return leakage_power(self.device, self.volt, self.node, self.constants) * self.took
+        """What leaks meanwhile [J]."""
+        return leakage_power(self.device, self.volt, self.constants) * self.took
 
     @cached_property
     def clock_j(self) -> Array:
-        """Clock trees and front ends of the units at work [J]."""
-        return clock_energy(self.device, self.volt, self.node, self.constants) * self.units * self.core_clock * self.busy_s
+        """Clock trees: those that always run, and those of the units at work with their front ends [J].
+
+        awake: clocks of all units at work [1]
+        """
+        awake = self.units * self.core_clock * self.busy_s
+        always = idle_clock_power(self.device, self.core_clock, self.volt, self.constants) * self.took
+        return always + clock_energy(self.device, self.volt, self.node, self.constants) * awake
 
     @cached_property
     def compute_j(self) -> Array:
@@ -298,8 +383,8 @@ class EnergyTerms:
         mac: energy of one multiply-accumulate of this format [J]
         issue: energy of one other instruction [J]
         """
-        mac = mac_energy(self.device, self.precision, self.volt, self.node, self.constants)
-        issue = mac_energy(self.device, "fp32", self.volt, self.node, self.constants)
+        mac = mac_energy(self.device, self.precision, self.volt, self.operation, self.constants)
+        issue = issue_energy(self.device, self.volt, self.operation, self.constants)
         return self.macs * mac + self.issues * issue
 
     @cached_property
@@ -314,23 +399,19 @@ class EnergyTerms:
 
     @cached_property
     def dynamic_j(self) -> Array:
-        """All that comes on top of the idle power [J]."""
+        """All that a lower clock lowers, or less work [J]."""
         return self.leakage_j + self.clock_j + self.compute_j + self.cache_j + self.dram_j
 
     @cached_property
     def base_j(self) -> Array:
-        """The idle power of the board, module or package meanwhile [J].
-
-        saved: what a lower clock than the highest takes off it [W]
-        """
-        saved = idle_saving(self.device, self.core_clock, self.volt, self.constants)
-        return self.device.power.idle * self.took - np.minimum(saved * self.took, self.dynamic_j)
+        """What stands meanwhile of the idle power of the board, module or package [J]."""
+        return standing_power(self.device, self.constants) * self.took
 
     @cached_property
     def kept(self) -> Array:
         """Above the power limit the chip lowers its clock, and this share remains.
 
-        left: what the limit leaves beside the idle power [J]
+        left: what the limit leaves beside what stands [J]
         """
         left = np.maximum(self.limit * self.took - self.base_j, 0.0)
         return np.where(self.dynamic_j > left, left / np.maximum(self.dynamic_j, TINY), 1.0)
@@ -355,9 +436,9 @@ def energy_terms(
     >>> one, gpu = np.ones((1, 1)), find("gtx_1080").device
     >>> cost = Cost(bounds={}, busy_s=one, overhead_s=0 * one, dram_bytes=0 * one, cache_bytes=0 * one,
     ...             work={"macs": 0 * one, "issues": 0 * one, "units": 0 * one})
-    >>> terms = energy_terms(cost, gpu, "fp32", gpu.clock.boost, np.inf, default())
-    >>> terms.base_j.item() == gpu.power.idle  # a second of doing nothing, with clocks up
-    True
+    >>> terms = energy_terms(cost, gpu, "fp32", idle_top(gpu), np.inf, default())
+    >>> round(terms.total_j.item() / gpu.power.idle, 9)  # a second of doing nothing, with clocks up
+    1.0
     """
     return EnergyTerms(
         busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, llc_bytes=cost.cache_bytes,
@@ -369,7 +450,7 @@ def energy_terms(
 def spent(
     cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
 ) -> dict[str, Array]:
-    """Energy of one launch of every variant by component [J], [D, V]; the idle power for as long as it takes is `base`.
+    """Energy of one launch of every variant by component [J], [D, V]; `base` is what stands of the idle power.
 
     E = base + kept (leakage + clock + compute + cache + dram)        (Kandiah et al. 2021, equation 1)
 

@@ -159,6 +159,12 @@ class Power:
     idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, high=1e5, above=False, inherited=False,
                         product=False)  # fmt: skip
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
+    voltage_slope: Number | None = spec(COUNT, "relative fall of the core voltage per relative fall of the core clock below the"
+                                        " chip's highest", low=0.1, high=3, optional=True)  # fmt: skip
+    voltage_floor: Number | None = fraction("least core voltage, as a share of that at the chip's highest clock", low=0.2,
+                                            optional=True)  # fmt: skip
+    operation: Number | None = spec(COUNT, "energy of an operation of a lane beside that of other chips of the process node",
+                                    low=0.1, high=10, optional=True)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

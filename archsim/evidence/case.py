@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import LoopPattern, Pattern
+from archsim.evidence.pattern import LoopPattern, Pattern, UnitPattern
 from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -79,13 +79,18 @@ class Case:
     host_cpu: Spec | None = None
     dispatch: float = 1.0
     wrappers: int = 0
-    pattern: Pattern | LoopPattern | None = None
+    pattern: Pattern | LoopPattern | UnitPattern | None = None
     file: str = ""
 
     @property
     def ops(self) -> tuple[BoundOp, ...]:
         """The ops that were timed."""
         return self.trace.ops
+
+    @property
+    def simulated(self) -> bool:
+        """Whether only the simulated machine has an answer."""
+        return self.pattern is not None and not isinstance(self.pattern, UnitPattern)
 
     @property
     def training(self) -> bool:

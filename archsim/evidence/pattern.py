@@ -1,4 +1,5 @@
-"""What a microbenchmark does: to memory (`AccessPattern`), with a tile (`ProductPattern`), in a loop (`LoopPattern`)."""
+"""What a microbenchmark does: to memory (`AccessPattern`), with a tile (`ProductPattern`), in a loop (`LoopPattern`), with the
+units of a GPU (`UnitPattern`)."""
 
 from __future__ import annotations
 
@@ -49,6 +50,21 @@ class LoopPattern:
     """A loop of one core, in the words of its file."""
 
     words: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitPattern:
+    """How busy a kernel keeps the units of a GPU, by the name of the unit; nothing of a GPU that idles with clocks up.
+
+    shares: of what each unit could do
+    core [Hz], memory: the clocks at which they were counted, that of the memory as a share of the usual one
+    memory_now: the memory's clock, as a share of the usual one, when the power was read
+    """
+
+    shares: Mapping[str, float]
+    core: float
+    memory: float = 1.0
+    memory_now: float = 1.0
 
 
 Pattern = AccessPattern | ProductPattern  # of a GPU

@@ -1,13 +1,14 @@
-"""Rows of microbenchmarks of a GPU's memory: bandwidth by occupancy and working set, latency, strides."""
+"""Rows of microbenchmarks of a GPU: bandwidth by occupancy and working set, latency, strides, and power by the rates reached."""
 
 from __future__ import annotations
 
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family
+from archsim.evidence.family import Family, Reader
 from archsim.evidence.kernel_ops import alone
 from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.readers_units import of_rates, runs
 from archsim.evidence.resolve import Refused, device
-from archsim.evidence.table import Row
+from archsim.evidence.table import Row, Table
 from archsim.stack import catalog as stacks
 
 METRICS = {"bandwidth_Bps": "bandwidth_bps", "latency_clk": "latency_clk", "clk_per_warp_load": "clk_per_warp_load"}
@@ -50,6 +51,18 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     ]  # fmt: skip
 
 
+def reader(table: Table) -> Reader:
+    """The reader of a table's rows, which gives the power of a run the rates that stand beside it."""
+    known = runs(table)
+
+    def one(row: Row, file: str) -> list[Case | Skip]:
+        if row.cells["metric"] == "power_w":
+            return of_rates(row, file, known.get(row.cells["source_ref"], {}))
+        return read(row, file)
+
+    return one
+
+
 FAMILY = Family(
     name="microbenchmarks",
     columns=("benchmark", "kernel", "variant", "elem_bytes", "block_threads", "working_set_bytes", "metric", "value", "hardware"),
@@ -58,5 +71,5 @@ FAMILY = Family(
     readings=("value",),
     whole=("elem_bytes", "block_threads"),
     measured=("value",),
-    read=read,
+    reader=reader,
 )

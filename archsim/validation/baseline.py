@@ -81,10 +81,12 @@ class Parts:
     @classmethod
     def of(cls, groups: Sequence[Group], size: int) -> Parts:
         """The parts of prepared cases, in the order of the cases."""
-        compute: list[Array] = [np.zeros(0)] * size
-        dram: list[Array] = [np.zeros(0)] * size
+        compute: list[Array] = [np.zeros(1)] * size
+        dram: list[Array] = [np.zeros(1)] * size
         count = np.zeros(size)
         for group in groups:
+            if group.lowered is None:
+                continue
             first = group.requests[0]
             threads = 1 if first.threads is None else first.threads
             terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,

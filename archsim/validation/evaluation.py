@@ -137,7 +137,7 @@ class _Predictions:
         prepared: list[Group] = []
         waiting = _partitions(cases)
         for i, case in enumerate(cases):
-            if case.pattern is not None:
+            if case.simulated:
                 try:
                     predicted[i] = simulated_pattern(case, settings.fidelity)
                 except ArchsimError as error:
@@ -172,7 +172,7 @@ class _Predictions:
 def _partitions(cases: Sequence[Case]) -> list[list[int]]:
     found: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
-        if case.pattern is not None:
+        if case.simulated:
             continue
         found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(i)
     return list(found.values())
@@ -209,7 +209,7 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
     for i, case in enumerate(cases):
-        if case.pattern is not None:
+        if case.simulated:
             continue
         name = class_of(case)
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):

@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArchsimError, MissingExtra
 from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
-from archsim.cost.energy import memory_family
+from archsim.cost.energy import memory_family, nodes_of
 from archsim.device.device import Device
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.evidence.case import Case, with_power
@@ -28,6 +28,7 @@ NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what us
 CARD = 4.0  # the same of the clock that a card holds: one row stands for the whole card
 CPU_CONSTANTS = ("pack_clk", "issue", "wake_s", "sibling")  # of every CPU kernel
 NEAR = 0.6  # log of the ratio of two process nodes, above which one says nothing of the other
+OF_GPUS = ("clock", "tensor", "lane", "int", "double", "special", "shared", "voltage_slope", "voltage_floor")  # energies
 TOLD = 0.5  # share of the prior's variance that rows must remove before they are said to tell a constant
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 
@@ -281,6 +282,8 @@ def _influences(name: str, group: Group) -> bool:
         return named and any(c.dispatch for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)
+    if group.lowered is None:
+        return False
     if name in group.lowered.kernels.constants:
         return True
     if rest.startswith("cublas"):
@@ -302,8 +305,9 @@ def _has_energy(name: str, device: Device) -> bool:
     if name.startswith("byte."):
         return memory_family(device) == name.removeprefix("byte.")
     if name.startswith("node."):
-        return bool(abs(np.log(float(np.ravel(device.chip.node)[0]) * 1e9 / float(name.removeprefix("node.")[:-2]))) < NEAR)
-    only = {"clock": "gpu", "tensor": "gpu", "voltage_slope": "gpu", "voltage_floor": "gpu"}
+        size = float(np.ravel(device.chip.node)[0]) * 1e9
+        return any(bool(abs(np.log(size / node)) < NEAR) for node in nodes_of(f"energy.{name}"))
+    only = dict.fromkeys(OF_GPUS, "gpu")
     if name.startswith("core_"):
         return device.kind == "cpu"
     return only.get(name, device.kind) == device.kind

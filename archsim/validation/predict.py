@@ -15,13 +15,15 @@ import numpy as np
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
+from archsim.cost.units import at_other_clocks, unit_power
 from archsim.device.device import Cpu, Gpu
+from archsim.device.units import UnitClocks
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case
-from archsim.evidence.pattern import LoopPattern
+from archsim.evidence.pattern import AccessPattern, LoopPattern, ProductPattern, UnitPattern
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -33,11 +35,12 @@ class Group:
     cases: tuple[Case, ...]
     requests: tuple[Request, ...]
     positions: Index
-    lowered: Lowered
+    lowered: Lowered | None  # None where the rows say how busy units are, and not with what
     plans: tuple[Index, ...]
 
     def lowered_of(self, i: int) -> Lowered:
         """The ops of case i, among the kernels of all."""
+        assert self.lowered is not None
         return Lowered(ops=self.cases[i].ops, kernels=self.lowered.kernels, plan_of=self.plans[i])
 
 
@@ -58,10 +61,11 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
     device = case.spec.device
     if fidelity == SIMULATED and isinstance(case.pattern, LoopPattern) and isinstance(device, Cpu):
         return _loop_cycles(device, case, case.pattern)
-    if fidelity != SIMULATED or case.pattern is None or isinstance(case.pattern, LoopPattern) or not isinstance(device, Gpu):
+    pattern = case.pattern
+    if fidelity != SIMULATED or not isinstance(pattern, AccessPattern | ProductPattern) or not isinstance(device, Gpu):
         raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
     clock = float(np.ravel(device.clock.boost)[0]) if case.clock is None else case.clock
-    return pattern_value(device, clock, case.pattern, case.precision)
+    return pattern_value(device, clock, pattern, case.precision)
 
 
 def _loop_cycles(device: Cpu, case: Case, pattern: LoopPattern) -> float:
@@ -80,12 +84,16 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
     for position, case in enumerate(cases):
         host = None if case.host_cpu is None else case.host_cpu.digest
         setting = (case.clock, case.limit, case.threads, case.training, host)
-        key = (case.spec.digest, case.stack.digest, case.precision, *setting)
+        key: object = (case.spec.digest, case.stack.digest, case.precision, *setting)
+        if isinstance(case.pattern, UnitPattern):
+            key = (case.spec.digest, UnitPattern)
         grouped.setdefault(key, []).append(position)
     return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
 
 
 def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
+    if isinstance(cases[0].pattern, UnitPattern):
+        return Group(cases=tuple(cases), requests=(), positions=np.array(positions, dtype=np.intp), lowered=None, plans=())
     requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
     lengths = tuple(len(ops) for ops in networks.values())
@@ -112,6 +120,8 @@ def evaluate(
 
 
 def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, without: frozenset[str]) -> list[float]:
+    if group.lowered is None:
+        return [float(power) for power in unit_powers(group.cases, calibration)]
     requests = [replace(request, calibration=calibration, fidelity=fidelity, without=without) for request in group.requests]
     values = _values(group, list(enumerate(requests)))
     anchors: dict[float, list[tuple[int, Anchor]]] = {}
@@ -125,8 +135,22 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
     return values
 
 
+def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
+    """Power of rows that say how busy the units of one GPU are [W], [cases]."""
+    device, patterns = cases[0].spec.device, [case.pattern for case in cases if isinstance(case.pattern, UnitPattern)]
+    assert isinstance(device, Gpu)
+    names = sorted({name for pattern in patterns for name in pattern.shares})
+    shares = {name: np.array([pattern.shares.get(name, 0.0) for pattern in patterns]) for name in names}
+    was = UnitClocks(core=np.array([pattern.core for pattern in patterns]), memory=np.array([p.memory for p in patterns]))
+    now = UnitClocks(core=np.array([case.clock or p.core for case, p in zip(cases, patterns, strict=True)]),
+                     memory=np.array([pattern.memory_now for pattern in patterns]))  # fmt: skip
+    there = at_other_clocks(shares, was, now, device.memory.achievable) if shares else {}
+    return np.asarray(sum(unit_power(device, there, now, calibration).values()) + np.zeros(len(cases)))
+
+
 def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:
     """The values of some of a group's cases, given by their positions and requests, which agree in all that costs depend on."""
+    assert group.lowered is not None
     costs = priced(requests[0][1], group.lowered.kernels)
     return [
         value_of(group.cases[i], request, scheduled(request, group.lowered_of(i), costs))

@@ -1,0 +1,116 @@
+"""Power of a GPU from how busy its units are: the same energies as those of kernels, by the unit, without a network.
+
+    P = P_standing(f_mem) + P_leakage V^3 + P_clocks f V^2 + units at work x E_clock f V^2 + V^2 sum of rate x share x E_op
+        + bytes/s x E_DRAM
+
+A share is what profilers call the utilisation of a pipe or of a memory: of what the unit could do in that time at its clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from archsim.calibration.constants import Calibration
+from archsim.cost.cost import SMOOTH, Array
+from archsim.cost.energy import (
+    byte_energy,
+    cache_energy,
+    clock_energy,
+    idle_clock_power,
+    issue_energy,
+    leakage_power,
+    mac_energy,
+    node_energy,
+    operation_energy,
+    standing_power,
+    voltage,
+)
+from archsim.device.device import Gpu
+from archsim.device.units import AWAKE, MEMORY, UNITS, UnitClocks, unit_rates
+
+STANDING = ("standing", "leakage", "clocks", "awake")  # what is drawn beside what the units switch
+SHARP = 2.0 * SMOOTH  # exponent by which the times of units add up; a micro-kernel keeps one of them busy. A choice.
+
+
+def unit_power(device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks, constants: Calibration) -> dict[str, Array]:
+    """Power of each unit [W], by its name, after `STANDING`; the sum is what the board, module or package draws.
+
+    shares: of `UNITS`, and of `AWAKE`, which is 1 where it is not given and any unit works, each a float or [R]
+    at: the clocks at which they are measured
+
+    A unit that the chip does not have takes nothing.
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.cost.energy import idle_top
+    >>> from archsim.device.catalog import find
+    >>> gpu = find("gtx_1080").device
+    >>> idle = unit_power(gpu, {}, UnitClocks(core=idle_top(gpu)), default())
+    >>> round(sum(value.item() for value in idle.values()) / gpu.power.idle, 9)
+    1.0
+    >>> busy = unit_power(gpu, {"fp32": 0.9, "dram": 0.1}, UnitClocks(core=idle_top(gpu)), default())
+    >>> busy["fp32"].item() > busy["dram"].item() > 0.0
+    True
+    """
+    volt, node = voltage(at.core, device, constants), node_energy(device, constants)
+    given = {name: np.asarray(shares.get(name, 0.0), dtype=float) for name in UNITS}
+    works = np.asarray(sum(given.values()) > 0.0, dtype=float)
+    awake = np.asarray(shares.get(AWAKE, works), dtype=float)
+    parts = {
+        "standing": standing_power(device, constants, at.memory),
+        "leakage": leakage_power(device, volt, constants),
+        "clocks": idle_clock_power(device, at.core, volt, constants),
+        "awake": awake * device.sm.count * at.core * clock_energy(device, volt, node, constants),
+    }
+    rates = unit_rates(device, at)
+    energies = unit_energies(device, volt, node, constants)
+    return parts | {name: np.asarray(given[name] * rates[name] * energies[name]) for name in UNITS}
+
+
+def unit_energies(device: Gpu, volt: Array, node: Array, constants: Calibration) -> dict[str, Array | float]:
+    """Energy of one operation, or of one byte, of each unit beyond the clock tree of its SM [J].
+
+    volt: voltage as a share of the highest, a float or [R]; node: `node_energy` [J]
+    """
+    operation = operation_energy(device, node)
+    switched = operation * volt**2
+    return {
+        "fp32": issue_energy(device, volt, operation, constants), "int": switched * constants["energy.int"],
+        "fp64": switched * constants["energy.double"], "special": switched * constants["energy.special"],
+        "tensor": mac_energy(device, "fp16", volt, operation, constants) if device.has_tensor("fp16") else 0.0,
+        "shared": switched * constants["energy.shared"], "l2": cache_energy(volt, node, constants),
+        "dram": byte_energy(device, constants),
+    }  # fmt: skip
+
+
+def at_other_clocks(shares: Mapping[str, Array], was: UnitClocks, now: UnitClocks, achievable: Array | float) -> dict[str, Array]:
+    """How busy the units are when the same kernel runs at other clocks.
+
+    share now = share f_was / (f_now T), with f of the core or of the memory
+    T = ((core f_was / f_now)^q + (dram f_mem,was / f_mem,now)^q)^(1/q)
+
+    shares: of `UNITS` as they were measured, [R]; was, now: clocks; T: time of the kernel beside what it took
+    achievable: share of the memory's peak bandwidth that a stream reaches: there `dram` is all of the time
+    core: share of the time that goes with the core clock, what the memory leaves, and at least that of the busiest unit
+
+    >>> import numpy as np
+    >>> slow = at_other_clocks({"fp32": np.array([0.9])}, UnitClocks(core=2e9), UnitClocks(core=1e9), 0.8)
+    >>> slow["fp32"].item()  # a kernel of the core alone is as busy at any clock
+    0.9
+    >>> copy = {"dram": np.array([0.8]), "fp32": np.array([0.1])}
+    >>> half = at_other_clocks(copy, UnitClocks(core=1e9), UnitClocks(core=1e9, memory=0.5), 0.8)
+    >>> 0.04 < half["fp32"].item() < 0.06
+    True
+    """
+    dram = np.minimum(np.asarray(shares.get("dram", 0.0)) / achievable, 1.0)
+    others = [np.asarray(value) + 0.0 * dram for name, value in shares.items() if name not in (*MEMORY, AWAKE)]
+    busiest = np.minimum(np.max([*others, 0.0 * dram], axis=0), 1.0)
+    core = np.maximum((1.0 - dram**SHARP) ** (1.0 / SHARP), busiest)
+    slower = {False: np.asarray(was.core) / now.core, True: np.asarray(was.memory) / now.memory}
+    took = ((core * slower[False]) ** SHARP + (dram * slower[True]) ** SHARP) ** (1.0 / SHARP)
+    took = took / (core**SHARP + dram**SHARP) ** (1.0 / SHARP)
+    return {name: np.asarray(value * slower[name in MEMORY] / took) for name, value in shares.items() if name != AWAKE} | (
+        {AWAKE: np.asarray(shares[AWAKE])} if AWAKE in shares else {}
+    )

@@ -1,0 +1,100 @@
+"""Rows of power by how busy the units of a GPU are: counted by a profiler, or the rates that a kernel reached."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archsim.device.device import Gpu
+from archsim.device.spec import Spec
+from archsim.device.units import AWAKE, UnitClocks, unit_rates
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.family import Family
+from archsim.evidence.kernel_ops import alone
+from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.resolve import Refused, device
+from archsim.evidence.sources import protocol
+from archsim.evidence.table import Row, Table
+from archsim.stack import catalog as stacks
+
+SHARES = {"util_fp32": "fp32", "util_int": "int", "util_fp64": "fp64", "util_sfu": "special", "util_shared": "shared",
+          "util_l2": "l2", "util_dram": "dram"}  # fmt: skip
+FULL = 1.05  # counters of a busy unit read a little above what it can do
+RATES = ("bandwidth_Bps", "flop_per_s")  # that stand beside the power of a run
+
+
+def read(row: Row, file: str) -> list[Case | Skip]:
+    """The one case of a row of counted shares. Refused where a share is above what the unit can do."""
+    cells, spec = row.cells, _gpu(row.cells["hardware"])
+    shares = {unit: float(cells[column] or 0.0) for column, unit in SHARES.items() if column in cells}
+    over = [unit for unit, share in shares.items() if share > FULL]
+    if over:
+        raise Refused(f"share of {over[0]} above 1: miscounted")
+    usual = _memory_clock(spec)
+    memory, now = (float(cells[name]) * 1e6 / usual for name in ("ref_mem_mhz", "mem_mhz"))
+    busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(share, 1.0) for unit, share in shares.items()}}
+    pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now)
+    clock = float(cells["core_mhz"]) * 1e6
+    return [case_of(row, file, spec, cells["app"] or cells["kind"], float(cells["power_w"]), clock, pattern)]
+
+
+def case_of(row: Row, file: str, spec: Spec, label: str, power: float, clock: float, pattern: UnitPattern) -> Case:
+    """A case of power at a core clock [Hz]."""
+    stack = stacks.find(spec.identity.default_stack)
+    fitted = protocol(row.cells["source"]).fitted(row.cells.get("source_ref", ""))
+    return Case(
+        line=row.line, fields=row.cells, source=row.cells["source"], label=label, hardware=spec.identity.id, stack_id=stack.id,
+        task="inference", metric="power_w", measured=power, split=row.cells.get("split", "") if fitted else "test",
+        trace=alone(label), spec=spec,
+        stack=stack, precision="fp32", batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
+    )  # fmt: skip
+
+
+def runs(table: Table) -> dict[str, dict[str, float]]:
+    """The rates of each run of a table of microbenchmarks, by where it is printed."""
+    found: dict[str, dict[str, float]] = {}
+    for row in table.rows:
+        if row.cells["metric"] in RATES:
+            found.setdefault(row.cells["source_ref"], {})[row.cells["metric"]] = float(row.cells["value"])
+    return found
+
+
+def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
+    """The case of the power of a run whose rates are known: multiply-adds on the lanes, and bytes through L2 and memory."""
+    cells, spec = row.cells, _gpu(row.cells["hardware"])
+    gpu, precision = spec.device, cells["kernel"].removeprefix("fma_")
+    assert isinstance(gpu, Gpu)
+    if precision not in ("fp32", "fp64") or not cells["clock_mhz"] or not set(RATES) <= rates.keys():
+        raise Refused("a power without the rates of its run")
+    clock = float(cells["clock_mhz"]) * 1e6
+    most, (bandwidth, flop) = unit_rates(gpu, UnitClocks(core=clock)), (rates[name] for name in RATES)
+    shares = {AWAKE: 1.0, precision: 0.5 * flop / most[precision], **{unit: bandwidth / most[unit] for unit in ("l2", "dram")}}
+    pattern = UnitPattern(shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock)
+    label = f"{cells['benchmark']} {cells['kernel']}"
+    return [case_of(row, file, spec, label, float(cells["value"]), clock, pattern)]
+
+
+def _gpu(name: str) -> Spec:
+    spec = device(name)
+    if spec.kind != "gpu":
+        raise Refused(f"{spec.identity.id} is no GPU")
+    return spec
+
+
+def _memory_clock(spec: Spec) -> float:
+    """The usual memory clock as drivers show it: half the data rate of a pin [Hz]."""
+    rate: object = spec.device.memory.data_rate
+    if rate is None:
+        raise Refused(f"{spec.identity.id}: the data rate of its memory is not known")
+    return 0.5 * float(np.ravel(np.asarray(rate))[0])
+
+
+FAMILY = Family(
+    name="power by unit",
+    columns=("source", "hardware", "kind", "power_w", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz", "util_fp32",
+             "util_dram"),
+    words=("source", "hardware", "kind", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"),
+    numbers=("power_w", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"),
+    readings=tuple(SHARES),
+    measured=("power_w",),
+    read=read,
+)
