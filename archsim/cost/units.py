@@ -13,38 +13,27 @@ from collections.abc import Mapping
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.cost import SMOOTH, Array
-from archsim.cost.energy import (
-    byte_energy,
-    cache_energy,
-    clock_energy,
-    idle_clock_power,
-    issue_energy,
-    leakage_power,
-    mac_energy,
-    node_energy,
-    operation_energy,
-    standing_power,
-    voltage,
-)
+from archsim.cost.cost import ASYNCHRONOUS, Array
+from archsim.cost.idle import idle_clock_power, leakage_power, standing_power
+from archsim.cost.switched import byte_energy, cache_energy, clock_energy, issue_energy, mac_energy, node_energy, operation_energy
+from archsim.cost.voltage import voltage
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, MEMORY, UNITS, UnitClocks, unit_rates
 
 STANDING = ("standing", "leakage", "clocks", "awake")  # what is drawn beside what the units switch
-SHARP = 2.0 * SMOOTH  # exponent by which the times of units add up; a micro-kernel keeps one of them busy. A choice.
 
 
 def unit_power(device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks, constants: Calibration) -> dict[str, Array]:
     """Power of each unit [W], by its name, after `STANDING`; the sum is what the board, module or package draws.
 
-    shares: of `UNITS`, and of `AWAKE`, which is 1 where it is not given and any unit works, each a float or [R]
+    shares: of `UNITS`, and of `AWAKE`, which is 1 where it is not given and any unit works, each a float or [N]
     at: the clocks at which they are measured
 
     A unit that the chip does not have takes nothing.
 
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
-    >>> from archsim.cost.energy import idle_top
+    >>> from archsim.cost.idle import idle_top
     >>> from archsim.device.catalog import find
     >>> gpu = find("gtx_1080").device
     >>> idle = unit_power(gpu, {}, UnitClocks(core=idle_top(gpu)), default())
@@ -72,7 +61,13 @@ def unit_power(device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks,
 def unit_energies(device: Gpu, volt: Array, node: Array, constants: Calibration) -> dict[str, Array | float]:
     """Energy of one operation, or of one byte, of each unit beyond the clock tree of its SM [J].
 
-    volt: voltage as a share of the highest, a float or [R]; node: `node_energy` [J]
+    volt: voltage as a share of the highest, a float or [N]; node: `node_energy` [J]
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> found = unit_energies(find("gtx_1080").device, np.ones(1), np.full(1, 40e-12), default())
+    >>> found["special"].item() > found["fp32"].item() > found["int"].item()
+    True
     """
     operation = operation_energy(device, node)
     switched = operation * volt**2
@@ -91,7 +86,7 @@ def at_other_clocks(shares: Mapping[str, Array], was: UnitClocks, now: UnitClock
     share now = share f_was / (f_now T), with f of the core or of the memory
     T = ((core f_was / f_now)^q + (dram f_mem,was / f_mem,now)^q)^(1/q)
 
-    shares: of `UNITS` as they were measured, [R]; was, now: clocks; T: time of the kernel beside what it took
+    shares: of `UNITS` as they were measured, [N]; was, now: clocks; T: time of the kernel beside what it took
     achievable: share of the memory's peak bandwidth that a stream reaches: there `dram` is all of the time
     core: share of the time that goes with the core clock, what the memory leaves, and at least that of the busiest unit
 
@@ -107,10 +102,10 @@ def at_other_clocks(shares: Mapping[str, Array], was: UnitClocks, now: UnitClock
     dram = np.minimum(np.asarray(shares.get("dram", 0.0)) / achievable, 1.0)
     others = [np.asarray(value) + 0.0 * dram for name, value in shares.items() if name not in (*MEMORY, AWAKE)]
     busiest = np.minimum(np.max([*others, 0.0 * dram], axis=0), 1.0)
-    core = np.maximum((1.0 - dram**SHARP) ** (1.0 / SHARP), busiest)
+    core = np.maximum((1.0 - dram**ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS), busiest)
     slower = {False: np.asarray(was.core) / now.core, True: np.asarray(was.memory) / now.memory}
-    took = ((core * slower[False]) ** SHARP + (dram * slower[True]) ** SHARP) ** (1.0 / SHARP)
-    took = took / (core**SHARP + dram**SHARP) ** (1.0 / SHARP)
+    took = ((core * slower[False]) ** ASYNCHRONOUS + (dram * slower[True]) ** ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS)
+    took = took / (core**ASYNCHRONOUS + dram**ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS)
     return {name: np.asarray(value * slower[name in MEMORY] / took) for name, value in shares.items() if name != AWAKE} | (
         {AWAKE: np.asarray(shares[AWAKE])} if AWAKE in shares else {}
     )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Number = float | NDArray[np.float64]
 
-
 SMALLEST, LARGEST = 1e-12, 1e18  # in any base unit; products and powers of values between them stay finite
 
 
@@ -156,15 +155,11 @@ class Power:
     """Power limits of what `boundary` names: board, module or package."""
 
     tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5, product=False)
-    idle: Number = spec("W", "power when nothing runs but clocks are up", low=0, high=1e5, above=False, inherited=False,
-                        product=False)  # fmt: skip
+    idle: Number = spec("W", "power when nothing runs, clocks up", low=0, high=1e5, above=False, inherited=False, product=False)
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
-    voltage_slope: Number | None = spec(COUNT, "relative fall of the core voltage per relative fall of the core clock below the"
-                                        " chip's highest", low=0.1, high=3, optional=True)  # fmt: skip
-    voltage_floor: Number | None = fraction("least core voltage, as a share of that at the chip's highest clock", low=0.2,
-                                            optional=True)  # fmt: skip
-    operation: Number | None = spec(COUNT, "energy of an operation of a lane beside that of other chips of the process node",
-                                    low=0.1, high=10, optional=True)  # fmt: skip
+    voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
+    voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
+    operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,8 +288,7 @@ class GpuCache:
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
     tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
                                     optional=True, cycle=True)  # fmt: skip
-    tlb_page: Number | None = spec("B", "page that one entry of the TLB translates", low=1e3, high=1e12, optional=True,
-                                   cycle=True)  # fmt: skip
+    tlb_page: Number | None = spec("B", "page that an entry of the TLB translates", low=1e3, high=1e12, optional=True, cycle=True)
     tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
 
 

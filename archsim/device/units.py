@@ -26,7 +26,7 @@ MEMORY = ("dram",)  # units with the memory's clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitClocks:
-    """Where a GPU runs: its core clock [Hz], and its memory clock as a share of the usual one [1], each a float or [R]."""
+    """Where a GPU runs: its core clock [Hz], and its memory clock as a share of the usual one [1], each a float or [N]."""
 
     core: Number | float
     memory: Number | float = 1.0

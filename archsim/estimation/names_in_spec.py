@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
-from archsim.cost.energy import MEMORY_FAMILIES, memory_family
+from archsim.cost.switched import MEMORY_FAMILIES, memory_family
 from archsim.detect import catalog as devices
 from archsim.device.catalog import is_shipped
 from archsim.device.spec import Spec

@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArchsimError, MissingExtra
 from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
-from archsim.cost.energy import memory_family, nodes_of
+from archsim.cost.switched import memory_family, nodes_of
 from archsim.device.device import Device
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.evidence.case import Case, with_power

@@ -31,7 +31,7 @@ STRUCTURE = {
         "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
-    "cost/energy.py": {"TENSOR_WIDTH": "bytes of operands"},
+    "cost/switched.py": {"TENSOR_WIDTH": "bytes of operands"},
     "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
     "lower/context.py": {"HALF": "bytes"},

@@ -5,7 +5,9 @@ import pytest
 
 import archsim
 from archsim.calibration.constants import default
-from archsim.cost.energy import COMPONENTS, mac_energy, node_energy, voltage
+from archsim.cost.energy import COMPONENTS
+from archsim.cost.switched import mac_energy, node_energy
+from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.estimation.request import find_device
@@ -36,7 +38,7 @@ def test_more_bytes_from_memory_never_cost_less(kernel: str) -> None:
     assert bytes_read[0] < bytes_read[1] < bytes_read[2]
     assert list(dram) == sorted(dram)
     assert list(energy) == sorted(energy)
-    assert dram[2] == pytest.approx(bytes_read[2] * default()["energy.byte.GDDR5"])
+    assert dram[2] == pytest.approx(bytes_read[2] * default()["energy.byte.GDDR5X"])
 
 
 def test_faster_instructions_save_no_energy_of_the_operations() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import default
-from archsim.cost.energy import clock_energy, leakage_power, mac_energy, node_energy, voltage
+from archsim.cost.idle import idle_clock_power, leakage_power, standing_power
+from archsim.cost.switched import clock_energy, mac_energy, node_energy
+from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu
 
@@ -24,7 +26,8 @@ def dense_power(device: Cpu) -> float:
     node, volt = node_energy(device, constants), voltage(clock, device, constants)
     lanes = device.pipe("fp32") * mac_energy(device, "fp32", volt, node, constants)
     core = (clock_energy(device, volt, node, constants) + lanes) * clock
-    return float(device.power.idle + leakage_power(device, volt, node, constants) + device.core.count * core)
+    idle = standing_power(device, constants) + leakage_power(device, volt, constants)
+    return float(idle + idle_clock_power(device, clock, volt, constants) + device.core.count * core)
 
 
 def ratios(names: set[str]) -> np.ndarray:

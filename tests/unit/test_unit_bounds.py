@@ -120,7 +120,7 @@ def test_a_new_row_says_whether_a_power_limit_slows_it(monkeypatch: pytest.Monke
                     work={"macs": 0 * one, "issues": 0 * one, "units": one})  # fmt: skip
         return power_at(0.5 * one, cost, device, "fp32", 1.6e9, constants).item()
 
-    assert power(3e11) - power(2e11) == pytest.approx(1e11 * constants["energy.byte.GDDR5"] / share)
+    assert power(3e11) - power(2e11) == pytest.approx(1e11 * constants["energy.byte.GDDR5X"] / share)
 
 
 def test_a_new_row_contends_for_its_resource(shared: Bound) -> None:

@@ -13,9 +13,10 @@ from archsim.calibration.constants import default
 from archsim.cost import evaluate, relief, roofline
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.cost import ASYNCHRONOUS, Cost, choose, first_of_each, smooth_maximum
-from archsim.cost.energy import mac_energy, node_energy, voltage
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
+from archsim.cost.switched import mac_energy, node_energy
+from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns

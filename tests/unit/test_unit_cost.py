@@ -22,14 +22,16 @@ from archsim.cost.cores import (
 )
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
-from archsim.cost.energy import COMPONENTS, byte_energy, mac_energy, node_energy, spent, voltage
+from archsim.cost.energy import COMPONENTS, spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
 from archsim.cost.sm import cta_work, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
+from archsim.cost.switched import byte_energy, mac_energy, node_energy
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import awaited_bytes, bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
+from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
@@ -571,7 +573,7 @@ def test_voltage_falls_with_the_clock_to_a_floor() -> None:
     clocks = np.array([1e6, 998.4e6 / 2, 900e6, 998.4e6])
     volts = voltage(clocks, device, constants)
     assert volts[-1] == 1.0
-    assert volts[0] == constants["energy.voltage_floor"]
+    assert volts[0] == device.power.voltage_floor
     assert np.all(np.diff(volts) >= 0)
 
 
@@ -603,12 +605,12 @@ def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> Non
 def test_the_energy_of_a_node_lies_on_the_line_between_its_neighbours() -> None:
     constants = default()
     device = catalog.find("gtx_1080").device
-    assert node_energy(device, constants) == pytest.approx(constants["energy.node.16nm"], rel=1e-9, abs=0)
+    assert node_energy(device, constants) == pytest.approx(constants["energy.node.12to16nm"], rel=1e-9, abs=0)
     nodes = np.array([[40e-9], [28e-9], [20e-9], [16e-9], [5e-9]])
     values = node_energy(replace(device, chip=replace(device.chip, node=nodes)), constants)
     assert values.shape == (5, 1)
     assert np.all(np.diff(values[:, 0]) < 0)
-    low, high = constants["energy.node.16nm"], constants["energy.node.28nm"]
+    low, high = constants["energy.node.12to16nm"], constants["energy.node.28nm"]
     share = np.log(20 / 16) / np.log(28 / 16)
     assert values[2, 0] == pytest.approx(low * (high / low) ** share, rel=1e-9, abs=0)
 
@@ -691,7 +693,7 @@ def test_a_memory_without_an_energy_per_byte_is_refused() -> None:
 def test_the_right_family_of_memory_is_taken() -> None:
     constants = default()
     device = catalog.find("tegra_x1").device
-    for written, family in (("GDDR5X 8 GB", "GDDR5"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR6"),
+    for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR6"),
                             ("HBM2e", "HBM"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
         assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written

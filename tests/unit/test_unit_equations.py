@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cpu, cpu_traffic, dispatch, energy, gpu, roofline, sm, team, traffic
+from archsim.cost import cpu, cpu_traffic, dispatch, energy, gpu, idle, roofline, sm, switched, team, traffic
 from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
 from archsim.cost.plan import plan_cost
+from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns
@@ -262,51 +263,36 @@ def test_the_roofline_counts_two_operations_for_each_multiply_accumulate() -> No
 @pytest.mark.parametrize("device", [card(), processor()], ids=["gpu", "cpu"])
 def test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage(device: Gpu | Cpu) -> None:
     for spent in (
-        lambda volt: energy.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
-        lambda volt: energy.clock_energy(device, volt, np.ones(1), CONSTANTS),
-        lambda volt: energy.cache_energy(volt, np.ones(1), CONSTANTS),
+        lambda volt: switched.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
+        lambda volt: switched.clock_energy(device, volt, np.ones(1), CONSTANTS),
+        lambda volt: switched.cache_energy(volt, np.ones(1), CONSTANTS),
     ):
         assert only(spent(np.full(1, 0.8))) == pytest.approx(0.64 * only(spent(np.ones(1))))
 
 
 def test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication() -> None:
     node, volt = np.full(1, 8.0), np.ones(1)
-    assert only(energy.mac_energy(card(), "fp32", volt, node, CONSTANTS)) == 6.0
-    assert only(energy.clock_energy(card(), volt, node, CONSTANTS)) == 2.0 * 128
-
-
-def test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube() -> None:
-    device, constants = card(), CONSTANTS.with_values({"energy.leakage": 0.1})
-    floor = constants["energy.voltage_floor"]
-    assert only(energy.leakage_power(device, np.full(1, floor), np.ones(1), constants)) == 0.0
-    units = 16 * 128 * energy.highest_clock(device)
-    assert only(energy.leakage_power(device, np.ones(1), np.ones(1), constants)) == pytest.approx(0.1 * units * (1 - floor**3))
-
-
-def test_a_lower_clock_saves_idle_power_as_f_v_squared() -> None:
-    device = card()
-    top = max(device.clock.boost, device.clock.sustained)
-    constants = CONSTANTS.with_values({"energy.idle_clock": 0.5})
-    volt = 0.9 * energy.voltage(top, device, constants)
-    saved = energy.idle_saving(device, 0.5 * top, volt, constants)
-    assert only(saved) == pytest.approx(device.power.idle * 0.5 * (1 - 0.5 * 0.81))
+    assert only(switched.mac_energy(card(), "fp32", volt, node, CONSTANTS)) == 6.0
+    assert only(switched.clock_energy(card(), volt, node, CONSTANTS)) == 2.0 * 128
 
 
 def test_each_component_has_its_own_quantity() -> None:
-    device, volt = card(), energy.voltage(CLOCK, card(), CONSTANTS)
-    node = energy.node_energy(device, CONSTANTS)
+    device, volt = card(), voltage(CLOCK, card(), CONSTANTS)
+    node = switched.node_energy(device, CONSTANTS)
     one = np.ones((1, 1))
     cost = Cost(bounds={"compute": one}, busy_s=2 * one, overhead_s=one, dram_bytes=3e9 * one, cache_bytes=5e9 * one, clock=CLOCK,
                 work={"macs": 7e9 * one, "issues": 11e9 * one, "units": 13.0 * one})  # fmt: skip
     found = energy.spent(cost, device, "fp16", CLOCK, np.inf, CONSTANTS)
-    multiply, issue = (energy.mac_energy(device, precision, volt, node, CONSTANTS) for precision in ("fp16", "fp32"))
+    multiply = switched.mac_energy(device, "fp16", volt, node, CONSTANTS)
+    issue = switched.issue_energy(device, volt, node, CONSTANTS)
     expected = {
-        "base": 3 * (device.power.idle - energy.idle_saving(device, CLOCK, volt, CONSTANTS)),
-        "leakage": 3 * energy.leakage_power(device, volt, node, CONSTANTS),
-        "clock": 13 * 2 * CLOCK * energy.clock_energy(device, volt, node, CONSTANTS),
+        "base": 3 * idle.standing_power(device, CONSTANTS),
+        "leakage": 3 * idle.leakage_power(device, volt, CONSTANTS),
+        "clock": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS)
+        + 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
         "compute": 7e9 * multiply + 11e9 * issue,
-        "cache": 5e9 * energy.cache_energy(volt, node, CONSTANTS),
-        "dram": 3e9 * energy.byte_energy(device, CONSTANTS),
+        "cache": 5e9 * switched.cache_energy(volt, node, CONSTANTS),
+        "dram": 3e9 * switched.byte_energy(device, CONSTANTS),
     }
     assert {name: only(part) for name, part in found.items()} == pytest.approx({name: only(x) for name, x in expected.items()})
     assert only(expected["base"]) < 3 * device.power.idle

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import dispatch, energy, power
+from archsim.cost import dispatch, energy, idle, power, switched
 from archsim.cost.cost import Cost
 from archsim.cost.cpu_traffic import core_bandwidth
+from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 
@@ -46,12 +47,13 @@ def number(value: Any) -> float:
 
 def test_the_line_through_the_nodes_goes_on_beyond_the_last_ones() -> None:
     """In logarithms, between any two neighbours, and from the first two and the last two on."""
-    names = sorted((name for name in CONSTANTS.constants if name.startswith("energy.node.")), key=lambda name: int(name[12:-2]))
-    sizes = [int(name[12:-2]) * 1e-9 for name in names]
-    values = [CONSTANTS[name] for name in names]
+    named = [(size, name) for name in CONSTANTS.constants if name.startswith(switched.NODE) for size in switched.nodes_of(name)]
+    sizes = [size * 1e-9 for size, _ in sorted(named)]
+    values = [CONSTANTS[name] for _, name in sorted(named)]
+    assert len(sizes) == len(set(sizes)) > 4
 
     def at(size: float) -> float:
-        return number(energy.node_energy(card(chip={"node": size}), CONSTANTS))
+        return number(switched.node_energy(card(chip={"node": size}), CONSTANTS))
 
     def line(i: int, size: float) -> float:
         share = np.log(size / sizes[i]) / np.log(sizes[i + 1] / sizes[i])
@@ -64,38 +66,57 @@ def test_the_line_through_the_nodes_goes_on_beyond_the_last_ones() -> None:
     assert at(2.0 * sizes[-1]) == pytest.approx(line(len(sizes) - 2, 2.0 * sizes[-1]), rel=1e-9, abs=0)
 
 
-CORES = CONSTANTS.with_values({"energy.core_mac": 4.0, "energy.core_clock": 5.0, "energy.leakage": 0.1})
+CORES = CONSTANTS.with_values({"energy.core_mac": 4.0, "energy.core_clock": 5.0, "energy.idle_leakage": 0.1})
 
 
 def test_a_core_spends_by_the_share_of_its_pipe_and_for_each_clock() -> None:
     device = processor()
     half = Some(pipe={"fp32": 16.0, "fp16": 32.0}.__getitem__)
-    assert number(energy.mac_energy(device, "fp32", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 0.25
-    assert number(energy.mac_energy(half, "fp16", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 16 / 32 * 0.25  # type: ignore[arg-type]
-    assert number(energy.clock_energy(device, np.array([0.5]), np.array([3.0]), CORES)) == 3 * 5 * 0.25
+    assert number(switched.mac_energy(device, "fp32", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 0.25
+    assert number(switched.mac_energy(half, "fp16", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 16 / 32 * 0.25  # type: ignore[arg-type]
+    assert number(switched.clock_energy(device, np.array([0.5]), np.array([3.0]), CORES)) == 3 * 5 * 0.25
 
 
-def test_leakage_of_a_processor_is_a_share_of_what_its_cores_switch() -> None:
-    device, floor = processor(), CORES["energy.core_voltage_floor"]
-    found = energy.leakage_power(device, np.array([0.9, 1.0, 0.5 * floor]), np.array([3.0]), CORES)
-    whole = 0.1 * 3 * 6 * 5 * number(energy.highest_clock(device))
-    assert found.tolist() == pytest.approx([whole * (0.9**3 - floor**3), whole * (1 - floor**3), 0.0])
-    assert found[2] == 0.0
+def test_leakage_is_a_share_of_the_idle_power_that_grows_with_the_cube_of_the_voltage() -> None:
+    device = processor()
+    top = number(voltage(device.clock.boost, device, CORES))
+    found = idle.leakage_power(device, np.array([top, 0.9 * top, 0.5 * top]), CORES)
+    assert found.tolist() == pytest.approx([0.1 * device.power.idle * share for share in (1.0, 0.729, 0.125)])
 
 
-def test_idle_power_is_saved_below_the_highest_clock_of_the_product() -> None:
+def test_clocks_take_their_share_of_the_idle_power_at_the_highest_clock_of_the_product() -> None:
     """A card whose sustained clock lies above its boost, and one whose chip reaches a higher clock than the product does."""
-    fast = card(clock={"boost": 1e9, "sustained": 1.25e9, "silicon": 2e9})
-    constants = CONSTANTS.with_values({"energy.idle_clock": 0.5, "energy.voltage_slope": 0.8, "energy.voltage_floor": 0.5})
+    fast = card(clock={"boost": 1e9, "sustained": 1.25e9, "silicon": 2e9}, power={"voltage_slope": 0.8, "voltage_floor": 0.5})
+    constants = CONSTANTS.with_values({"energy.idle_clock": 0.5})
     top = 1 - 0.8 * (1 - 1.25 / 2)
     for clock, volt in ((1.25e9, top), (1e9, 0.6), (0.5e9, 0.5), (2.5e9, 1.0)):
-        share = clock / 1.25e9 * (volt / top) ** 2
-        expected = fast.power.idle * 0.5 * max(0.0, 1 - share)
-        assert number(energy.idle_saving(fast, clock, np.array([volt]), constants)) == pytest.approx(expected, abs=1e-12)
+        expected = fast.power.idle * 0.5 * clock / 1.25e9 * (volt / top) ** 2
+        assert number(idle.idle_clock_power(fast, clock, np.array([volt]), constants)) == pytest.approx(expected, abs=1e-12)
     slow = processor(clock={"boost": 2e9})
-    core = CONSTANTS.with_values({"energy.idle_clock": 0.5})
-    volt = number(energy.voltage(2e9, slow, core))
-    assert number(energy.idle_saving(slow, 1e9, np.array([volt]), core)) == pytest.approx(slow.power.idle * 0.5 * 0.5)
+    volt = number(voltage(2e9, slow, constants))
+    assert number(idle.idle_clock_power(slow, 1e9, np.array([volt]), constants)) == pytest.approx(slow.power.idle * 0.5 * 0.5)
+
+
+def test_a_slower_memory_takes_its_share_off_what_stands() -> None:
+    constants = CONSTANTS.with_values({"energy.idle_leakage": 0.1, "energy.idle_clock": 0.2, "energy.idle_memory": 0.4})
+    found = idle.standing_power(card(), constants, np.array([1.0, 0.5, 0.0]))
+    assert found.tolist() == pytest.approx([share * card().power.idle for share in (0.7, 0.5, 0.3)])
+
+
+def test_the_voltage_is_that_of_the_architecture_where_it_is_known() -> None:
+    ada, pascal = card("rtx_4090"), card("titan_xp")
+    constants = CONSTANTS.with_values({"energy.voltage_slope": 1.4, "energy.voltage_floor": 0.6})
+    assert number(voltage(0.9 * pascal.clock.silicon, pascal, constants)) == pytest.approx(1 - 0.111)
+    assert number(voltage(0.1e9, pascal, constants)) == 0.69
+    assert number(voltage(0.1e9, ada, constants)) == 0.6
+
+
+def test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only() -> None:
+    kepler, other = card("tesla_k40"), card("tesla_k40", power={"operation": None})
+    cost = launch()
+    more, less = (energy.energy_terms(cost, device, "fp32", 0.8e9, np.inf, CONSTANTS) for device in (kepler, other))
+    assert number(more.compute_j) == pytest.approx(2.0 * number(less.compute_j))
+    assert (number(more.clock_j), number(more.cache_j)) == (number(less.clock_j), number(less.cache_j))
 
 
 def launch(took: float = 1.0, macs: float = 1e13, gap: float = 0.0, dram: float = 1e11) -> Cost:
@@ -116,7 +137,7 @@ def test_a_limit_is_one_of_power_whatever_the_time(took: float) -> None:
     assert number(free.total_j) == pytest.approx(number(free.dynamic_j) + number(free.base_j))
 
 
-def test_below_the_idle_power_a_limit_leaves_nothing() -> None:
+def test_below_what_stands_a_limit_leaves_nothing() -> None:
     terms = energy.energy_terms(launch(), card(), "fp32", 1.7e9, 0.5 * card().power.idle, CONSTANTS)
     assert number(terms.kept) == 0.0
     assert number(terms.total_j) == number(terms.base_j)
@@ -165,7 +186,7 @@ def test_a_limit_below_a_watt_is_met_too() -> None:
     small = card(power={"idle": 0.01})
     cost = launch(macs=1e10, dram=1e8)
     cost = replace(cost, cache_bytes=1e7 * ONE, work={"macs": 1e10 * ONE, "issues": 0 * ONE, "units": 1e-3 * ONE})
-    constants = CONSTANTS.with_values({"energy.leakage": 1e-6})
+    constants = CONSTANTS.with_values({"energy.idle_leakage": 1e-6})
     draws = number(power.power_at(ONE, cost, small, "fp32", 1.7e9, constants))
     assert 0.05 < draws < 1.0
     share = power.sustained_share(cost, small, "fp32", 1.7e9, 0.8 * draws, constants)

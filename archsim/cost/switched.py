@@ -1,0 +1,177 @@
+"""What one operation, one clock of a unit or one byte switches: an energy per process node, and multiples of it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from archsim.base.errors import Unsupported
+from archsim.base.identity import ByIdentity
+from archsim.calibration.constants import Calibration
+from archsim.cost.cost import Array
+from archsim.device.device import Device, Gpu
+
+TENSOR_WIDTH = {"tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 takes the paths of two
+MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
+    "GDDR7": "GDDR6", "GDDR6": "GDDR6",
+    "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
+}  # fmt: skip
+NODE = "energy.node."  # how the names of the constants of process nodes begin
+
+
+def node_energy(device: Device, constants: Calibration) -> Array:
+    """Energy of one fp32 multiply-accumulate of a GPU at its highest voltage, clock tree included [J].
+
+    exp of a straight line through the logarithms of the process nodes that have a constant, `energy.node.*`, continued beyond
+    the last ones, a float or [D, 1]
+
+    device: `chip.node` is the process node [m]
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> round(float(node_energy(find("gtx_1080").device, default())) / default()["energy.node.12to16nm"], 12)
+    1.0
+    """
+    nodes, values = _nodes(ByIdentity(constants))
+    at = np.log(np.asarray(device.chip.node, dtype=float))
+    right = np.minimum(np.maximum(nodes.searchsorted(at), 1), nodes.size - 1)
+    slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
+    return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
+
+
+def operation_energy(device: Device, node: Array) -> Array:
+    """The energy of one fp32 multiply-accumulate on this architecture [J]: that of the node, times what sets the design apart.
+
+    node own, a float or [D, 1]
+
+    node: `node_energy` [J]; own: `power.operation`, 1 where nothing is known [1]
+
+    >>> from archsim.device.catalog import find
+    >>> operation_energy(find("gtx_1080").device, 40e-12).item()
+    4e-11
+    """
+    own = device.power.operation
+    return np.asarray(node if own is None else node * own)
+
+
+@lru_cache(maxsize=64)
+def _nodes(constants: ByIdentity[Calibration]) -> tuple[Array, Array]:
+    """The logarithms of the process nodes that have a constant, and of these constants."""
+    known = sorted((node * 1e-9, name) for name in constants.it.constants if name.startswith(NODE) for node in nodes_of(name))
+    return np.log([node for node, _ in known]), np.log([constants.it[name] for _, name in known])
+
+
+def nodes_of(name: str) -> tuple[float, ...]:
+    """The process nodes in nanometres that a constant of this `name` stands for: one, or the ends of a generation.
+
+    >>> nodes_of("energy.node.28nm"), nodes_of("energy.node.12to16nm")
+    ((28.0,), (12.0, 16.0))
+    """
+    return tuple(float(size) for size in name.removeprefix(NODE).removesuffix("nm").split("to"))
+
+
+def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one multiply-accumulate of a product beyond the clocks of its unit [J].
+
+    node (1 - clock) V^2 min(fp32 / pipe, 1) on a GPU; node (1 - clock) V^2 tensor width on tensor cores;
+    node core_mac fp32 / pipe V^2 on a CPU, [D, V]
+
+    lane: that of an fp32 lane of a GPU [J]
+    volt: V, voltage as a share of the highest, [D, V]
+    node: `operation_energy` [J], a float or [D, 1]
+    clock, tensor, core_mac: `energy.*` [1]; fp32, pipe: rates of single precision and of this one [FMA/clk]
+
+    A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times as much as an fp32 lane on
+    operands of 16 bits, and in proportion to their width on others. Products in double precision take `energy.double` over
+    `energy.lane` times as much as in single.
+
+    >>> from archsim.device.catalog import find
+    >>> mac_energy(find("gtx_1080").device, "fp32", 0.5, 40e-12, {"energy.clock": 0.2}).item()
+    8e-12
+    """
+    if isinstance(device, Gpu):
+        lane = node * (1.0 - constants["energy.clock"]) * volt**2
+        if device.has_tensor("fp16" if precision == "half" else precision):
+            return np.asarray(lane * constants["energy.tensor"] * TENSOR_WIDTH.get(precision, 1.0))
+        if precision == "fp64":
+            return np.asarray(lane * constants["energy.double"] / constants["energy.lane"])
+        return np.asarray(lane * np.minimum(device.rate.fp32 / device.pipe(precision), 1.0))
+    single, pipe = device.pipe("fp32"), device.pipe(precision)
+    return np.asarray(node * constants["energy.core_mac"] * single / pipe * volt**2)
+
+
+def issue_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one instruction of a lane on values in registers, beyond the clocks of its unit [J].
+
+    node lane V^2 on a GPU, as of a multiply-accumulate in fp32 on a CPU, [D, V]
+
+    volt: V, voltage as a share of the highest, [D, V]
+    node: `operation_energy` [J], a float or [D, 1]
+    lane: `energy.lane` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> issue_energy(find("gtx_1080").device, 0.5, 40e-12, {"energy.lane": 0.2}).item()
+    2e-12
+    """
+    if isinstance(device, Gpu):
+        return np.asarray(node * constants["energy.lane"] * volt**2)
+    return mac_energy(device, "fp32", volt, node, constants)
+
+
+def clock_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one clock of an SM or core at work: clock tree and front end [J].
+
+    node clock fp32 V^2 on a GPU, node core_clock V^2 on a CPU, [D, V]
+
+    volt: V, voltage as a share of the highest, [D, V]
+    node: `node_energy` [J], a float or [D, 1]
+    clock, core_clock: `energy.*` [1]; fp32: multiply-accumulates per clock and SM [FMA/clk], a float or [D, 1]
+
+    >>> from archsim.device.catalog import find
+    >>> round(clock_energy(find("gtx_1080").device, 0.5, 40e-12, {"energy.clock": 0.25}).item() * 1e12, 9)  # 128 lanes
+    320.0
+    """
+    if isinstance(device, Gpu):
+        return np.asarray(node * constants["energy.clock"] * device.rate.fp32 * volt**2)
+    return np.asarray(node * constants["energy.core_clock"] * volt**2)
+
+
+def cache_energy(volt: Array, node: Array, constants: Calibration) -> Array:
+    """Energy of one byte between the shared cache and an SM or core, wires included [J].
+
+    node cache V^2, [D, V]
+
+    volt: V, voltage as a share of the highest, [D, V]
+    node: `node_energy` [J], a float or [D, 1]
+    cache: `energy.cache` [1]
+
+    >>> cache_energy(0.5, 40e-12, {"energy.cache": 1.5}).item()
+    1.5e-11
+    """
+    return np.asarray(node * constants["energy.cache"] * volt**2)
+
+
+def byte_energy(device: Device, constants: Calibration) -> float:
+    """Energy of one byte from memory to the chip, both ends included [J]; the memory's voltage is its own.
+
+    `energy.byte.FAMILY`; Unsupported where the memory's type has none
+
+    >>> from archsim.device.catalog import find
+    >>> byte_energy(find("gtx_1080").device, {"energy.byte.GDDR5": 160e-12})
+    1.6e-10
+    """
+    return constants[f"energy.byte.{memory_family(device)}"]
+
+
+def memory_family(device: Device) -> str:
+    """The family of a device's memory; Unsupported where it has no energy per byte.
+
+    >>> from archsim.device.catalog import find
+    >>> memory_family(find("tesla_v100_sxm2").device)
+    'HBM'
+    """
+    for begins, family in MEMORY_FAMILIES.items():
+        if device.memory.type.lower().startswith(begins.lower()):
+            return family
+    raise Unsupported(f"{device.identity.id}: no energy per byte for memory type {device.memory.type!r}")
