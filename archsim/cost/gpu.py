@@ -87,10 +87,16 @@ class GpuTerms:
 
     @cached_property
     def turns(self) -> Array:
-        """Time of the busiest SM in units of one CTA at the full rate."""
+        """Time of the busiest SM in units of one CTA at the full rate, at least that of the longest CTA with an SM to itself."""
         if not self.waves:
             return np.asarray(self.ctas / self.device.sm.count)
-        return issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
+        turns = issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
+        if not np.any(self.kernels.longest > 1.0):
+            return turns
+        alone = issue_slots(np.ones_like(self.ctas), self.resident, self.device.sm.count, self.fill, self.share)
+        masked = sm.tile_macs(self.kernels, self.depth) + sm.softmax_work(self.kernels, self.device, self.depth, self.rate)
+        longest = 1.0 + (self.kernels.longest - 1.0) * masked / np.maximum(self.cta_work, masked)
+        return np.asarray(np.maximum(turns, longest * alone))
 
     @cached_property
     def in_slots(self) -> Array:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,12 +13,12 @@ from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
+from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 
 FILE = "sources.toml"
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
-T = TypeVar("T")
 Place = Literal["", "device", "host"]
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=1)]
@@ -79,7 +78,8 @@ class Protocol(Form):
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
-    # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph
+    # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph, in a loop
+    # that does not wait for them
     launched: list[Word] = []
 
     # power
@@ -97,7 +97,7 @@ class Protocol(Form):
 
     def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
         """The stack that really ran."""
-        named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
+        named = longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
         return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
     def host_cpu(self, hardware: str) -> str:
@@ -114,7 +114,11 @@ class Protocol(Form):
 
     def dispatch(self, software: str, dtype: str) -> float:
         """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
-        return float(any(_begins(f"{software} {dtype}", start) for start in (EAGER, *self.launched)))
+        return float(software.startswith(EAGER) or self.ahead(software, dtype))
+
+    def ahead(self, software: str, dtype: str) -> bool:
+        """Whether the host issued calls without waiting for those before."""
+        return any(begins(f"{software} {dtype}", start) for start in self.launched)
 
     def wrappers(self, op: str, sub_op: str) -> int:
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
@@ -122,7 +126,7 @@ class Protocol(Form):
 
     def sets_of(self, software: str, op: str, dtype: str) -> int:
         """Sets of operands that the timed loop goes through before the first comes again."""
-        return _longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
+        return longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""
@@ -140,21 +144,6 @@ class Protocol(Form):
     def inputs_of(self, network: str, framework: str) -> Place:
         """Where the timed loop finds its input; empty for what the stack says."""
         return self.inputs if isinstance(self.inputs, str) else self.inputs.get(f"{framework} {network}", "")
-
-
-def _begins(text: str, start: str) -> bool:
-    """Whether `text` begins so, where `*` stands for any text.
-
-    >>> _begins("vllm-0.24.0 fp8_block", "vllm-0.*fp8_block"), _begins("vllm-0.24.0 fp8", "vllm-0.*fp8_block")
-    (True, False)
-    """
-    return re.match(".*".join(map(re.escape, start.split("*"))), text) is not None
-
-
-def _longest(beginnings: Mapping[str, T], text: str) -> T | None:
-    """What belongs to the longest of the beginnings that `text` has."""
-    found = [start for start in beginnings if _begins(text, start)]
-    return beginnings[max(found, key=len)] if found else None
 
 
 def protocol(source: str) -> Protocol:

@@ -67,6 +67,8 @@ class GpuColumns(Generic[T]):
     """What matters on a GPU only."""
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
+    longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
+    tested: T = column(0, "1", "issue slots of a lane for each (m, k), in which a kernel tests scores that it leaves out")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
     row_step: T = column(0, "B", "the same where steps are short, so that each comes back to all rows; 0: they are deep")
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
@@ -92,6 +94,7 @@ class TileColumns(Generic[T]):
     registers: T = column(32, "1", "registers of a thread")
     shared: T = column(0, "B", "shared memory of a CTA")
     cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
+    score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 

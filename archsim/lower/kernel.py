@@ -186,7 +186,10 @@ ELEMENT_WISE: TileColumns[float] = TileColumns()  # an element-wise kernel has t
 
 def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
     """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
-    tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
+    tiles = [
+        tile for tile in menu.tiles
+        if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
+    ] or menu.tiles  # fmt: skip
     splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
@@ -206,7 +209,7 @@ def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
 def _tile_columns(tile: Tile, split: int, chain: int) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
-        shared=tile.shared, cluster=tile.cluster, overlapped=tile.overlapped, chain=chain,
+        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped, chain=chain,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ CONV_PHASES = ("forward", "backward_data", "backward_filter")
 class Tile:
     """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
 
-    The library takes it for results of at least `least_m` x `least_n`.
+    The library takes it for results of at least `least_m` x `least_n` and at most `most_m` x `most_n`.
     """
 
     m: int = key("rows of the result that a CTA computes", low=1)
@@ -38,7 +38,10 @@ class Tile:
     shared: int = key("shared memory of a CTA [B]", low=0)
     least_m: int = key("fewest rows of a result that it is taken for", low=1, default=1)
     least_n: int = key("fewest columns of a result that it is taken for", low=1, default=1)
+    most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
+    most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
+    score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
 
 
@@ -55,6 +58,7 @@ class Menu:
         "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf
     )
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
+    thin: bool = key("also products of a few rows or columns; else a matrix-vector kernel computes them", default=False)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
 
 
@@ -180,6 +184,10 @@ class AttentionChoice:
         "heads that share keys are rows of one product: always, or only over cached keys",
         choices=("always", "cached"), default="always",
     )  # fmt: skip
+    window_slots: int = key(
+        "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
+        "begins at the window", low=0, default=0,
+    )  # fmt: skip
     max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
 
 
@@ -241,8 +249,10 @@ class Stack:
         "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
         "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"
     )
-    menus: Mapping[str, Menu] = key("tiles for a kind of product; NAME_tensor on tensor cores, NAME_half for halves elsewhere",
-                                    default={})  # fmt: skip
+    menus: Mapping[str, Menu] = key(
+        "tiles for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of one byte, NAME_half "
+        "for halves elsewhere", default={},
+    )  # fmt: skip
     linear_bias: str = key(
         "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
         "its own, or in the product's kernel",

@@ -32,7 +32,8 @@ PROMISED = [
     "caffe2-cudnn7.0", "caffe2-cudnn7.1", "pytorch-native", "pytorch-cudnn5.1", "pytorch-cudnn7.0", "pytorch-cudnn7.1",
     "pytorch-cudnn7.4", "pytorch-cudnn7.5", "pytorch-cudnn7.6", "pytorch-2", "pytorch-2-channels-last",
     "pytorch-2-hf-eager", "serving", "vllm-0.14",
-    "tensorrt-llm", "tensorrt-1", "tensorrt-tx2", "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
+    "tensorrt-llm", "tensorrt-llm-fp8-block", "sglang", "sglang-triton", "vllm-triton", "tensorrt-1", "tensorrt-tx2",
+    "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
 ]  # fmt: skip
