@@ -99,8 +99,7 @@ def overhead_of(terms: object, kind: str, without: frozenset[str] = frozenset())
     terms: record of that kind; kind: one of GPU, CPU, ROOFLINE; without: names of rows to leave out
 
     >>> from types import SimpleNamespace as some
-    >>> gpu_terms = some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0, single=0.0),
-    ...                  constants={"conv.between_s": 5e-6})
+    >>> gpu_terms = some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0))
     >>> overhead_of(gpu_terms, GPU).item(), overhead_of(gpu_terms, GPU, frozenset({"launch"}))
     (6e-06, 0)
     """

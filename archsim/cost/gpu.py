@@ -245,16 +245,14 @@ def latency_bound(t: GpuTerms) -> Array:
 
 
 def launch_gap(t: GpuTerms) -> Array:
-    """Gaps before the kernels of one launch, and between those of a single image [s].
+    """Gaps before the kernels of one launch [s].
 
-    latency chain + between single, [D, V]
+    latency chain, [D, V]
 
     latency: gap between two dependent kernels of one CUDA stream [s], [D, 1]; chain: kernels of one launch [1], [V]
-    between: gap between a product of a single image and the kernels that unfold it, `conv.between_s` [s]; single: 0 or 1, [V]
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernel = some(launch=some(latency=3e-6)), some(chain=2.0, single=0.0)
-    >>> launch_gap(some(device=gpu, kernels=kernel, constants={"conv.between_s": 5e-6})).item()
+    >>> launch_gap(some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0))).item()
     6e-06
     """
-    return np.asarray(t.device.launch.latency * t.kernels.chain + t.constants["conv.between_s"] * t.kernels.single)
+    return np.asarray(t.device.launch.latency * t.kernels.chain)

@@ -153,19 +153,24 @@ def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, con
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Clocks that the first CTAs of a launch wait for and later ones do not: the code of the kernel, and empty pipelines [clk].
 
-    `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products, [V]
+    cold / repeat, [V]
 
-    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Of
+    cold: `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products [clk]
+    repeat: launches of the kernel, one after the other [1]
+
+    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
+    kernel is launched again and again, for each image or group, its instruction caches have it from the launch before. Of
     attention kernels the prologue contains it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(1)), some(has_tensor=lambda precision: False)
-    >>> first_wave(kernel, gpu, "fp32", {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}).item()
-    12000.0
+    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]))
+    >>> gpu, clocks = some(has_tensor=lambda precision: False), {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}
+    >>> first_wave(kernel, gpu, "fp32", clocks).tolist()  # alone, and for each of 16 images
+    [12000.0, 750.0]
     """
     clocks = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_first_clk"], constants["gemm.first_clk"])
-    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks, 0.0)
+    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks / kernels.repeat, 0.0)
 
 
 def tile_macs(kernels: GpuKernels, depth: Array) -> Array:

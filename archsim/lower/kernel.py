@@ -198,11 +198,13 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
     """Whether the library would cut k into so many parts.
 
-    Each part has at least `split_least_k` terms; where a product of more than `split_wide_side` rows and columns would have more
-    than `split_wide` parts, at least `split_wide_part`.
+    Each part has at least `split_least_k` terms, `split_wide_least` those of a product of more than `split_wide_side` rows and
+    columns; where that would have more than `split_wide` parts, at least `split_wide_part`.
     """
-    many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > menu.split_wide_side
-    return kernel.k >= parts * (menu.split_wide_part if many else menu.split_least_k)
+    wide = min(kernel.m, kernel.n) > menu.split_wide_side
+    least = (wide and menu.split_wide_least) or menu.split_least_k
+    many = wide and menu.split_wide and parts > menu.split_wide
+    return kernel.k >= parts * (menu.split_wide_part if many else least)
 
 
 @lru_cache(maxsize=4096)

@@ -53,6 +53,7 @@ class Menu:
     split_k: tuple[int, ...] = key("into how many parts the library can cut the inner dimension", low=1, default=(1,))
     split_least_k: int = key("shortest part of the inner dimension", low=1, default=1)
     split_wide: int = key("most parts for products that are wide in both directions; 0: any number", low=0, default=0)
+    split_wide_least: int = key("shortest part of products that are wide in both directions; 0: as of others", low=0, default=0)
     split_wide_side: int = key("rows and columns beyond which a product is wide in that direction", low=0, default=0)
     split_wide_part: float = key(
         "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf

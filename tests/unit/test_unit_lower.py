@@ -132,6 +132,17 @@ def test_a_one_by_one_convolution_needs_no_unfolding() -> None:
     assert len(options(lowered(strided, stack("im2col")))[0].kernels) == 2
 
 
+@pytest.mark.parametrize(("bias", "written"), [(True, "bias"), (False, "zeros")])
+def test_what_a_product_adds_to_is_written_for_each_image(bias: bool, written: str) -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3], bias=bias), task="forward_backward", data=["N", 6, 9, 9])
+    result = lowered(trace, stack("im2col", bias="prefilled"))
+    found = {op.phase: options(result, i)[0].kernels for i, op in enumerate(result.ops)}
+    fill = found["forward"][-1]
+    assert (fill.name, fill.repeat, fill.c_bytes, bool(fill.menu)) == (written, 2, 4 * 8 * 49, bias)
+    assert fill.b_bytes == (4 * 49 if bias else 0)  # a vector of ones, or nothing
+    assert ("bias_gradient" in [kernel.name for kernel in found["backward_filter"]]) == bias
+
+
 @each(
     ("words", "out", "applies"),
     [({"kernel": [3, 3]}, 7, True), ({"kernel": [3, 3], "stride": [2, 2]}, 4, False), ({"kernel": [5, 5]}, 5, False),
@@ -386,6 +397,14 @@ def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) 
     for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
         chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)}, digest=f"wide {wide}")
         assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
+
+
+@pytest.mark.parametrize(("n", "k", "splits"), [(64, 1279, {1}), (64, 1280, {1, 2}), (32, 512, {1, 2})])
+def test_a_wide_product_has_a_shortest_part_of_its_own(n: int, k: int, splits: set[int]) -> None:
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
+    menu = Menu(tiles=(TILE,), split_k=(1, 2), split_least_k=256, split_wide_least=640, split_wide_side=32)
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu}, digest="least")
+    assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
 
 
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:

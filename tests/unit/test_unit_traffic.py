@@ -306,7 +306,7 @@ def test_a_softmax_issues_an_exponential_and_four_instructions_for_each_score() 
 
 
 def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:
-    constants = default().with_values({"gemm.saturation": 24.0, "conv.between_s": 5e-6})
+    constants = default().with_values({"gemm.saturation": 24.0})
     return gpu.GpuTerms(kernels=kernels, device=chip(**words), precision=precision, clock=1e9, constants=constants, waves=waves)
 
 
@@ -334,9 +334,13 @@ def test_narrow_values_take_more_loads_for_the_same_bytes(size: float, loads: fl
     assert number(gpu.two_pass_bound(halved)) == pytest.approx(number(gpu.memory_bound(halved)) * 2 * loads)
 
 
-def test_a_single_image_waits_between_unfolding_and_product() -> None:
-    found = gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0), single=row(1.0, 0.0))))
-    assert found.tolist() == pytest.approx([3e-6 + 5e-6, 6e-6])
+def test_each_kernel_of_a_launch_waits_for_the_one_before() -> None:
+    assert gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0)))).tolist() == pytest.approx([3e-6, 6e-6])
+
+
+def test_the_second_of_several_launches_finds_the_code_of_the_first() -> None:
+    found = sm.first_wave(gpu_kernels(3, repeat=row(1.0, 4.0, 16.0)), chip(), "fp32", default())
+    assert found.tolist() == [default()["gemm.first_clk"] / n for n in (1, 4, 16)]
 
 
 def test_a_real_card_has_what_these_records_have() -> None:
