@@ -109,9 +109,14 @@ class GpuTerms:
         return traffic.still_there(self.kernels, self.device)
 
     @cached_property
+    def visited(self) -> Array:
+        """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.constants["l2.rows_stay"])
+
+    @cached_property
     def reads(self) -> Array:
         """Bytes read from memory by one launch [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size) * (1.0 - self.still)
+        return self.visited * (1.0 - self.still)
 
     @cached_property
     def dram_bytes(self) -> Array:
@@ -121,8 +126,7 @@ class GpuTerms:
     @cached_property
     def found_bytes(self) -> Array:
         """What the L2 has from the round before, and serves in place of the memory [B]."""
-        read = traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
-        return np.asarray((read + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
+        return np.asarray((self.visited + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
 
     @cached_property
     def l2_bytes(self) -> Array:

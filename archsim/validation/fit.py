@@ -290,6 +290,9 @@ def _influences(name: str, group: Group) -> bool:
     if rest == "prologue_clk" and family != "gemm":
         kernels = group.lowered.kernels
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.exps > 0))
+    if name == "l2.rows_stay":
+        kernels = group.lowered.kernels
+        return isinstance(kernels, GpuKernels) and bool(np.any(kernels.row_in_flight > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in CPU_CONSTANTS
     if name in case.stack.efficiency.values():

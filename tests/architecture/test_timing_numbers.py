@@ -19,8 +19,7 @@ STRUCTURE = {
     "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
-    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "ROWS_STAY": "share of a cache",
-                        "SHAPES": "entries of a cache"},
+    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from types import SimpleNamespace as Some
 from typing import Any
@@ -159,7 +160,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "tested": 0.0, "longest": 1.0,
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "single": 0.0, "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
+        "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -197,7 +198,7 @@ def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, 
 def test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2(in_flight: float, reads: float) -> None:
     """A softmax of 1 MB, read three times by 100 CTAs of 256 threads, over an L2 of 100 KB; 0: nothing is known of its CTAs."""
     kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e6, row_reads=3.0, row_in_flight=in_flight)
-    assert number(traffic.bytes_read(kernels, row(100.0), 1e5)) == pytest.approx(reads)
+    assert number(traffic.bytes_read(kernels, row(100.0), 1e5, 0.35)) == pytest.approx(reads)
 
 
 def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
@@ -313,6 +314,15 @@ def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words:
 def test_pairs_of_halves_take_twice_the_warps_to_fill_an_sm() -> None:
     assert number(terms(gpu_kernels()).fill) == 24 / 8
     assert number(terms(gpu_kernels(), "fp16").fill) == 2 * 24 / 8
+
+
+def test_how_much_of_the_l2_rows_may_fill_is_a_constant() -> None:
+    kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e9, c_bytes=1e9, row_reads=3.0, row_in_flight=16.0)
+    held = terms(kernels).in_slots * 256 * 16
+    for stay in (0.2, 0.5):
+        one = replace(terms(kernels), constants=default().with_values({"l2.rows_stay": stay}))
+        found = number(one.reads)
+        assert found == pytest.approx(1e9 * (1 + 2 * (1 - min(1.0, stay * one.device.l2.size / number(held)) ** 2)))
 
 
 def test_without_waves_ctas_spread_evenly() -> None:
