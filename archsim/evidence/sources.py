@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
@@ -15,11 +16,13 @@ from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
 from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
+from archsim.stack.read import read
+from archsim.stack.stack import SampleReader
 
 FILE = "sources.toml"
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
-Place = Literal["", "device", "host"]
+Place = Literal["", "device", "host", "decoded"]
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=1)]
 
@@ -74,6 +77,8 @@ class Protocol(Form):
     accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
     loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
     inputs: Place | dict[Word, Place] = ""  # where the timed loop finds its input, or a "framework network"'s; else as the stack
+    # "framework network" -> keys of the stack's `reader` that its script sets otherwise, where its inputs are decoded
+    readers: dict[Word, dict[Word, int | str]] = {}
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
@@ -87,6 +92,21 @@ class Protocol(Form):
     meter: PowerMeter | None = None
     metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
     unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
+
+    @field_validator("readers")
+    @classmethod
+    def _known(cls, readers: dict[str, dict[str, int | str]]) -> dict[str, dict[str, int | str]]:
+        """Refuse keys and values that a reader does not have."""
+        wrong = [f"{name}: {problem}" for name, table in readers.items() for problem in read(SampleReader, table)[1]]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return readers
+
+    def reader(self, network: str, framework: str, own: SampleReader) -> SampleReader:
+        """How the script decodes its samples: `own`, with what is known to differ."""
+        found, _ = read(SampleReader, asdict(own) | self.readers.get(f"{framework} {network}", {}))
+        assert found is not None  # as `_known` has made sure
+        return found
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""

@@ -9,13 +9,16 @@ import numpy as np
 
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
+from archsim.cost.dispatch import link_rate
+from archsim.cost.input_stage import worker_rate
 from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
+from archsim.estimation.fed import input_bytes
 from archsim.estimation.intervals import trust
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.memory import fits, footprint_of
-from archsim.estimation.pipeline import Run, input_bytes, run
+from archsim.estimation.pipeline import Run, run
 from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
@@ -150,17 +153,14 @@ def simulate_training(
 
 
 def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
-    """The input stages of one batch. More workers than cores share the cores."""
+    """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
     node, device = spec.node, request.spec.device
-    workers = None if given.decode is None else min(float(given.decode), node.cores)
-    rate = float("inf")
-    if isinstance(device, Gpu) and device.link is not None:
-        rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
+    decode = None if given.decode is None else float(worker_rate(float(given.decode), node.cores, node.input.decode))
+    rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
     size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
     return Pipeline(
         samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
-        decode_rate=None if workers is None else workers * node.input.decode, copy_bytes=size if given.pcie else None,
-        copy_rate=rate,
+        decode_rate=decode, copy_bytes=size if given.pcie else None, copy_rate=rate,
     )  # fmt: skip
 
 

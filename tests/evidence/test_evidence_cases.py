@@ -135,7 +135,7 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert of_network.samples(128, "lstm_ptb", "cntk") == 4
     assert (of_network.of_inputs("fcn_s", "torch7"), of_network.of_inputs("fcn_s", "caffe")) == (True, False)
     assert (of_network.of_inputs("alexnet_s", "tensorflow"), of_network.of_inputs("fcn_s", "tensorflow")) == (True, False)
-    assert (of_network.inputs_of("fcn_s", "torch7"), of_network.inputs_of("fcn_r", "torch7")) == ("host", "")
+    assert (of_network.inputs_of("fcn_s", "torch7"), of_network.inputs_of("alexnet_s", "torch7")) == ("host", "")
     assert (script.inputs_of("alexnet", "caffe"), protocol("no such source").inputs_of("alexnet", "caffe")) == ("host", "")
     assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"
     assert protocol("jcjohnson").of_inputs("vgg_16", "torch7")
