@@ -287,8 +287,7 @@ class GpuCache:
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
     tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
                                     optional=True, cycle=True)  # fmt: skip
-    tlb_page: Number | None = spec("B", "page that one entry of the TLB translates", low=1e3, high=1e12, optional=True,
-                                   cycle=True)  # fmt: skip
+    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=1e3, high=1e12, optional=True, cycle=True)
     tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
 
 
@@ -345,6 +344,7 @@ class Core:
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
     scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
+    assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,11 +101,12 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
     ran = replace(
         own, reader=reader, inputs=script.inputs_of(network, framework) or own.inputs, waits=script.waits_for(framework),
         labels="dense" if both in script.dense_labels else own.labels,
+        input_copies=own.input_copies + (both in script.reordered),
         input_value_bytes=8 if both in script.doubles else own.input_value_bytes,
     )  # fmt: skip
     if ran == own:
         return found
-    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}"
+    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}-{ran.input_copies}"
     if ran.inputs == "decoded":
         digest += f"-{'-'.join(map(str, astuple(reader)))}"
     return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=found.precision)

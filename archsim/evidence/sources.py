@@ -18,6 +18,7 @@ from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 from archsim.stack.read import read
 from archsim.stack.stack import SampleReader
+from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
 EAGER = "pytorch-"  # software that launches its kernels one by one
@@ -73,6 +74,7 @@ class Protocol(Form):
     # what is timed
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
     input_gradient: list[Word] = []  # networks, frameworks or "framework network" whose backward pass goes down to the input
+    optimisers: dict[Word, Literal["sgd", "sgd_momentum", "adam"]] = {}  # "framework network" -> what its script trains with
     updates: list[Word] = []  # frameworks whose backward pass also updates the weights
     accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
     loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
@@ -80,6 +82,7 @@ class Protocol(Form):
     # "framework network" -> keys of the stack's `reader` that its script sets otherwise, where its inputs are decoded
     readers: dict[Word, dict[Word, int | str]] = {}
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
+    reordered: list[Word] = []  # "framework network" whose data are copied into a new order for each epoch
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
@@ -160,6 +163,10 @@ class Protocol(Form):
     def of_inputs(self, network: str, framework: str) -> bool:
         """Whether the gradient of the network's input was computed."""
         return any(name in self.input_gradient for name in (network, framework, f"{framework} {network}"))
+
+    def optimiser(self, network: str, framework: str, usual: str) -> str:
+        """What the weights were updated with, `usual` unless the script is known to take another."""
+        return ACCUMULATE if self.accumulates else self.optimisers.get(f"{framework} {network}", usual)
 
     def inputs_of(self, network: str, framework: str) -> Place:
         """Where the timed loop finds its input; empty for what the stack says."""

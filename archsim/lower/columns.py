@@ -78,6 +78,7 @@ class GpuColumns(Generic[T]):
     row_piece: T = column(0, "1", "values of a row that lie side by side")
     row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
+    serial: T = column(0, "1", "values that one thread reads one after the other; 0: threads share a row")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 
 
@@ -142,4 +143,5 @@ class CpuColumns(Generic[T]):
     spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
     simd: T = column(inf, "bit", "registers that the library's instructions name at most")
     fused: T = column(1, "1", "0 where they multiply and add apart")
+    subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

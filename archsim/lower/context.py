@@ -21,7 +21,7 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only.
+    some GPUs only. `sole`: the op is the only gradient of its layer.
     """
 
     stack: Stack
@@ -30,6 +30,7 @@ class Context:
     training: bool
     tensor: bool = False
     architecture: str = ""
+    sole: bool = False
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""

@@ -323,6 +323,9 @@ class Stack:
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "
         "bounds of every value, or by an unrolled loop", choices=("streaming", "checked", "unrolled"), default="streaming",
     )  # fmt: skip
+    serial_rows: tuple[str, ...] = key(
+        "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
+    )
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core or one per hardware thread", choices=("cores", "hardware"),
         default="cores",

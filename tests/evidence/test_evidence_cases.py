@@ -118,8 +118,17 @@ def test_a_case_is_fed_as_its_script_does() -> None:
 
     assert fed("torch7", "fcn_s") == ("host", "indices", 4)
     assert fed("cntk", "fcn_s") == ("host", "dense", 4)
-    assert fed("tensorflow", "fcn_s") == ("device", "dense", 8)  # the stack that really ran has `inputs` itself
+    assert fed("tensorflow", "fcn_s") == ("device", "indices", 8)  # labels are of its graph; the stack has `inputs` itself
     assert fed("caffe", "fcn_s") == ("device", "indices", 4)
+
+
+def test_a_script_may_train_with_another_optimiser_and_copy_a_batch_more_often() -> None:
+    script = protocol("shi2016_t7")
+    assert script.optimiser("fcn_r", "tensorflow", "sgd") == "sgd_momentum"
+    assert script.optimiser("fcn_s", "tensorflow", "sgd") == "sgd"
+    assert Protocol(citation="x", accumulates=True).optimiser("fcn_r", "tensorflow", "sgd") == "accumulate"
+    found = setting("gtx_1080", "tensorflow-cudnn5.1-feed", "fp32")
+    assert [as_timed(found, script, name).stack.input_copies for name in ("fcn_s", "fcn_r")] == [2, 3]
 
 
 def test_what_a_script_does_besides_its_task() -> None:

@@ -484,6 +484,7 @@ BY_HAND: dict[str, list[Count]] = {
     "yolo_v3": YOLO_V3,
     "unet": UNET,
     "fcn_s": [*WIDE_FC, fc(2048, 2048, 2)],
+    "fcn_s@tensorflow": [*WIDE_FC, fc(2048, 2048, 2)],
     "fcn_5": [fc(512, 2048), fc(2048, 2048, 2), fc(2048, 1000)],
     "fcn_8": [fc(512, 2048), fc(2048, 2048, 5), fc(2048, 1000)],
     "fcn_r": [fc(784, 2048), fc(2048, 4096), fc(4096, 1024), fc(1024, 10)],

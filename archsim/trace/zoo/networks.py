@@ -51,6 +51,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "alexnet_r@torch7-cpu": alexnet.alexnet_r_normalised,
     "overfeat": alexnet.overfeat,
     "fcn_s": dense.fcn_s,
+    "fcn_s@tensorflow": dense.fcn_s_tensorflow,
     "fcn_r": dense.fcn_r,
     "fcn_5": dense.fcn_5,
     "fcn_8": dense.fcn_8,
