@@ -230,7 +230,7 @@ def cache_bound(t: GpuTerms) -> Array:
 def latency_bound(t: GpuTerms) -> Array:
     """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    rounds + alone, [D, V]   rounds = (bytes latency + found L2 latency) / in_flight + latency   (Little's law; Bailey 1996, eq. 1)
+    rounds + alone, [D, V];  rounds = (bytes latency + found L2 latency) / in_flight + latency  (Little's law; Bailey 1996, eq. 1)
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
     in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
