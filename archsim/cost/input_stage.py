@@ -42,6 +42,11 @@ class InputStage:
     copy_s: Array | float
     ahead: bool
 
+    @property
+    def slowest_s(self) -> Array | float:
+        """Time in which the host prepares the batch, decoding and dispatching beside each other [s]."""
+        return np.maximum(self.decode_s, self.calls_s)
+
     def late(self, latency_s: Array, dispatch_s: Array, factor: float = 1.0) -> Array:
         """Time that a batch adds to a step of the network alone [s], [D].
 
@@ -101,14 +106,14 @@ def core_rate(reader: SampleReader, samples: SampleBatch, host: Cpu, constants: 
 
 
 def input_stage(
-    samples: SampleBatch, stack: Stack, device: Gpu, host: Cpu, constants: Calibration, copy_s: Array | float
+    samples: SampleBatch, stack: Stack, device: Gpu, host: Cpu, cores: float, constants: Calibration, copy_s: Array | float
 ) -> InputStage:  # fmt: skip
     """What a batch of samples that the stack's reader prepares takes of each resource.
 
     decode = n / r        calls = n (calls c_framework + (kernels + copies) c_launch) / f        kernels = n kernels gap
 
     n: samples [1]
-    r: `worker_rate` of the reader's threads on the cores of the host [img/s]
+    r: `worker_rate` of the reader's threads on the `cores` of the host [img/s]
     calls, kernels, copies: of the framework, the device and the link for each sample, `stack.reader` [1]
     c: clocks of a Haswell core for a call and a launch, f: `dispatch_clock` of the host, as in `host_time`
     gap: time between two kernels, `launch.latency` of the device [s]: no kernel of a single sample is longer
@@ -118,14 +123,15 @@ def input_stage(
     >>> from archsim.stack import catalog as stacks
     >>> constants = {"dispatch.engine": 1e5, "dispatch.launch": 1e4, "loop.steps_clk": 3.5, "input.jpeg_clk": 40.0}
     >>> cifar = SampleBatch(count=1024, values=3072, pixels=1024)
-    >>> found = input_stage(cifar, stacks.find("mxnet-cudnn5.1"), find("gtx_1080").device, find("i7_3820").device, constants, 0.0)
+    >>> found = input_stage(cifar, stacks.find("mxnet-cudnn5.1"), find("gtx_1080").device, find("i7_3820").device, 4,
+    ...                     constants, 0.0)
     >>> round(float(found.decode_s) * 1e3, 2), float(found.calls_s)  # four threads
     (3.83, 0.0)
     """
     reader, n, clock = stack.reader, samples.count, dispatch_clock(host)
     per_call = constants[stack.host] if stack.host else 0.0
     launched = (reader.kernels + reader.copies) * constants["dispatch.launch"] if stack.host else 0.0
-    rate = worker_rate(reader.workers, float(np.ravel(host.core.count)[0]), core_rate(reader, samples, host, constants))
+    rate = worker_rate(reader.workers, cores, core_rate(reader, samples, host, constants))
     return InputStage(
         decode_s=n / rate, calls_s=n * (reader.calls * per_call + launched) / clock,
         kernels_s=n * reader.kernels * device.launch.latency, copy_s=copy_s if reader.ahead == "batch" else 0.0,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+import numpy as np
+
 from archsim.base.errors import ArgumentError
 from archsim.base.identity import ByIdentity
 from archsim.cost.cost import Array
@@ -40,8 +42,8 @@ def decoding(request: Request, device: Device) -> InputStage | None:
     """What the samples of a batch take that the host decodes; None where it decodes none."""
     if request.stack.inputs != "decoded" or not isinstance(device, Gpu):
         return None
-    samples = samples_of(request)
-    return input_stage(samples, request.stack, device, request.host, request.calibration, _fed(request, device))
+    samples, cores = samples_of(request), float(np.ravel(request.host.core.count)[0])
+    return input_stage(samples, request.stack, device, request.host, cores, request.calibration, _fed(request, device))
 
 
 def samples_of(request: Request) -> SampleBatch:

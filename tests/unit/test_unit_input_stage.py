@@ -23,7 +23,9 @@ from archsim.estimation.request import Request, make_request
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import read_sources
 from archsim.node.spec import find as find_node
+from archsim.node.spec import host_cpu
 from archsim.schedule.training import DeviceStep, Pipeline, train
+from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import SampleReader
 from tests.each import each
@@ -77,14 +79,14 @@ def test_calls_and_launches_of_samples_are_those_of_ops() -> None:
     assert isinstance(host, Cpu)
     reader = SampleReader(stored="array", workers=4, calls=11, kernels=5, copies=4)
     stack = replace(stacks.find("tensorflow-cudnn5.1-feed"), reader=reader)
-    found = input_stage(CIFAR, stack, gpu, host, constants, 7.0)
+    found = input_stage(CIFAR, stack, gpu, host, 4.0, constants, 7.0)
     clocks = 11 * constants["dispatch.engine"] + 9 * constants["dispatch.launch"]
     assert float(found.calls_s) == pytest.approx(1024 * clocks / float(dispatch_clock(host)))
     assert float(found.kernels_s) == pytest.approx(1024 * 5 * float(gpu.launch.latency))
     assert (found.copy_s, found.ahead) == (0.0, True)
-    assert input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="batch")), gpu, host, constants, 7.0).copy_s == 7.0
-    assert not input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="nothing")), gpu, host, constants, 7.0).ahead
-    assert input_stage(CIFAR, replace(stack, host=""), gpu, host, constants, 7.0).calls_s == 0.0
+    assert input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="batch")), gpu, host, 4.0, constants, 7.0).copy_s == 7.0
+    assert not input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="nothing")), gpu, host, 4.0, constants, 7.0).ahead
+    assert input_stage(CIFAR, replace(stack, host=""), gpu, host, 4.0, constants, 7.0).calls_s == 0.0
 
 
 def test_decoding_beside_the_step_counts_where_it_is_slower() -> None:
@@ -134,6 +136,28 @@ def test_the_event_model_of_training_comes_to_the_same_pace(decode: float) -> No
     stage = InputStage(decode_s=samples / rate, calls_s=0.0, kernels_s=0.0, copy_s=0.0, ahead=True)
     late = float(stage.late(np.array([compute]), np.array([0.0]))[0])
     assert found.step_s == pytest.approx(compute + late, rel=0.02)
+
+
+def test_a_node_decodes_at_the_rate_of_its_own_cpu_unless_its_file_states_one() -> None:
+    """Two sockets of eight cores, of which more workers share all; a measured rate stands as it is."""
+    spec, request = find_node("devbox_4gpu"), asked(task="training_step")
+    node = spec.node
+    photo = SampleReader(pixels=140_000)
+    core = float(core_rate(photo, samples_of(request), host_cpu(node.host_cpu.id), request.calibration))
+
+    def rate(node: Any, workers: int) -> float | None:
+        return input_pipeline(request, replace(spec, node=node), Input(decode=workers)).decode_rate
+
+    assert (rate(node, 2), rate(node, 1000)) == (pytest.approx(2 * core), pytest.approx(node.cores * core))
+    stated = replace(node, input=replace(node.input, decode=100.0))
+    assert (rate(stated, 2), rate(stated, 1000)) == (200.0, 100.0 * node.cores)
+    small = replace(node, input=replace(node.input, pixels=None))
+    assert rate(small, 1) == pytest.approx(
+        float(core_rate(SampleReader(), samples_of(request), host_cpu(node.host_cpu.id), request.calibration)))  # fmt: skip
+    called = replace(request, stack=replace(request.stack, reader=replace(request.stack.reader, calls=1000)))
+    slower = input_pipeline(called, spec, Input(decode=1000)).decode_rate
+    assert slower is not None
+    assert slower < 0.5 * core  # one thread dispatches all calls
 
 
 def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
