@@ -488,6 +488,7 @@ BY_HAND: dict[str, list[Count]] = {
     "fcn_5": [fc(512, 2048), fc(2048, 2048, 2), fc(2048, 1000)],
     "fcn_8": [fc(512, 2048), fc(2048, 2048, 5), fc(2048, 1000)],
     "fcn_r": [fc(784, 2048), fc(2048, 4096), fc(4096, 1024), fc(1024, 10)],
+    "fcn_r@cntk": [fc(784, 4096), fc(4096, 2048), fc(2048, 1024), fc(1024, 10)],
     "lstm_ptb": language_model(32),
     "lstm_32": language_model(32),
     "lstm_64": language_model(64),

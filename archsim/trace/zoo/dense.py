@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.normalise import ArgMax, CrossEntropy
+from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.builder import Builder
@@ -41,6 +42,13 @@ def fcn_r() -> Trace:
     return _layers("fcn_r", f"{DLBENCH}, tools/torch/Models/ffn5", [784, 2048, 4096, 1024, 10])
 
 
+def fcn_r_cntk() -> Trace:
+    """The same as CNTK's script has it: the widest layer first, and features divided by 256."""
+    net = Builder("fcn_r@cntk", f"{DLBENCH}, tools/cntk/fc/fcn5.cntk", {"data": ("N", 784)})
+    net.softmax(_hidden(net, [4096, 2048, 1024, 10], net.add(ScaleBy(factor=1 / 256), "data", name="scaled")))
+    return net.trace()
+
+
 def fcn_5() -> Trace:
     """Five layers of values: input, three hidden layers of 2048, output."""
     return _layers("fcn_5", GUOLINKE, [NARROW_IN, 2048, 2048, 2048, NARROW_OUT])
@@ -57,9 +65,8 @@ def _layers(name: str, source: str, features: Sequence[int]) -> Trace:
     return net.trace()
 
 
-def _hidden(net: Builder, features: Sequence[int], subnormal: float = 0.0) -> str:
-    """The layers from `data` to the logits; `subnormal`: of the gradient of the first one."""
-    x = "data"
+def _hidden(net: Builder, features: Sequence[int], x: str = "data", subnormal: float = 0.0) -> str:
+    """The layers from `x` to the logits; `subnormal`: of the gradient of the first one."""
     for number, size in enumerate(features, 1):
         kind = Linear(subnormal=subnormal if number == 1 else 0.0)
         x = net.add(kind, x, name=f"fc{number}", recorded=(size,))

@@ -53,6 +53,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "fcn_s": dense.fcn_s,
     "fcn_s@tensorflow": dense.fcn_s_tensorflow,
     "fcn_r": dense.fcn_r,
+    "fcn_r@cntk": dense.fcn_r_cntk,
     "fcn_5": dense.fcn_5,
     "fcn_8": dense.fcn_8,
     "lstm_ptb": language.lstm_ptb,
