@@ -208,6 +208,7 @@ class Sm:
     warps: Number = whole("resident warps per SM, at most", high=4096)
     ctas: Number = whole("resident thread blocks (CTAs) per SM, at most", high=4096)
     registers: Number = spec("B", "register file per SM", low=1e3, high=1e9)
+    thread_registers: Number | None = whole("registers that a thread can name, 255 if not given", high=4096, optional=True)
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
@@ -237,8 +238,7 @@ class Sm:
     mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True)
     mma_depth: Number | None = spec("B", "depth of a matrix instruction: bytes of a row of its first operand", low=1, high=4096,
                                     optional=True, cycle=True)  # fmt: skip
-    mma_issue: str | None = spec(TEXT, "who issues a matrix instruction: warp, group (of four warps), thread", optional=True,
-                                 cycle=True)  # fmt: skip
+    mma_issue: str | None = spec(TEXT, "who issues matrix instructions: warp, group (of four), thread", optional=True, cycle=True)
     copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
     copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
     fetch_interval: Number | None = cycles("between instructions of code that an SM has not run yet, from the L2",

@@ -253,7 +253,15 @@ def test_a_warp_is_begun_every_32_threads() -> None:
 def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
     kernels = gpu_kernels(3, shared=row(48.0, 49.0, 48.0))
     kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
-    assert occupancy.runnable(kernels, Some(sm=Some(shared_memory_cta=48.0))).tolist() == [[True, False, True]]
+    chip = Some(sm=Some(shared_memory_cta=48.0, thread_registers=None))
+    assert occupancy.runnable(kernels, chip).tolist() == [[True, False, True]]
+
+
+@pytest.mark.parametrize(("most", "fits"), [(None, [True, True, True]), (63.0, [True, False, True]), (20.0, [True, True, True])])
+def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | None, fits: list[bool]) -> None:
+    kernels = gpu_kernels(3, registers=row(63.0, 64.0, 32.0), shared=row(1.0, 1.0, 1.0))
+    kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
+    assert occupancy.runnable(kernels, Some(sm=Some(shared_memory_cta=48.0, thread_registers=most))).tolist() == [fits]
 
 
 def chip(**words: Any) -> Any:
