@@ -22,8 +22,12 @@ from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import read_sources
+from archsim.explain.layer import explain
 from archsim.node.spec import find as find_node
 from archsim.node.spec import host_cpu
+from archsim.report.explain import explanation_text
+from archsim.report.page import page
+from archsim.report.text import limit_line, time_line
 from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
@@ -115,6 +119,18 @@ def test_the_wait_is_a_part_of_the_breakdown_and_limits() -> None:
     assert hidden.limited_by != "input"
     assert "input" not in estimate_of(asked()).breakdown_s
     assert "input" not in estimate_of(asked(inputs="decoded", fidelity="roofline")).breakdown_s
+
+
+def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
+    late, ready = asked(inputs="decoded,pixels=1000000"), asked(inputs="decoded")
+    shown = estimate_of(late)
+    assert "waiting for decoded input" in time_line(shown)
+    assert "input: 20 % faster saves" in limit_line(shown)
+    assert "decoded input" not in time_line(estimate_of(ready))
+    assert "reading and decoding the samples of a batch" in page(shown, late.spec)
+    first, second = (explanation_text(explain(late, layer, "forward")) for layer in ("conv1", "conv2"))
+    assert "of this the device waits for its batch, which takes: decoding" in first
+    assert "waits for its batch" not in second
 
 
 @each("how", ["decoded,pixels=1000000", "decoded", "decoded,pixels=1000000,ahead=nothing", "decoded,calls=40"])
