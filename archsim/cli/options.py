@@ -87,9 +87,10 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                             help="CUDA streams on which ops may overlap; needs --fidelity event."),
     "host_cpu": click.option("--host-cpu", type=Known("device"), default=None, metavar="CPU",
                              help="CPU that dispatches ops to a GPU; the usual one of its spec if not given."),
-    "inputs": click.option("--inputs", type=click.Choice(("device", "host")), default=None,
-                           help="Where a GPU finds each batch: in its own memory, or in the host's, from which it is copied in "
-                                "the timed run; as the stack says if not given."),
+    "inputs": click.option("--inputs", default=None, metavar="device|host|decoded[,KEY=VALUE]",
+                           help="Where a GPU finds each batch: in its own memory; in the host's, from which it is copied in the "
+                                "timed run; or in stored samples that the host decodes (decoded,workers=8,stored=array: keys "
+                                "of the stack's reader). As the stack says if not given."),
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, if the stack can."),
     "settings": click.option("--set", "settings", type=Keyed(), multiple=True, metavar="KEY=VALUE",
                              help="Change a value of the device: memory.bandwidth=51.2GB/s."),

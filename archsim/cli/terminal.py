@@ -25,7 +25,7 @@ CHOSEN = "archsim.color"  # where click keeps the value of --color
 BAR, NARROWEST = 10, 24  # width of a bar; least width of a cell whose text is folded
 COLORS = {  # what limits, and what energy goes to -> style
     "dram": "blue", "compute": "green", "l2": "cyan", "latency": "magenta", "launch": "yellow", "host": "red", "host CPU": "red",
-    "power": "bright_red", "cache": "cyan", "clock": "yellow", "base": "bright_black", "none": "bright_black",
+    "input": "red",    "power": "bright_red", "cache": "cyan", "clock": "yellow", "base": "bright_black", "none": "bright_black",
 }  # fmt: skip
 ALARMS = re.compile(r"\bNO\b|\bdoes not fit\b|\bcannot run\b|\bunstable\b|^warning\b.*")
 GOOD = re.compile(r"\S+ \*(?= |$)")

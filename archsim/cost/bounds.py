@@ -16,6 +16,7 @@ from archsim.cost import cpu, gpu, roofline
 from archsim.cost.cost import LAUNCH, Array
 
 GPU, CPU, ROOFLINE = "gpu", "cpu", "roofline"  # what has bounds: the two kinds of device, and the fidelity without overheads
+INPUT = "input"  # the wait for samples that the host decodes
 POWER = "power"  # what limits where the power limit lowers the clock
 PIPES, L2, DRAM = "SM pipes", "L2", "DRAM"  # what kernels that run at the same time share
 
@@ -69,6 +70,8 @@ BOUNDS = {
               colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
         Bound(name="host", side="host-bound", clocked=False, resource=None, overhead=True, time={},
               colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),
+        Bound(name=INPUT, side="input-bound", clocked=False, resource=None, overhead=True, time={},
+              colour="#b15928", symbol="triangle-left", meaning="reading and decoding the samples of a batch"),
         Bound(name=POWER, side="power-limited", clocked=False, resource=None, overhead=True, time={},
               colour="#6a3d9a", symbol="hourglass", meaning="the power limit lowers the core clock"),
         Bound(name="none", side="idle", clocked=False, resource=None, overhead=True, time={},
@@ -99,8 +102,7 @@ def overhead_of(terms: object, kind: str, without: frozenset[str] = frozenset())
     terms: record of that kind; kind: one of GPU, CPU, ROOFLINE; without: names of rows to leave out
 
     >>> from types import SimpleNamespace as some
-    >>> gpu_terms = some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0, single=0.0),
-    ...                  constants={"conv.between_s": 5e-6})
+    >>> gpu_terms = some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0))
     >>> overhead_of(gpu_terms, GPU).item(), overhead_of(gpu_terms, GPU, frozenset({"launch"}))
     (6e-06, 0)
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import LANE_BYTES, block_step, library_rate
+from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
@@ -56,7 +57,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS), 0 * one), "steps": 1e6 * one})
+    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal"), 0 * one), "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -139,8 +140,9 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + multiplied work / family + loop of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
+    second + multiplied work / family + loop + assists of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
 
+    assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
@@ -164,7 +166,8 @@ def core_clocks(
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
     ...                **dict.fromkeys((*LOOP, *RUNS), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
-    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one)
+    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
+    ...                subnormal=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -179,8 +182,39 @@ def core_clocks(
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = kernels.rewritten / constants["cpu.vector_flop"]
-    return np.asarray(np.where(kernels.matrix > 0, multiplied * kernels.work / family + loop,
+    assists = assist_clocks(kernels, device)
+    return np.asarray(np.where(kernels.matrix > 0, multiplied * kernels.work / family + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
+
+
+def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
+    """Clocks in which microcode multiplies for the pipes, as an operand has subnormal values, summed over cores [clk].
+
+    m n k count work / lanes (1 - (1 - s)^lanes) assist, [D, V]; 0 without such values
+
+    s: share of the operand's values that are subnormal, spread evenly [1], [V]
+    lanes: values of a register of the library's instructions [1], [D, V]
+    products: multiply-adds of one launch [1], [V]
+    assist: clocks of one instruction with at least one of them, `core.assist` [clk], a float or [D, 1]
+
+    One such lane sends all of its instruction to microcode, and the pipeline starts anew behind it, so that nothing overlaps.
+    Raises Unsupported for a core of which `assist` is not known.
+
+    >>> import numpy as np
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> product = some(subnormal=np.array([0.01]), m=80.0, n=10.0, k=100.0, count=1.0, work=1.0, simd=256.0)
+    >>> round(assist_clocks(product, find("i7_3820").device).item())  # 7.7 % of 10,000 instructions, 160 clocks each
+    123608
+    """
+    if not np.any(kernels.subnormal):
+        return 0.0
+    if device.core.assist is None:
+        raise Unsupported("an operand has subnormal numbers, and the spec has no core.assist; "
+                          '--set core.assist="160 clk" gives one')  # fmt: skip
+    lanes = np.minimum(kernels.simd, device.core.simd) / LANE_BITS
+    products = kernels.m * kernels.n * kernels.k * kernels.count * kernels.work
+    return np.asarray(products / lanes * (1.0 - (1.0 - kernels.subnormal) ** lanes) * device.core.assist)
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

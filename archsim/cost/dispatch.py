@@ -121,7 +121,7 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | f
     >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
-    if stack.inputs != "host" or not isinstance(device, Gpu):
+    if stack.inputs == "device" or not isinstance(device, Gpu):
         return 0.0
     converted = 0.0 if stack.input_value_bytes == FP32 else stack.input_value_bytes / FP32 + COPIED - 1.0
     return size * ((stack.input_copies * COPIED + converted) / core_bandwidth(host) + _over_link(device))
@@ -148,4 +148,16 @@ def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | 
 
 def _over_link(device: Gpu) -> Array | float:
     """Time of a pinned byte over the link [s/B], a float or [D, 1]; none for a module that shares its host's memory."""
-    return 0.0 if device.link is None else 1.0 / (device.link.bandwidth * device.link.achievable)
+    return 1.0 / link_rate(device)
+
+
+def link_rate(device: Gpu) -> Array | float:
+    """Bandwidth of a pinned copy between host and device [B/s], a float or [D, 1]; infinite for a module without a link.
+
+    B = peak of the link x the share of it that copies reach
+
+    >>> from archsim.device.catalog import find
+    >>> round(link_rate(find("gtx_1080").device) / 1e9, 2)
+    11.97
+    """
+    return float("inf") if device.link is None else device.link.bandwidth * device.link.achievable

@@ -87,10 +87,16 @@ class GpuTerms:
 
     @cached_property
     def turns(self) -> Array:
-        """Time of the busiest SM in units of one CTA at the full rate."""
+        """Time of the busiest SM in units of one CTA at the full rate, at least that of the longest CTA with an SM to itself."""
         if not self.waves:
             return np.asarray(self.ctas / self.device.sm.count)
-        return issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
+        turns = issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
+        if not np.any(self.kernels.longest > 1.0):
+            return turns
+        alone = issue_slots(np.ones_like(self.ctas), self.resident, self.device.sm.count, self.fill, self.share)
+        masked = sm.tile_macs(self.kernels, self.depth) + sm.softmax_work(self.kernels, self.device, self.depth, self.rate)
+        longest = 1.0 + (self.kernels.longest - 1.0) * masked / np.maximum(self.cta_work, masked)
+        return np.asarray(np.maximum(turns, longest * alone))
 
     @cached_property
     def in_slots(self) -> Array:
@@ -103,9 +109,14 @@ class GpuTerms:
         return traffic.still_there(self.kernels, self.device)
 
     @cached_property
+    def visited(self) -> Array:
+        """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.constants["l2.rows_stay"])
+
+    @cached_property
     def reads(self) -> Array:
         """Bytes read from memory by one launch [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size) * (1.0 - self.still)
+        return self.visited * (1.0 - self.still)
 
     @cached_property
     def dram_bytes(self) -> Array:
@@ -115,8 +126,7 @@ class GpuTerms:
     @cached_property
     def found_bytes(self) -> Array:
         """What the L2 has from the round before, and serves in place of the memory [B]."""
-        read = traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size)
-        return np.asarray((read + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
+        return np.asarray((self.visited + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
 
     @cached_property
     def l2_bytes(self) -> Array:
@@ -220,35 +230,62 @@ def cache_bound(t: GpuTerms) -> Array:
 def latency_bound(t: GpuTerms) -> Array:
     """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    (bytes latency + found L2 latency) / in_flight + latency, [D, V]        (Little's law; Bailey 1996, eq. 1)
+    rounds + alone, [D, V];  rounds = (bytes latency + found L2 latency) / in_flight + latency  (Little's law; Bailey 1996, eq. 1)
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
     in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
     near: what waits for the L2, `found` times the latency of a hit [clk] over the core clock
     latency: of an unloaded memory [s], [D, 1]
+    rounds: time of all rounds [s]
+    alone: what one thread waits that reads a whole row, value by value, `serial_wait` [s], [D, V]
 
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> gpu = some(memory=some(latency=400e-9), l2=some(latency=200.0))
-    >>> round(latency_bound(some(dram_bytes=1e6, found_bytes=0.0, in_flight=1e5, device=gpu, clock=1e9)).item() * 1e6, 6)
+    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0)
+    >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, in_flight=1e5, device=gpu, clock=1e9)
+    >>> round(latency_bound(terms).item() * 1e6, 6)
     4.4
     """
     near = t.found_bytes * (t.device.l2.latency / t.clock)
-    return np.asarray((t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency)
+    rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency
+    alone = serial_wait(t)
+    return np.asarray(rounds + alone)
+
+
+def serial_wait(t: GpuTerms) -> Array:
+    """Time in which a thread reads a row alone, each value after the one before [s].
+
+    serial (hit + word / sector (latency - hit)), [D, V]        hit = L2 latency / f
+
+    serial: values of the row, 0 where threads share it [1], [V]; word: 4 B, of which one in a sector comes from memory
+    hit: time of a hit in the L2 [s]; latency: of memory [s]; f: core clock [Hz]
+
+    Rows of other threads of the warp lie in other lines: each value is a transaction of its own, which the L1 is taken not to
+    keep, as global loads of chips before Volta go past it. Holds for as many rows as threads that the chip can hold.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> gpu = some(memory=some(latency=400e-9), l2=some(latency=200.0, sector=32.0))
+    >>> row = some(kernels=some(serial=np.array([8000.0])), device=gpu, clock=1e9)
+    >>> round(serial_wait(row).item() * 1e3, 6)  # 7000 hits of 200 ns, 1000 misses of 400
+    1.8
+    """
+    if not np.any(t.kernels.serial):
+        return np.asarray(0.0)
+    hit = t.device.l2.latency / t.clock
+    return np.asarray(t.kernels.serial * (hit + WORD / t.device.l2.sector * (t.device.memory.latency - hit)))
 
 
 def launch_gap(t: GpuTerms) -> Array:
-    """Gaps before the kernels of one launch, and between those of a single image [s].
+    """Gaps before the kernels of one launch [s].
 
-    latency chain + between single, [D, V]
+    latency chain, [D, V]
 
     latency: gap between two dependent kernels of one CUDA stream [s], [D, 1]; chain: kernels of one launch [1], [V]
-    between: gap between a product of a single image and the kernels that unfold it, `conv.between_s` [s]; single: 0 or 1, [V]
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernel = some(launch=some(latency=3e-6)), some(chain=2.0, single=0.0)
-    >>> launch_gap(some(device=gpu, kernels=kernel, constants={"conv.between_s": 5e-6})).item()
+    >>> launch_gap(some(device=some(launch=some(latency=3e-6)), kernels=some(chain=2.0))).item()
     6e-06
     """
-    return np.asarray(t.device.launch.latency * t.kernels.chain + t.constants["conv.between_s"] * t.kernels.single)
+    return np.asarray(t.device.launch.latency * t.kernels.chain)

@@ -50,17 +50,22 @@ def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
 
 
 def runnable(kernels: GpuKernels, device: Gpu) -> Array:
-    """Whether a variant fits into the shared memory that a CTA may take, [D, V]; true for all of a kernel of which none fits.
+    """Whether a variant fits a CTA's shared memory and a thread's registers, [D, V]; true for all of a kernel of which none fits.
 
-    s <= S_cta, or no variant of this kernel has s <= S_cta; s: shared memory of a CTA [B], [V]; S_cta: `sm.shared_memory_cta` [B]
+    s <= S_cta and r <= R_thread, or no variant of this kernel fits
+
+    s: shared memory of a CTA [B], [V]; S_cta: `sm.shared_memory_cta` [B]
+    r: registers of a thread [1], [V]; R_thread: those that its instructions can name, `sm.thread_registers` [1]
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernels = some(shared=np.array([65536.0, 16384.0, 65536.0]), kernel_start=np.array([0, 2]), kernel_of=np.array([0, 0, 1]))
-    >>> runnable(kernels, some(sm=some(shared_memory_cta=49152.0))).tolist()
+    >>> kernels = some(shared=np.array([65536.0, 16384.0, 65536.0]), registers=np.array([32.0, 63.0, 32.0]),
+    ...                kernel_start=np.array([0, 2]), kernel_of=np.array([0, 0, 1]))
+    >>> runnable(kernels, some(sm=some(shared_memory_cta=49152.0, thread_registers=63.0))).tolist()
     [[False, True, True]]
     """
-    fits = np.atleast_2d(kernels.shared <= device.sm.shared_memory_cta)
+    most = np.inf if device.sm.thread_registers is None else device.sm.thread_registers
+    fits = np.atleast_2d((kernels.shared <= device.sm.shared_memory_cta) & (kernels.registers <= most))
     none = ~np.logical_or.reduceat(fits, kernels.kernel_start, axis=-1)
     return np.asarray(fits | none[..., kernels.kernel_of])
 

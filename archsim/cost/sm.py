@@ -13,7 +13,6 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5. A choice, not a fit.
-SOFTMAX_ISSUES = 4.0  # fp32 instructions per score of a softmax that keeps a running maximum and sum
 
 
 def is_product(kernels: GpuKernels) -> NDArray[np.bool_]:
@@ -154,19 +153,24 @@ def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, con
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Clocks that the first CTAs of a launch wait for and later ones do not: the code of the kernel, and empty pipelines [clk].
 
-    `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products, [V]
+    cold / repeat, [V]
 
-    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Of
+    cold: `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products [clk]
+    repeat: launches of the kernel, one after the other [1]
+
+    Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
+    kernel is launched again and again, for each image or group, its instruction caches have it from the launch before. Of
     attention kernels the prologue contains it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(1)), some(has_tensor=lambda precision: False)
-    >>> first_wave(kernel, gpu, "fp32", {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}).item()
-    12000.0
+    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]))
+    >>> gpu, clocks = some(has_tensor=lambda precision: False), {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}
+    >>> first_wave(kernel, gpu, "fp32", clocks).tolist()  # alone, and for each of 16 images
+    [12000.0, 750.0]
     """
     clocks = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_first_clk"], constants["gemm.first_clk"])
-    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks, 0.0)
+    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks / kernels.repeat, 0.0)
 
 
 def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
@@ -184,28 +188,32 @@ def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
 def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) -> Array:
     """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA.
 
-    softmax = scores (1 / special + 4 / fp32) rate, [D, V]        (Dao 2023, FlashAttention-2, section 3.1)
+    softmax = (scores (1 / special + slots / fp32) + tests / fp32) rate, [D, V]        (Dao 2023, FlashAttention-2, section 3.1)
 
-    scores: exponentials of one CTA
+    scores: exponentials of one CTA; tests: slots of one CTA for scores that it leaves out, `tested`
     softmax: multiply-accumulates that the SM could have issued meanwhile
     special, fp32: exponentials and single-precision instructions of an SM [OP/clk, FMA/clk], floats or [D, 1]
     depth: keys of one CTA, [V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
 
-    One exponential a score on the special-function units, and `SOFTMAX_ISSUES` instructions on the fp32 pipe: scale and
-    subtract, compare, add, convert. They come after the products, or beside those of another group of warps; then sqrt(products^2
+    slots: of the fp32 pipe for each score, `score_slots` [1], [V]
+
+    One exponential a score on the special-function units, and at least four instructions on the fp32 pipe: scale and subtract,
+    compare, add, convert. They come after the products, or beside those of another group of warps; then sqrt(products^2
     + softmax^2) - products remains (Shah et al. 2024, FlashAttention-3, section 3.1).
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, overlapped=np.zeros(1))
+    >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, score_slots=4.0, tested=0.0,
+    ...               overlapped=np.zeros(1))
     >>> float(softmax_work(kernel, some(rate=some(special=16.0, fp32=128.0)), 8.0, np.array([100.0]))[0])
     9600.0
     """
     if not kernels.exps.any():
         return np.zeros_like(rate)
     scores = kernels.tile_m * depth * kernels.exps
-    softmax = scores * (1.0 / device.rate.special + SOFTMAX_ISSUES / device.rate.fp32) * rate
+    tests = kernels.tile_m * depth * kernels.tested
+    softmax = (scores * (1.0 / device.rate.special + kernels.score_slots / device.rate.fp32) + tests / device.rate.fp32) * rate
     products = tile_macs(kernels, depth)
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
@@ -266,24 +274,25 @@ def cta_work(
 def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
 
-    macs = flop / 2 of products        issues = flop / 2 of all else, or 5 scores of a softmax        units = ctas / waves
+    macs = flop / 2 of products        issues = flop / 2 of all else, or (slots + 1) scores + tests        units = ctas / waves
 
     ctas: of one launch, [V]
 
-    A softmax issues an exponential and `SOFTMAX_ISSUES` instructions for each score; a plain product is fp32 instructions.
+    A softmax issues an exponential and `score_slots` instructions for each score; a plain product is fp32 instructions.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one,
-    ...               checked=0 * one, unrolled=0 * one)
+    ...               score_slots=4 * one, tested=0 * one, checked=0 * one, unrolled=0 * one)
     >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, of).values()]
     [1000000.0, 0.0, 15.0]
     """
     product = is_product(kernels)
     half = 0.5 * kernels.flop
-    scores = kernels.m * kernels.k * kernels.count * kernels.exps
-    issues = np.where(product, scores * (SOFTMAX_ISSUES + 1.0), np.maximum(half, window_slots(kernels, constants)))
+    pairs = kernels.m * kernels.k * kernels.count
+    softmax = pairs * (kernels.exps * (kernels.score_slots + 1.0) + kernels.tested)
+    issues = np.where(product, softmax, np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
     return {"macs": np.where(product, half, 0.0), "issues": issues, "units": units}

@@ -16,9 +16,6 @@ from archsim.lower.kernel import GpuKernels, Index
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
-# Share of a cache that the rows of all CTAs may fill and all be there when these read them again. A choice by softmax and layer
-# norm of PyTorch 2.1 with rows of 1 to 64 KB on four cards (NeuSight), whose results pass through the cache, too.
-ROWS_STAY = 0.35
 SHAPES = 128  # networks whose tiles are remembered: what no device changes is worked out once for all of them
 
 
@@ -201,14 +198,15 @@ def spilled_bytes(kernels: GpuKernels, cache: Array | float) -> Array:
     return np.where(partial > RESIDENT_SHARE * cache, partial, 0.0)
 
 
-def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array:
+def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float) -> Array:
     """Share of what CTAs read of their rows a second time and more that comes from memory [1].
 
-    1 - min(1, ROWS_STAY cache / held)^2, [D, V]; 1 for a kernel whose rows are not described
+    1 - min(1, stay cache / held)^2, [D, V]; 1 for a kernel whose rows are not described
 
     held: rows of all CTAs that the chip holds at once, slots threads row_in_flight, at most the tensors [B]
     slots: CTAs of `threads` that the chip holds at once, [D, V]
     cache: size of the L2 [B], a float or [D, 1]
+    stay: share of it that the rows may fill and all be there when they are read again, `l2.rows_stay` [1]
 
     Between two visits of a CTA to a value the others read and write as much as their rows hold. The more this is beyond what the
     cache keeps, the fewer of the values that it has brought in live until they are read again, and the fewer of those wait in it.
@@ -217,16 +215,16 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
     >>> from types import SimpleNamespace as some
     >>> one = some(row_in_flight=np.array([16.0, 0.0]), threads=256.0, b_bytes=np.array([3e9, 3e9]),
     ...            row_reads=np.array([3.0, 0.0]))
-    >>> rows_again(one, np.array([640.0]), np.array([[4e6], [6e6], [40e6]])).round(12).tolist()
+    >>> rows_again(one, np.array([640.0]), np.array([[4e6], [6e6], [40e6]]), 0.35).round(12).tolist()
     [[0.714782461524, 1.0], [0.358260538429, 1.0], [0.0, 1.0]]
     """
     first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
     held = np.minimum(slots * kernels.threads * kernels.row_in_flight, first)
-    kept = np.minimum(1.0, ROWS_STAY * cache / np.maximum(held, 1.0))
+    kept = np.minimum(1.0, stay * cache / np.maximum(held, 1.0))
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 
-def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array:
+def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0) -> Array:
     """Bytes read from memory by one launch [B].
 
     a + b + spilled + again, [D, V]; b only where it is more than half the L2, since the op before has just written it
@@ -236,7 +234,7 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
-    cache: size of the L2 [B], a float or [D, 1]
+    cache: size of the L2 [B], a float or [D, 1]; stay: see `rows_again`, for kernels that read rows again
 
     Each operand is read once, and again for each further patch of CTAs that run at the same time (`read_again`), unless it stays
     in the L2, as the keys of one head do while its queries pass.
@@ -254,7 +252,7 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float) -> Array
     b_bytes = np.where(kernels.b_bytes > kept, kernels.b_bytes, 0.0)
     if np.any(kernels.row_in_flight):
         first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
-        visits = first + (kernels.b_bytes - first) * rows_again(kernels, slots, cache)
+        visits = first + (kernels.b_bytes - first) * rows_again(kernels, slots, cache, stay)
         b_bytes = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), b_bytes)
     once = kernels.a_bytes + b_bytes + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)

@@ -209,6 +209,7 @@ class Sm:
     warps: Number = whole("resident warps per SM, at most", high=4096)
     ctas: Number = whole("resident thread blocks (CTAs) per SM, at most", high=4096)
     registers: Number = spec("B", "register file per SM", low=1e3, high=1e9)
+    thread_registers: Number | None = whole("registers that a thread can name, 255 if not given", high=4096, optional=True)
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
@@ -238,8 +239,7 @@ class Sm:
     mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True)
     mma_depth: Number | None = spec("B", "depth of a matrix instruction: bytes of a row of its first operand", low=1, high=4096,
                                     optional=True, cycle=True)  # fmt: skip
-    mma_issue: str | None = spec(TEXT, "who issues a matrix instruction: warp, group (of four warps), thread", optional=True,
-                                 cycle=True)  # fmt: skip
+    mma_issue: str | None = spec(TEXT, "who issues matrix instructions: warp, group (of four), thread", optional=True, cycle=True)
     copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
     copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
     fetch_interval: Number | None = cycles("between instructions of code that an SM has not run yet, from the L2",
@@ -286,9 +286,8 @@ class GpuCache:
     bandwidth: Number = spec("B/clk", "read bandwidth per core clock", low=1, high=1e7)
     latency: Number = cycles("load-to-use latency of a hit", cycle=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
-    tlb_reach: Number | None = spec("B", "memory whose addresses the TLB of this level translates", low=1e3, high=1e15,
-                                    optional=True, cycle=True)  # fmt: skip
-    tlb_page: Number | None = spec("B", "page that an entry of the TLB translates", low=1e3, high=1e12, optional=True, cycle=True)
+    tlb_reach: Number | None = spec("B", "memory that the TLB of this level maps", low=1e3, high=1e15, optional=True, cycle=True)
+    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=1e3, high=1e12, optional=True, cycle=True)
     tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
 
 
@@ -345,6 +344,7 @@ class Core:
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
     scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
+    assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from archsim.base.version import __version__
+from archsim.cost.bounds import INPUT
 from archsim.cost.energy import COMPONENTS
 from archsim.device.variant import device_fields
 from archsim.estimation.fidelity import SIMULATED
@@ -88,6 +89,9 @@ def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:
     for i, (op, plan) in enumerate(zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)):
         split = {name: float(values[plan]) for name, values in bounds.items()} if plan >= 0 else {}
         split["host"] = float(waits[i])
+        if i == 0 and result.late_s is not None:
+            split[INPUT] = float(result.late_s[0])
+            split["host"] -= split[INPUT]
         largest = max(split, key=lambda name: split[name])
         rows.append(
             OpEstimate(
@@ -129,4 +133,7 @@ def _breakdown(result: Run) -> dict[str, float]:
     live = index[index >= 0]
     split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
     split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
+    if result.late_s is not None:
+        split[INPUT] = float(result.late_s[0])
+        split["host"] -= split[INPUT]
     return split

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archsim.cost.bounds import INPUT
 from archsim.cost.relief import FASTER
 from archsim.estimation.pipeline import Run
 from archsim.estimation.request import Request
@@ -47,6 +48,8 @@ def limits_of(request: Request, result: Run) -> Limits:
     after = {name: _latency(result.order(plan_s, result.host, share=share).latency_s)
              for name, plan_s in result.cost.eased_s.items()}  # fmt: skip
     after[HOST] = _latency(result.order(result.cost.time_s, result.host.scaled(1 / FASTER), 1 / FASTER, share).latency_s)
+    if result.late_s is not None:
+        after[INPUT] = _latency(result.order(result.cost.time_s, result.host, share=share, input_factor=1 / FASTER).latency_s)
     saved = {name: now - then for name, then in after.items() if now - then > NEGLIGIBLE * now}
     nothing = np.zeros_like(result.cost.time_s)
     return Limits(

@@ -69,6 +69,9 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.metric == "energy_j":
         return float(result.total_energy_j[0])
     latency_s = float(result.latency_s[0])
+    if case.ahead:
+        waited_s = float(result.timeline.wait_s[0].sum())
+        latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
     if case.metric == "power_w":
         return float(result.total_energy_j[0]) / latency_s
     return latency_s if case.metric == "latency_s" else case.batch / latency_s

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
-from math import prod
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import HostTime, feed_time, graph_launch, host_time, store_time
+from archsim.cost.dispatch import HostTime, graph_launch, host_time
+from archsim.cost.input_stage import InputStage
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
+from archsim.estimation.fed import decoding, moved_with_host
 from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
@@ -32,8 +32,6 @@ from archsim.lower.lower import Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
-from archsim.trace.kind import FORWARD, UPDATE
-from archsim.trace.op import CrossEntropy
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
@@ -46,10 +44,13 @@ ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kerne
 class InOrder(Protocol):
     """A schedule of the ops of a run, one after the other."""
 
-    def __call__(self, plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
+    def __call__(
+        self, plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
+    ) -> Timeline:  # fmt: skip
         """With these times of plans [s], [D, O], and of the host; the copy of the input takes `feed_factor` of its time.
 
         share: how much of its kernels' time each op adds, [D, N]
+        input_factor: of the time that samples take to be decoded
         """
         ...
 
@@ -64,6 +65,8 @@ class Run:
     host: HostTime
     idle: float | Array  # power while the device waits for the host CPU [W]
     order: InOrder  # the same ops one after the other, with other times
+    stage: InputStage | None = None  # of samples that the host decodes
+    late_s: Array | None = None  # what the device waits for them before the first op [s], [D]
     overlaps: bool = False  # whether ops may run at the same time
     group_step_s: Array | None = None  # of several devices that share the batch, [1]
 
@@ -189,34 +192,41 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     device, cost, constants = costs.device, costs.cost, request.calibration
     counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
-    feed = _moved_with_host(request, device) * counted
+    feed = moved_with_host(request, device) * counted
     if request.graph:
         feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
         host = host.scaled(0.0)
 
-    def order(plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
-        return in_order(plan_s, host, lowered.plan_of, device, feed * feed_factor, request.stack.waits, share)
+    stage = decoding(request, device) if counted else None
 
+    def order(
+        plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
+    ) -> Timeline:  # fmt: skip
+        alone = in_order(plan_s, host, lowered.plan_of, device, feed * feed_factor, request.stack.waits, share)
+        if stage is None:
+            return alone
+        return alone.delayed(stage.late(alone.latency_s, dispatched(host), input_factor * counted))
+
+    def dispatched(host: HostTime) -> Array:
+        return np.asarray(spread(host.issue_s + host.stall_s, lowered.plan_of).sum(axis=-1))
+
+    late_s = None
     if request.fidelity.events or observers:
-        timeline = _simulated(request, lowered, costs, host, feed, observers)
+        if stage is not None:
+            alone = _simulated(request, lowered, costs, host, feed, ())
+            late_s = stage.late(alone.latency_s, dispatched(host), counted)
+        before = feed if late_s is None else feed + late_s[:, None]
+        timeline = _simulated(request, lowered, costs, host, before, observers)
     else:
         timeline = order(cost.time_s, host)
+        if stage is not None:
+            alone = in_order(cost.time_s, host, lowered.plan_of, device, feed, request.stack.waits)
+            late_s = timeline.latency_s - alone.latency_s
     step_s = None
     if request.group is not None and request.fidelity.overheads:
         step_s = _group_step(request.group, lowered, request.batch, timeline)
     return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, order=order,
-               overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
-
-
-def _moved_with_host(request: Request, device: Device) -> Array | float:
-    """Time in which inputs, labels and weights cross to the device and back, as the stack has it [s]."""
-    stack, ops = request.stack, ByIdentity(request.trace.ops)
-    time_s: Array | float = 0.0
-    if stack.inputs == "host":
-        time_s = feed_time(_input_bytes(ops) + (stack.labels == "dense") * _label_bytes(ops), stack, device, request.host)
-    if stack.parameter_store != "none":
-        time_s = time_s + store_time(_updated_bytes(ops), stack, device, request.host)
-    return time_s
+               stage=stage, late_s=late_s, overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
 
 
 def _simulated(
@@ -318,41 +328,3 @@ def spread(per_plan: Array, plan_of: Index) -> Array:
     values = per_plan[..., plan_of]  # that of the last plan where there is none
     values[..., plan_of < 0] = 0.0
     return values
-
-
-def input_bytes(ops: Sequence[BoundOp]) -> float:
-    """Size of a network's input [B]: tensors that forward ops read and no op writes, 4 B a value.
-
-    >>> from archsim.trace.task import prepared
-    >>> input_bytes(prepared("alexnet", "inference").bind(N=2).ops) == 2 * 3 * 227 * 227 * 4
-    True
-    """
-    written = {op.name for op in ops}
-    read = [(op.inputs, op.input_shapes) for op in ops if op.phase == FORWARD]
-    sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
-    return 4.0 * sum(size for name, size in sizes.items() if name not in written)
-
-
-def label_bytes(ops: Sequence[BoundOp]) -> float:
-    """Size of labels with a value for each class [B]: what the losses of the forward pass read, 4 B a value."""
-    return 4.0 * sum(prod(op.input_shapes[0]) for op in ops if op.phase == FORWARD and isinstance(op.kind, CrossEntropy))
-
-
-def updated_bytes(ops: Sequence[BoundOp]) -> float:
-    """Size of the weights that a step updates [B], 4 B a value."""
-    return 4.0 * sum(prod(op.shape) for op in ops if op.phase == UPDATE)
-
-
-@lru_cache(maxsize=4096)
-def _label_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
-    return label_bytes(ops.it)
-
-
-@lru_cache(maxsize=4096)
-def _updated_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
-    return updated_bytes(ops.it)
-
-
-@lru_cache(maxsize=4096)
-def _input_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
-    return input_bytes(ops.it)

@@ -116,8 +116,10 @@ def _threads(request: Request) -> str:
 def _input(request: Request) -> str:
     if request.spec.kind == "cpu":
         return ""
-    if request.stack.inputs != "host":
+    if request.stack.inputs == "device":
         return "on the device"
+    if request.stack.inputs == "decoded":
+        return request.stack.reader.words
     copies = request.stack.input_copies
     before = f", after {copies} copies there" if copies > 1 else ""
     return f"copied from host memory within the timed loop{before}"

@@ -141,7 +141,7 @@ def make_request(
     streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
     host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
     traffic: bytes between the levels of caches by closed forms, or from simulated caches
-    inputs: where a GPU finds each batch, `device` or `host`; as the stack says if not given
+    inputs: where a GPU finds each batch: `device`, `host`, or `decoded`, with keys of a reader; as the stack says if not given
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -180,6 +180,8 @@ def make_request(
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None and power_limit is None:
             notes.append(_clock_note(spec, device))
+        if chosen.inputs == stack_choice.DECODED:
+            notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     else:

@@ -52,6 +52,7 @@ class Case:
     pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
     wrappers: modules, functions and warnings of Python around the call
+    ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
     file, line, fields: where the row stands, and all its columns
     """
 
@@ -79,6 +80,7 @@ class Case:
     host_cpu: Spec | None = None
     dispatch: float = 1.0
     wrappers: int = 0
+    ahead: bool = False
     pattern: Pattern | LoopPattern | UnitPattern | None = None
     file: str = ""
 

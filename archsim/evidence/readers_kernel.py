@@ -9,7 +9,7 @@ from typing import Any
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import alone, conv, forward
-from archsim.evidence.resolve import Refused, host_cpu, setting
+from archsim.evidence.resolve import Refused, device, host_cpu, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
@@ -44,8 +44,11 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         raise Refused(f"op {op!r} is not modelled")
     script = protocol(cells["source_id"])
     sets = script.sets_of(software, op, cells["dtype"])
-    found = setting(cells["hardware"], stack_of("kernels", software), cells["dtype"], sets)
-    built = BUILDERS[op](cells, parameters(cells))
+    more = parameters(cells)
+    architecture = device(cells["hardware"]).identity.kernels_of
+    words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
+    found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
+    built = BUILDERS[op](cells, more)
     fields = {**cells, "source": cells["source_id"]}
 
     def case(metric: str, measured: float, split: str) -> Case:
@@ -53,7 +56,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
-            dispatch=script.dispatch(software, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
+            dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
+            wrappers=script.wrappers(op, cells["sub_op"]),
             host_cpu=host_cpu(script, found.spec), file=file,
         )  # fmt: skip
 

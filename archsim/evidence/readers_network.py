@@ -16,7 +16,6 @@ from archsim.evidence.table import Row
 from archsim.node.spec import find as find_node
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
-from archsim.trace.training import ACCUMULATE
 
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
@@ -43,8 +42,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     samples = _share(script.samples(batch, name, framework), 1 if group is None else group.devices)
     graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
-    work = Work(graph, ran, ACCUMULATE if script.accumulates else found.stack.optimiser, script.of_inputs(name, framework),
-                found.stack.attention.fused, script.loss_apart)  # fmt: skip
+    optimiser = script.optimiser(name, framework, found.stack.optimiser)
+    work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart)
     trace = network(work, samples, tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     alone = cells.get("op", "")

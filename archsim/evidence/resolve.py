@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 
 from archsim.base.errors import ArchsimError, Unsupported
@@ -97,14 +97,18 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
     """The setting as a script timed it: how the timed loop finds its inputs, and whether the timer waits for each layer."""
     framework, own = found.stack.framework, found.stack
     both = f"{framework} {network}"
+    reader = script.reader(network, framework, own.reader)
     ran = replace(
-        own, inputs=script.inputs_of(network, framework) or own.inputs, waits=script.waits_for(framework),
+        own, reader=reader, inputs=script.inputs_of(network, framework) or own.inputs, waits=script.waits_for(framework),
         labels="dense" if both in script.dense_labels else own.labels,
+        input_copies=own.input_copies + (both in script.reordered),
         input_value_bytes=8 if both in script.doubles else own.input_value_bytes,
     )  # fmt: skip
     if ran == own:
         return found
-    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}"
+    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}-{ran.input_copies}"
+    if ran.inputs == "decoded":
+        digest += f"-{'-'.join(map(str, astuple(reader)))}"
     return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=found.precision)
 
 

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from archsim.base.errors import InputError
 from archsim.base.files import data_folder
 from archsim.base.toml import read_document
+from archsim.evidence.beginning import longest
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import FOLDER
 
@@ -15,7 +16,8 @@ FILE = "software.toml"
 
 
 def stack_of(table: str, words: str) -> str:
-    """The stack of a source's software: that of the longest entry of the file's table with which `words` begins.
+    """The stack of a source's software: that of the longest entry of the file's table with which `words` begins; in an entry `*`
+    stands for any text.
 
     Raises Refused where no entry fits, and for an empty entry: software that is known and that no stack models.
     """
@@ -27,9 +29,7 @@ def stack_of(table: str, words: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _lookup(table: str, words: str) -> str:
-    rows = _tables().get(table, {})
-    fitting = [start for start in rows if words.startswith(start)]
-    return rows[max(fitting, key=len)] if fitting else ""
+    return longest(_tables().get(table, {}), words) or ""
 
 
 @cache

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
+from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
+from archsim.stack.read import read
+from archsim.stack.stack import SampleReader
+from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
-T = TypeVar("T")
-Place = Literal["", "device", "host"]
+Place = Literal["", "device", "host", "decoded"]
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=1)]
 
@@ -71,15 +74,20 @@ class Protocol(Form):
     # what is timed
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
     input_gradient: list[Word] = []  # networks, frameworks or "framework network" whose backward pass goes down to the input
+    optimisers: dict[Word, Literal["sgd", "sgd_momentum", "adam"]] = {}  # "framework network" -> what its script trains with
     updates: list[Word] = []  # frameworks whose backward pass also updates the weights
     accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
     loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
     inputs: Place | dict[Word, Place] = ""  # where the timed loop finds its input, or a "framework network"'s; else as the stack
+    # "framework network" -> keys of the stack's `reader` that its script sets otherwise, where its inputs are decoded
+    readers: dict[Word, dict[Word, int | str]] = {}
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
+    reordered: list[Word] = []  # "framework network" whose data are copied into a new order for each epoch
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
-    # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph
+    # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph, in a loop
+    # that does not wait for them
     launched: list[Word] = []
 
     # power
@@ -87,6 +95,21 @@ class Protocol(Form):
     meter: PowerMeter | None = None
     metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
     unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
+
+    @field_validator("readers")
+    @classmethod
+    def _known(cls, readers: dict[str, dict[str, int | str]]) -> dict[str, dict[str, int | str]]:
+        """Refuse keys and values that a reader does not have."""
+        wrong = [f"{name}: {problem}" for name, table in readers.items() for problem in read(SampleReader, table)[1]]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return readers
+
+    def reader(self, network: str, framework: str, own: SampleReader) -> SampleReader:
+        """How the script decodes its samples: `own`, with what is known to differ."""
+        found, _ = read(SampleReader, asdict(own) | self.readers.get(f"{framework} {network}", {}))
+        assert found is not None  # as `_known` has made sure
+        return found
 
     def task(self, task: str, network: str, framework: str) -> str:
         """The task as it really ran."""
@@ -97,7 +120,7 @@ class Protocol(Form):
 
     def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
         """The stack that really ran."""
-        named = _longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
+        named = longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
         return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
     def host_cpu(self, hardware: str) -> str:
@@ -114,7 +137,11 @@ class Protocol(Form):
 
     def dispatch(self, software: str, dtype: str) -> float:
         """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
-        return float(any(_begins(f"{software} {dtype}", start) for start in (EAGER, *self.launched)))
+        return float(software.startswith(EAGER) or self.ahead(software, dtype))
+
+    def ahead(self, software: str, dtype: str) -> bool:
+        """Whether the host issued calls without waiting for those before."""
+        return any(begins(f"{software} {dtype}", start) for start in self.launched)
 
     def wrappers(self, op: str, sub_op: str) -> int:
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
@@ -122,7 +149,7 @@ class Protocol(Form):
 
     def sets_of(self, software: str, op: str, dtype: str) -> int:
         """Sets of operands that the timed loop goes through before the first comes again."""
-        return _longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
+        return longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""
@@ -137,24 +164,13 @@ class Protocol(Form):
         """Whether the gradient of the network's input was computed."""
         return any(name in self.input_gradient for name in (network, framework, f"{framework} {network}"))
 
+    def optimiser(self, network: str, framework: str, usual: str) -> str:
+        """What the weights were updated with, `usual` unless the script is known to take another."""
+        return ACCUMULATE if self.accumulates else self.optimisers.get(f"{framework} {network}", usual)
+
     def inputs_of(self, network: str, framework: str) -> Place:
         """Where the timed loop finds its input; empty for what the stack says."""
         return self.inputs if isinstance(self.inputs, str) else self.inputs.get(f"{framework} {network}", "")
-
-
-def _begins(text: str, start: str) -> bool:
-    """Whether `text` begins so, where `*` stands for any text.
-
-    >>> _begins("vllm-0.24.0 fp8_block", "vllm-0.*fp8_block"), _begins("vllm-0.24.0 fp8", "vllm-0.*fp8_block")
-    (True, False)
-    """
-    return re.match(".*".join(map(re.escape, start.split("*"))), text) is not None
-
-
-def _longest(beginnings: Mapping[str, T], text: str) -> T | None:
-    """What belongs to the longest of the beginnings that `text` has."""
-    found = [start for start in beginnings if _begins(text, start)]
-    return beginnings[max(found, key=len)] if found else None
 
 
 def protocol(source: str) -> Protocol:

@@ -65,6 +65,7 @@ class ExplainedOp:
     time_s: float
     device_s: float
     wait_s: float
+    input_s: Mapping[str, float]  # of the wait before the first op, for samples that the host decodes: itself, and what they take
     latency_s: float
     notes: tuple[str, ...]
 
@@ -143,8 +144,18 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
         "roofline_s": float(least.time_s[0, plan]) if least else 0.0,
         "roofline_bound": max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
         "time_s": float(timeline.op_time_s[0, index]), "device_s": float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0,
-        "wait_s": float(timeline.wait_s[0, index]), "latency_s": float(result.latency_s[0]), "notes": request.notes,
+        "wait_s": float(timeline.wait_s[0, index]), "input_s": _input(result) if index == 0 else {},
+        "latency_s": float(result.latency_s[0]), "notes": request.notes,
     }  # fmt: skip
+
+
+def _input(result: Run) -> dict[str, float]:
+    """The wait for samples that the host decodes, and what those of a batch take of each resource [s]; empty without them."""
+    if result.stage is None or result.late_s is None:
+        return {}
+    parts = {"decoding": result.stage.decode_s, "calls": result.stage.calls_s, "kernels": result.stage.kernels_s,
+             "copy": result.stage.copy_s}  # fmt: skip
+    return {"wait": float(result.late_s[0])} | {name: float(np.ravel(part)[0]) for name, part in parts.items()}
 
 
 def _clock(request: Request, result: Run, plan: int) -> float:

@@ -54,8 +54,10 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         exps = times share          exponentials for each of the m k scores
 
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
-    values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over
-    the keys of its own queries only. Heads that share keys are rows of one product where the stack packs them.
+    values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
+    queries only, unless the stack's kernel visits and tests the blocks before it. Heads that share keys are rows of one product
+    where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile has on
+    average.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
@@ -64,8 +66,10 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
     packed = group if packs else 1
-    reached = min(keys[1], kind.window + BLOCK) if kind.window else keys[1]
+    begins = kind.window > 0 and rules.window_slots == 0
+    reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]
     share = computed_share(queries[1], keys[1], kind) * keys[1] / reached
+    passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
     menus = context.stack.menus
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
@@ -76,7 +80,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         m=queries[1] * packed, n=size, k=reached, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
         operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
-        items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=times * share),
+        items=max(1.0, pairs / context.vector), dense=1,
+        gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots),
     )  # fmt: skip
 
 

@@ -67,6 +67,8 @@ class GpuColumns(Generic[T]):
     """What matters on a GPU only."""
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
+    longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
+    tested: T = column(0, "1", "issue slots of a lane for each (m, k), in which a kernel tests scores that it leaves out")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
     row_step: T = column(0, "B", "the same where steps are short, so that each comes back to all rows; 0: they are deep")
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
@@ -76,7 +78,7 @@ class GpuColumns(Generic[T]):
     row_piece: T = column(0, "1", "values of a row that lie side by side")
     row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
-    single: T = column(0, "1", "1 for the product of a single image, between the kernels that unfold it")
+    serial: T = column(0, "1", "values that one thread reads one after the other; 0: threads share a row")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 
 
@@ -92,6 +94,7 @@ class TileColumns(Generic[T]):
     registers: T = column(32, "1", "registers of a thread")
     shared: T = column(0, "B", "shared memory of a CTA")
     cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
+    score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 
@@ -140,4 +143,5 @@ class CpuColumns(Generic[T]):
     spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
     simd: T = column(inf, "bit", "registers that the library's instructions name at most")
     fused: T = column(1, "1", "0 where they multiply and add apart")
+    subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

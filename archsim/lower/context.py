@@ -21,7 +21,7 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only.
+    some GPUs only. `sole`: the op is the only gradient of its layer.
     """
 
     stack: Stack
@@ -30,6 +30,7 @@ class Context:
     training: bool
     tensor: bool = False
     architecture: str = ""
+    sole: bool = False
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""
@@ -63,18 +64,31 @@ class Context:
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
 
-        A menu `name.x` replaces `name` on the architectures that it lists; `otherwise` is the menu of a library that has none of
+        Operands of one byte have `name_tensor_byte` first. A menu `name.x` replaces `name` on the architectures that it lists,
+        before others the one that is called as the architecture itself; `otherwise` is the menu of a library that has none of
         this name.
         """
+        byte = self._here(f"{name}_tensor_byte")
+        if self.tensor and self.element == 1 and byte in self.stack.menus:
+            return byte
+        return self._menu(name, otherwise)
+
+    def _menu(self, name: str, otherwise: str = "") -> str:
+        """The menu that holds whatever bytes an operand has."""
         menus = self.stack.menus
         if self.tensor and f"{name}_tensor" in menus:
             name = f"{name}_tensor"
         elif self.element == HALF and f"{name}_half" in menus:
             name = f"{name}_half"
         elif otherwise and (self.tensor or name not in menus):
-            return self.menu(otherwise)
-        own = (key for key, menu in menus.items() if key.startswith(f"{name}.") and self.architecture in menu.architectures)
-        return next(own, name)
+            return self._menu(otherwise)
+        return self._here(name)
+
+    def _here(self, name: str) -> str:
+        """The menu `name.x` of this architecture, `name` without one."""
+        fitting = [key for key, menu in self.stack.menus.items()
+                   if key.startswith(f"{name}.") and self.architecture in menu.architectures]  # fmt: skip
+        return next((key for key in (f"{name}.{self.architecture}", *fitting) if key in fitting), name)
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library for a phase: {algorithm: name of its efficiency constant}."""

@@ -118,15 +118,18 @@ def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
 def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
     """The kernels of the bias: one pass for the batch or for each image (`conv.bias`), none where the convolution adds it.
 
-    A `prefilled` output is written with the bias, or with zeros where there is none, before each image's product adds to it. By a
-    `product` with a vector of ones the bias is added to each image, and its gradient is a product of a matrix and that vector.
+    By a `product` with a vector of ones the bias is added to each image, and its gradient is a product of a matrix and that
+    vector. So is that of a `prefilled` output, which is written with the bias, or with zeros where there is none, before each
+    image's product adds to it.
     """
     rule, out = context.stack.conv.bias, context.bytes(op.shape)
     repeat = 1 if rule == "separate" else op.shape[0]
     fill = rule == "prefilled" and op.phase == "forward"
     if rule == "fused" or not (getattr(op.kind, "bias", False) or fill):
         return ()
-    if rule == "product":
+    if fill and not getattr(op.kind, "bias", False):
+        return (element_wise("zeros", Role.FILL, 0.0, out / repeat, element=context.element, repeat=repeat),)
+    if rule in ("product", "prefilled"):
         return ones_product(op, context, channels=op.shape[1], values=op.shape[2] * op.shape[3], repeat=op.shape[0])
     if op.phase == "forward":
         return (element_wise("bias", Role.BIAS, out / repeat, out / repeat, flop=out / repeat / context.element,

@@ -149,8 +149,7 @@ def im2col(layer: Layer, context: Context, efficiency: str) -> Option:
     pixels = layer.ho * layer.wo
     column = float(layer.groups * layer.ci * layer.taps * pixels * layer.element)
     unfold = unfolding(layer, context, column, layer.batch)
-    product = of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups)
-    gemm = replace(product, gpu=GpuColumns(single=1))
+    gemm = of_columns(layer, context, efficiency, pixels, layer.batch * layer.groups)
     pointwise = layer.taps == 1 and layer.sh == layer.sw == 1 and not context.stack.conv.unfold_pointwise
     order = (gemm, unfold) if layer.phase == "backward_data" else (unfold, gemm)
     return Option(algorithm="im2col", kernels=(gemm,) if pointwise else order, workspace=0 if pointwise else column)

@@ -27,9 +27,9 @@ def product(
 
     element: size of an operand's value [B], result: of a result's [B]. A is the operand that the op before has not just written:
     the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is an
-    element-wise kernel, which reads the matrix once; on a GPU so is any product of a stack without menus (`ideal`), which loses
-    nothing; on a CPU, where the stack's `vector_products` say so. `menu` and `family` name the tiles and the constant of the
-    library's kernel, `suffix` completes its display name.
+    element-wise kernel, which reads the matrix once, unless the library's tiles are for `thin` ones too; on a GPU so is any
+    product of a stack without menus (`ideal`), which loses nothing; on a CPU, where the stack's `vector_products` say so. `menu`
+    and `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
@@ -37,7 +37,9 @@ def product(
     flop = 2.0 * m * n * k * count
     gpu = context.device_kind == "gpu"
     most = THIN if gpu and count == 1 and k <= LONGEST else 1
-    thin = min(m, n) <= most and (gpu or context.stack.vector_products == "gemv")
+    tiles = context.stack.menus.get(context.menu(menu, "gemm"))
+    whole = tiles is not None and tiles.thin if gpu else context.stack.vector_products != "gemv"
+    thin = min(m, n) <= most and not whole
     if thin or (gpu and not context.stack.menus):
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,

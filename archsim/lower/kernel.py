@@ -186,7 +186,10 @@ ELEMENT_WISE: TileColumns[float] = TileColumns()  # an element-wise kernel has t
 
 def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
     """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
-    tiles = [tile for tile in menu.tiles if kernel.m >= tile.least_m and kernel.n >= tile.least_n] or menu.tiles
+    tiles = [
+        tile for tile in menu.tiles
+        if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
+    ] or menu.tiles  # fmt: skip
     splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
@@ -195,18 +198,20 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
     """Whether the library would cut k into so many parts.
 
-    Each part has at least `split_least_k` terms; where a product of more than `split_wide_side` rows and columns would have more
-    than `split_wide` parts, at least `split_wide_part`.
+    Each part has at least `split_least_k` terms, `split_wide_least` those of a product of more than `split_wide_side` rows and
+    columns; where that would have more than `split_wide` parts, at least `split_wide_part`.
     """
-    many = menu.split_wide and parts > menu.split_wide and min(kernel.m, kernel.n) > menu.split_wide_side
-    return kernel.k >= parts * (menu.split_wide_part if many else menu.split_least_k)
+    wide = min(kernel.m, kernel.n) > menu.split_wide_side
+    least = (wide and menu.split_wide_least) or menu.split_least_k
+    many = wide and menu.split_wide and parts > menu.split_wide
+    return kernel.k >= parts * (menu.split_wide_part if many else least)
 
 
 @lru_cache(maxsize=4096)
 def _tile_columns(tile: Tile, split: int, chain: int) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
-        shared=tile.shared, cluster=tile.cluster, overlapped=tile.overlapped, chain=chain,
+        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped, chain=chain,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pac
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
 from archsim.stack.stack import Stack
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
 TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
@@ -97,16 +98,18 @@ def _lowered(
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of, planned = [], []
-    for op, fusion in ((op, fusion) for each in networks for fusion in [fusion_of(each, stack, training)] for op in each):
+    found = ((fusion_of(each, stack, training), _sole_gradients(each, stack), each) for each in networks)
+    for op, fusion, sole in ((op, fusion, op.name in sole) for fusion, sole, each in found for op in each):
         if op.name in fusion.into:
             plan_of.append(-1)
             continue
         rewritten = fusion.rewritten.get(op.name, 0.0)
-        kind = (op.signature, rewritten)
+        kind = (op.signature, rewritten, sole)
         if kind not in seen:
-            plan = _plan(_Work(op=op, context=context)) if narrowed is None or op.kind.op in narrowed else None
+            own = replace(context, sole=sole) if sole else context
+            plan = _plan(_Work(op=op, context=own)) if narrowed is None or op.kind.op in narrowed else None
             if narrowed is not None:  # a library that may narrow products need not
-                wide = _wide(_plan(_Work(op=op, context=replace(context, tensor=False))))
+                wide = _wide(_plan(_Work(op=op, context=replace(own, tensor=False))))
                 plan = wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
             seen[kind] = len(plans) if plan is not None else -1
             plans += [] if plan is None else [rewriting(plan, rewritten)]
@@ -119,6 +122,14 @@ def _lowered(
         touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
         kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+
+
+def _sole_gradients(ops: Sequence[BoundOp], stack: Stack) -> frozenset[str]:
+    """The filter gradients of layers whose input gets none, where a stack would run both at the same time."""
+    if not stack.concurrent_ops:
+        return frozenset()
+    both = {op.parent for op in ops if op.phase == BACKWARD_DATA}
+    return frozenset(op.name for op in ops if op.phase == BACKWARD_FILTER and op.parent not in both)
 
 
 def _wide(plan: Plan | None) -> Plan | None:
@@ -161,7 +172,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture)  # fmt: skip
+                context.tensor, context.architecture, context.sole)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

@@ -23,12 +23,14 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
 
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
-    `short_row`, the row `short_OP` comes first, if there is one. The gradient of an add is its incoming gradient; where two of
-    them meet, they are added, as the row `accumulate` says.
+    `short_row`, the row `short_OP` comes first, if there is one; the row `apart_OP` is for an op written as several. The gradient
+    of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
     """
     phase = "forward" if op.phase == "forward" else "backward"
     meets = getattr(op.kind, "accumulate", False)
-    own = "accumulate" if meets else f"short_{op.kind.op}" if op.shape[-1:] <= (context.stack.short_row,) else op.kind.op
+    short = op.shape[-1:] <= (context.stack.short_row,)
+    prefix = "apart_" if getattr(op.kind, "apart", False) else "short_" if short else ""
+    own = "accumulate" if meets else f"{prefix}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None
@@ -108,7 +110,8 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     cta = min(row_threads, row * context.element / context.vector)
     gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
                      unrolled=covered / launches * (loop == "unrolled"), row=row, row_piece=piece,
-                     row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0)  # fmt: skip
+                     row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
+                     serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 

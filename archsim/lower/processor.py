@@ -73,7 +73,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
-        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS else 1.0, fed=float(op.kind.op == "matmul"),
+        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS and not context.sole else 1.0,
+        fed=float(op.kind.op == "matmul"), subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **{**row_blocks(op, stack), **pixel_runs(op, stack)})

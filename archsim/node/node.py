@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from archsim.base.units import TEXT
+from archsim.base.units import COUNT, TEXT
 from archsim.device.part import fraction, spec, whole
 
 if TYPE_CHECKING:
@@ -46,10 +46,13 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSamples:
-    """What preparing an input takes."""
+    """What preparing an input takes. Where nobody measured `decode`, it follows from the stack's reader and the host CPU."""
 
     sample: float = spec("B", "one sample as it is stored", low=1, high=1e12)
-    decode: float = spec("img/s", "samples that one core reads, decodes and crops", low=1e-3, high=1e9)
+    pixels: float | None = spec(COUNT, "pixels of a stored image; without them, as many as the network's input has", low=1,
+                                high=1e9, optional=True)  # fmt: skip
+    decode: float | None = spec("img/s", "samples that one core reads, decodes and crops, where that was measured", low=1e-3,
+                                high=1e9, optional=True)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,8 @@ def _table(table: str, content: Any, part: type, sources: Any, file: str, entrie
     if not isinstance(content, dict):
         return [f"[{table}]: must be a table"]
     known = {name: unit for name, (unit, _) in declared(part).items()}
-    missing = [f"{table}.{name}: is missing ({unit.doc})" for name, unit in known.items() if name not in content]
+    missing = [f"{table}.{name}: is missing ({unit.doc})" for name, (unit, required) in declared(part).items()
+               if required and name not in content]  # fmt: skip
     return missing + read_table(table, content, known, sources, file, entries)
 
 
@@ -143,17 +144,18 @@ def _node(header: NodeHeaderForm, entries: Mapping[str, Entry], graph: dict[str,
         of_kind = LinkKind(name=kind, **_values(LinkKind, f"links.{kind}", entries))
         for (one, other), count in Counter((one, other) for one, other in edges).items():
             links += [(_in_box(one, box, header), _in_box(other, box, header), of_kind, count) for box in range(header.boxes)]
-    core = _host_cpu(parts["host_cpu"].id).core
+    core = host_cpu(parts["host_cpu"].id).core
     cores = parts["host_cpu"].sockets * float(core.count / core.sockets)
     return Node(id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), cores=cores,
                 holds=header.holds or "", **parts)  # fmt: skip
 
 
 def _values(part: type, table: str, entries: Mapping[str, Entry]) -> dict[str, Any]:
-    return {name: entries[f"{table}.{name}"].value for name in declared(part)}
+    return {name: entries[key].value for name in declared(part) if (key := f"{table}.{name}") in entries}
 
 
-def _host_cpu(name: str) -> Cpu:
+def host_cpu(name: str) -> Cpu:
+    """The CPU of a node, by the id or path that its file names. Raises UnknownName, or Unsupported for a GPU."""
     device = catalog.find(name).device
     if not isinstance(device, Cpu):
         raise Unsupported(f"{name} is a GPU; a CPU dispatches kernels")

@@ -79,7 +79,10 @@ def layer_lines(e: ExplainedOp, launches: bool) -> str:
         ("predicted", f"{show(e.time_s, 's')}, {share}"
                       + (f", {e.time_s / e.roofline_s:.3g} times that" if e.roofline_s else "")),
     ]  # fmt: skip
-    return "\n".join(f"{name:<10} {clean(text)}" for name, text in rows if launches or name in ("layer", "predicted"))
+    if e.input_s:
+        taken = ", ".join(f"{name} {show(time, 's', 3)}" for name, time in e.input_s.items() if name != "wait" and time)
+        rows.append(("input", f"{show(e.input_s['wait'], 's')} of this the device waits for its batch, which takes: {taken}"))
+    return "\n".join(f"{name:<10} {clean(text)}" for name, text in rows if launches or name in ("layer", "predicted", "input"))
 
 
 def _plain(value: Any) -> str:

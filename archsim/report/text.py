@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archsim.base.units import show, show_capacity
+from archsim.cost.bounds import INPUT
 from archsim.cost.relief import FASTER
 from archsim.estimation.limits import HOST
 from archsim.estimation.references import Reference
@@ -130,11 +131,15 @@ def limit_line(e: Estimate) -> str:
     return f"{first[0]}: {FASTER_TEXT} faster saves {first[1]:.1f} %{rest}"
 
 
+WAITS = {HOST: "the host", INPUT: "decoded input"}  # what a device waits for
+
+
 def time_line(e: Estimate) -> str:
     """Where the time goes: on the device by bound, and waiting for the host CPU."""
     parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
-    on_device = ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in parts if name != HOST)
-    waits = f"waiting for the host {100 * e.host_wait_s / e.latency_s:.1f} %" if e.host_wait_s > 0.0005 * e.latency_s else ""
+    on_device = ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in WAITS)
+    waited = ", for ".join(f"{WAITS[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in WAITS)
+    waits = f"waiting for {waited}" if waited else ""
     return "; ".join(filter(None, (on_device, waits)))
 
 

@@ -21,6 +21,18 @@ class Timeline:
     end_s: Array
     wait_s: Array
 
+    def delayed(self, late_s: Array) -> Timeline:
+        """The same ops, all later by the time for which the device waits before the first one, `late_s` [s], [D].
+
+        >>> one = np.array([[1.0, 2.0]])
+        >>> Timeline(start_s=one - 1.0, end_s=one, wait_s=0.0 * one).delayed(np.array([5.0])).end_s.tolist()
+        [[6.0, 7.0]]
+        """
+        by = late_s[:, None]
+        wait_s = np.broadcast_to(self.wait_s, self.end_s.shape).copy()
+        wait_s[..., :1] += by
+        return Timeline(start_s=self.start_s + by, end_s=self.end_s + by, wait_s=wait_s)
+
     @property
     def latency_s(self) -> Array:
         """Time until the last op has ended [s], [D]."""

@@ -9,18 +9,22 @@ import numpy as np
 
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
+from archsim.cost.dispatch import link_rate
+from archsim.cost.input_stage import input_stage, worker_rate
 from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
+from archsim.estimation.fed import input_bytes, samples_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.memory import fits, footprint_of
-from archsim.estimation.pipeline import Run, input_bytes, run
+from archsim.estimation.pipeline import Run, run
 from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation
-from archsim.node.spec import NodeSpec
+from archsim.node.node import Node
+from archsim.node.spec import NodeSpec, host_cpu
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
@@ -150,18 +154,33 @@ def simulate_training(
 
 
 def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
-    """The input stages of one batch. More workers than cores share the cores."""
+    """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
     node, device = spec.node, request.spec.device
-    workers = None if given.decode is None else min(float(given.decode), node.cores)
-    rate = float("inf")
-    if isinstance(device, Gpu) and device.link is not None:
-        rate = float(np.ravel(device.link.bandwidth * device.link.achievable)[0])
+    decode = None if given.decode is None else _decode_rate(request, node, given.decode)
+    rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
     size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
     return Pipeline(
         samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
-        decode_rate=None if workers is None else workers * node.input.decode, copy_bytes=size if given.pcie else None,
-        copy_rate=rate,
+        decode_rate=decode, copy_bytes=size if given.pcie else None, copy_rate=rate,
     )  # fmt: skip
+
+
+def _decode_rate(request: Request, node: Node, workers: int) -> float:
+    """Samples that the cores of a node prepare together [1/s]: as its file states for each, else as estimates have it."""
+    if node.input.decode is not None:
+        return float(worker_rate(float(workers), node.cores, node.input.decode))
+    device = request.spec.device
+    assert isinstance(device, Gpu)  # as `_check` has made sure
+    stored, pixels = ("jpeg", int(node.input.pixels or 0)) if _of_images(request) else ("array", 0)
+    stack = replace(request.stack, reader=replace(request.stack.reader, workers=workers, stored=stored, pixels=pixels))
+    samples = samples_of(replace(request, stack=stack))
+    stage = input_stage(samples, stack, device, host_cpu(node.host_cpu.id), node.cores, request.calibration, 0.0)
+    return float(samples.count / np.ravel(stage.slowest_s)[0])
+
+
+def _of_images(request: Request) -> bool:
+    """Whether the network takes images; the file of a node is about stored ones."""
+    return any(len(shape) == 4 for shape in request.trace.inputs.values())
 
 
 def _point(request: Request, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
@@ -228,9 +247,13 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
     if given == Input():
         notes.append("input: already on the device; --input disk,decode=8,pcie adds reading, decoding and copying")
     if given.disk or given.decode is not None:
-        size = show(node.input.sample, "B", 3)
-        notes.append(f"input: a sample has {size} on the disk, and a core decodes {node.input.decode:g} samples per second"
-                     " (the node's file, for photographs)")  # fmt: skip
+        notes.append(f"input: a sample has {show(node.input.sample, 'B', 3)} on the disk (the node's file, for photographs)")
+    if given.decode is not None:
+        rate, asked = _decode_rate(request, node, given.decode), "as the node's file states for each core"
+        if node.input.decode is None:
+            pixels = f", {node.input.pixels:g} pixels of an image" if node.input.pixels and _of_images(request) else ""
+            asked = f"from the clock of {node.host_cpu.id} and the reader of {request.stack.id}{pixels}"
+        notes.append(f"input: all workers together decode {rate:.4g} samples per second, {asked}")
     notes.append(trust(request))
     notes.append("gradients are exchanged in fp32; the exchange takes no SM time and no memory bandwidth of the devices")
     return tuple(notes)

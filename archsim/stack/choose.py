@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
+from typing import Any
 
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.naming import AmbiguousName, plain
 from archsim.stack.catalog import by_name_only, canonical, composition, is_path, names
 from archsim.stack.compose import part_aliases, part_versions
-from archsim.stack.stack import Stack
+from archsim.stack.key import declared
+from archsim.stack.read import read
+from archsim.stack.stack import SampleReader, Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")
-PLACES = ("device", "host")  # where a GPU finds a batch
+DECODED = "decoded"
+PLACES = ("device", "host", DECODED)  # where a GPU finds a batch
 _FILLERS = ("with", "and", "on", "using", "plus")
 
 
@@ -120,9 +124,33 @@ def _units(name: str) -> set[str]:
 
 
 def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
-    """The stack with its batches in device memory or the host's. Raises ArgumentError for another place, and for a CPU."""
-    if inputs not in PLACES:
+    """The stack with its batches in device memory, the host's, or decoded by the host: `decoded,workers=8,stored=array`.
+
+    What follows `decoded` are keys of the stack's `reader`. Raises ArgumentError for another place, another key, and for a CPU.
+    """
+    place, *words = (word.strip() for word in inputs.split(","))
+    if place not in PLACES:
         raise ArgumentError(f"inputs {inputs!r} is not one of {', '.join(PLACES)}")
     if kind == "cpu":
         raise ArgumentError(f"inputs belong to a GPU; the CPU {device} reads them where they are")
-    return stack if inputs == stack.inputs else replace(stack, inputs=inputs, digest=f"{stack.digest}-{inputs}")
+    if words and place != DECODED:
+        raise ArgumentError(f"inputs {inputs!r}: {place} takes no keys; those of a reader follow decoded, like decoded,workers=8")
+    reader = _reader(stack.reader, words, inputs)
+    if place == stack.inputs and reader == stack.reader:
+        return stack
+    return replace(stack, inputs=place, reader=reader, digest=f"{stack.digest}-{inputs.replace(' ', '')}")
+
+
+def _reader(own: SampleReader, words: Sequence[str], inputs: str) -> SampleReader:
+    """The reader with the keys that words like `workers=8` set."""
+    given: dict[str, Any] = {}
+    for word in words:
+        name, separator, value = (part.strip() for part in word.partition("="))
+        if not separator or name in given:
+            said = "is given twice" if name in given else "is not KEY=VALUE"
+            raise ArgumentError(f"inputs {inputs!r}: {word!r} {said}; keys: {', '.join(declared(SampleReader))}")
+        given[name] = int(value) if re.fullmatch(r"[0-9]{1,15}", value) else value
+    found, problems = read(SampleReader, asdict(own) | given)
+    if found is None:
+        raise ArgumentError(f"inputs {inputs!r}: {'; '.join(problems)}")
+    return found

@@ -27,7 +27,7 @@ CONV_PHASES = ("forward", "backward_data", "backward_filter")
 class Tile:
     """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
 
-    The library takes it for results of at least `least_m` x `least_n`.
+    The library takes it for results of at least `least_m` x `least_n` and at most `most_m` x `most_n`.
     """
 
     m: int = key("rows of the result that a CTA computes", low=1)
@@ -38,7 +38,10 @@ class Tile:
     shared: int = key("shared memory of a CTA [B]", low=0)
     least_m: int = key("fewest rows of a result that it is taken for", low=1, default=1)
     least_n: int = key("fewest columns of a result that it is taken for", low=1, default=1)
+    most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
+    most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
+    score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
 
 
@@ -50,11 +53,13 @@ class Menu:
     split_k: tuple[int, ...] = key("into how many parts the library can cut the inner dimension", low=1, default=(1,))
     split_least_k: int = key("shortest part of the inner dimension", low=1, default=1)
     split_wide: int = key("most parts for products that are wide in both directions; 0: any number", low=0, default=0)
+    split_wide_least: int = key("shortest part of products that are wide in both directions; 0: as of others", low=0, default=0)
     split_wide_side: int = key("rows and columns beyond which a product is wide in that direction", low=0, default=0)
     split_wide_part: float = key(
         "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf
     )
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
+    thin: bool = key("also products of a few rows or columns; else a matrix-vector kernel computes them", default=False)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
 
 
@@ -180,7 +185,43 @@ class AttentionChoice:
         "heads that share keys are rows of one product: always, or only over cached keys",
         choices=("always", "cached"), default="always",
     )  # fmt: skip
+    window_slots: int = key(
+        "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
+        "begins at the window", low=0, default=0,
+    )  # fmt: skip
     max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleReader:
+    """How the stack's usual loader prepares the samples of a batch, where `inputs` are decoded."""
+
+    stored: str = key("how a sample is stored: a JPEG image, or an array of bytes", choices=("jpeg", "array"), default="jpeg")
+    pixels: int = key("pixels of a stored image; 0: as many as the network's input has", low=0, default=0)
+    workers: int = key("threads of the host that decode", low=1, default=1)
+    passes: int = key("loops over a sample's values after it is decoded: to floats, mirrored, less the mean", low=1, default=1)
+    calls: int = key("calls of the framework for each sample, all dispatched by one thread", low=0, default=0)
+    kernels: int = key("kernels that the device runs for each sample", low=0, default=0)
+    copies: int = key("copies over the link for each sample, before it is in a batch", low=0, default=0)
+    ahead: str = key(
+        "what is ready when a step begins, made while the step before ran: nothing, the samples in the host's memory, or the "
+        "batch in the device's", choices=("nothing", "samples", "batch"), default="samples",
+    )  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """How samples are decoded, as a reader says it.
+
+        >>> SampleReader(workers=4, pixels=140_000, calls=9).words
+        'JPEG images of 140,000 pixels, decoded by 4 threads of the host beside the step, with 9 calls of the framework for each'
+        """
+        size = f" of {self.pixels:,} pixels" if self.pixels else ""
+        what = f"JPEG images{size}" if self.stored == "jpeg" else "arrays of bytes"
+        counted = ((self.calls, "calls of the framework"), (self.kernels, "kernels"), (self.copies, "copies over the link"))
+        extra = " and ".join(f"{count} {name}" for count, name in counted if count)
+        threads = f"{self.workers} thread{'s' * (self.workers > 1)} of the host"
+        when = {"nothing": "before each step", "samples": "beside the step", "batch": "and copied beside the step"}[self.ahead]
+        return f"{what}, decoded by {threads} {when}" + (f", with {extra} for each" if extra else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +263,11 @@ class Stack:
     stalls: Mapping[str, Mapping[str, float]] = key(
         "op kind = how many times the device waits in each phase", low=0, above=True, default={}
     )
-    inputs: str = key("where a batch comes from: device memory, or the host over the link", choices=("device", "host"),
-                      default="device")  # fmt: skip
+    inputs: str = key(
+        "where a batch comes from: device memory, an array of the host over the link, or stored samples that the host decodes, "
+        "as `reader` says", choices=("device", "host", "decoded"), default="device",
+    )  # fmt: skip
+    reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
     input_value_bytes: int = key(
         "bytes of a value in the host's arrays; where they are not 4, one thread converts them to fp32 before they are copied",
@@ -241,8 +285,10 @@ class Stack:
         "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
         "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"
     )
-    menus: Mapping[str, Menu] = key("tiles for a kind of product; NAME_tensor on tensor cores, NAME_half for halves elsewhere",
-                                    default={})  # fmt: skip
+    menus: Mapping[str, Menu] = key(
+        "tiles for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of one byte, NAME_half "
+        "for halves elsewhere", default={},
+    )  # fmt: skip
     linear_bias: str = key(
         "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
         "its own, or in the product's kernel",
@@ -277,6 +323,9 @@ class Stack:
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "
         "bounds of every value, or by an unrolled loop", choices=("streaming", "checked", "unrolled"), default="streaming",
     )  # fmt: skip
+    serial_rows: tuple[str, ...] = key(
+        "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
+    )
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core or one per hardware thread", choices=("cores", "hardware"),
         default="cores",

@@ -39,7 +39,7 @@ class Kind:
     data_gradient_reads: ClassVar[tuple[str, ...]] = ()
     """The same for a `backward_data` op of its own, which otherwise reads only parameters."""
     input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD,)
-    """The phase that gives the gradient of each input; the last one also serves the inputs after it."""
+    """The phase that gives the gradient of each input; the last one also serves the inputs after it. None: it has no gradient."""
     parameter_gradient: ClassVar[str] = BACKWARD
     """The phase that gives the gradient of the learned values."""
 
@@ -68,7 +68,7 @@ class Kind:
 
     def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
         """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
-        wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need}
+        wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need and self.input_gradient}
         if self.weights(inputs, out):
             wanted.add(self.parameter_gradient)
         return tuple([phase for phase in PHASES if phase in wanted])

@@ -11,7 +11,7 @@ from archsim.trace.kinds.activation import Gelu, GeluTanh, HardSigmoid, HardSwis
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
-from archsim.trace.kinds.normalise import BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
+from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Gru, Lstm, LstmCell, Rnn
@@ -23,7 +23,7 @@ KINDS: dict[str, type[Kind]] = {
     for kind in (
         Conv2d, ConvTranspose2d, Linear, Matmul, Embedding, BiasAdd,
         MaxPool, AvgPool, GlobalAvgPool,
-        Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy,
+        Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy, ArgMax,
         Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Silu, HardSigmoid, HardSwish,
         Rotary, Dropout, Mask, Floor, Scale, ScaleBy, Quantise, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice, Upsample,
@@ -34,7 +34,7 @@ KINDS: dict[str, type[Kind]] = {
 
 __all__ = [
     "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
-    "Add", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
+    "Add", "ArgMax", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
     "Dropout", "Embedding", "Floor", "Gelu", "GeluTanh", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish", "Kind", "LayerNorm",
     "LeakyRelu", "Linear", "Lrn", "Lstm", "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Relu", "Relu6",
     "Reshape", "RmsNorm",

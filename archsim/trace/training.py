@@ -136,10 +136,10 @@ def _sizes(op: BoundOp) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
 
 
 def _needing_gradients(forward: Trace, bound: Iterable[BoundOp], of_inputs: bool) -> dict[str, bool]:
-    """Which tensors depend on learned values, or on the inputs where these get a gradient."""
+    """Which tensors depend on learned values, or on the inputs where these get a gradient; indices do not."""
     needs = dict.fromkeys(forward.inputs, of_inputs)
     for op in bound:
-        needs[op.name] = op.parameters > 0 or any(needs[name] for name in op.inputs)
+        needs[op.name] = bool(op.kind.input_gradient) and (op.parameters > 0 or any(needs[name] for name in op.inputs))
     return needs
 
 

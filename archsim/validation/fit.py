@@ -290,9 +290,12 @@ def _influences(name: str, group: Group) -> bool:
         return False
     if rest == "tensor_prologue_clk":
         return on_tensor_cores(case.stack, device, case.precision)
-    if rest in ("prologue_clk", "between_s") and family != "gemm":
+    if rest == "prologue_clk" and family != "gemm":
         kernels = group.lowered.kernels
-        return isinstance(kernels, GpuKernels) and bool(np.any((kernels.exps if family == "attention" else kernels.single) > 0))
+        return isinstance(kernels, GpuKernels) and bool(np.any(kernels.exps > 0))
+    if name == "l2.rows_stay":
+        kernels = group.lowered.kernels
+        return isinstance(kernels, GpuKernels) and bool(np.any(kernels.row_in_flight > 0))
     if family == "cpu":
         return device.kind == "cpu" and rest in CPU_CONSTANTS
     if name in case.stack.efficiency.values():

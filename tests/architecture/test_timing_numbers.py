@@ -19,8 +19,7 @@ STRUCTURE = {
     "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
-    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "ROWS_STAY": "share of a cache",
-                        "SHAPES": "entries of a cache"},
+    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
     },
@@ -119,7 +118,7 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
     text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
     numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
-    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets"}
+    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "readers"}
 
 
 def holds_number(value: object) -> bool:

@@ -22,7 +22,7 @@ def key_tables() -> str:
         for title, kind, wanted in (("Both", "gpu", shared), ("GPU", "gpu", own["gpu"]), ("CPU", "cpu", own["cpu"]))
     ]
     tables = {**TABLES, "links.NAME": LinkKind}
-    node = [row(f"{table}.{name}", unit, True) for table, cls in tables.items() for name, (unit, _) in declared(cls).items()]
+    node = [row(f"{table}.{name}", *word) for table, cls in tables.items() for name, word in declared(cls).items()]
     parts.append(("Node (a file in `hosts/`)", node))
     head = "| key | unit | meaning |\n| --- | --- | --- |\n"
     return "\n\n".join(f"### {title}\n\n{head}" + "\n".join(lines) for title, lines in parts)

@@ -118,8 +118,17 @@ def test_a_case_is_fed_as_its_script_does() -> None:
 
     assert fed("torch7", "fcn_s") == ("host", "indices", 4)
     assert fed("cntk", "fcn_s") == ("host", "dense", 4)
-    assert fed("tensorflow", "fcn_s") == ("device", "dense", 8)  # the stack that really ran has `inputs` itself
+    assert fed("tensorflow", "fcn_s") == ("device", "indices", 8)  # labels are of its graph; the stack has `inputs` itself
     assert fed("caffe", "fcn_s") == ("device", "indices", 4)
+
+
+def test_a_script_may_train_with_another_optimiser_and_copy_a_batch_more_often() -> None:
+    script = protocol("shi2016_t7")
+    assert script.optimiser("fcn_r", "tensorflow", "sgd") == "sgd_momentum"
+    assert script.optimiser("fcn_s", "tensorflow", "sgd") == "sgd"
+    assert Protocol(citation="x", accumulates=True).optimiser("fcn_r", "tensorflow", "sgd") == "accumulate"
+    found = setting("gtx_1080", "tensorflow-cudnn5.1-feed", "fp32")
+    assert [as_timed(found, script, name).stack.input_copies for name in ("fcn_s", "fcn_r")] == [2, 3]
 
 
 def test_what_a_script_does_besides_its_task() -> None:
@@ -135,7 +144,7 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert of_network.samples(128, "lstm_ptb", "cntk") == 4
     assert (of_network.of_inputs("fcn_s", "torch7"), of_network.of_inputs("fcn_s", "caffe")) == (True, False)
     assert (of_network.of_inputs("alexnet_s", "tensorflow"), of_network.of_inputs("fcn_s", "tensorflow")) == (True, False)
-    assert (of_network.inputs_of("fcn_s", "torch7"), of_network.inputs_of("fcn_r", "torch7")) == ("host", "")
+    assert (of_network.inputs_of("fcn_s", "torch7"), of_network.inputs_of("alexnet_s", "torch7")) == ("host", "")
     assert (script.inputs_of("alexnet", "caffe"), protocol("no such source").inputs_of("alexnet", "caffe")) == ("host", "")
     assert protocol("jcjohnson").task("inference", "vgg_16", "torch7") == "forward"
     assert protocol("jcjohnson").of_inputs("vgg_16", "torch7")

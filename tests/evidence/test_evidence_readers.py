@@ -239,6 +239,7 @@ def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, soft
     row = kernel(op="gemm", m="8", n="16", k="32", dtype=dtype, software=software, hardware="h200_sxm_141gb")
     cases, _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
     assert [case.dispatch for case in cases] == [launched]
+    assert [case.ahead for case in cases] == [launched == 1.0]
 
 
 # DeepBench
@@ -537,6 +538,21 @@ def test_the_hash_stands_for_the_content(write: Write) -> None:
 def test_the_longest_entry_of_the_software_table_wins() -> None:
     assert stack_of("layers", "Caffe: cudnn (2016-02; cuDNN presumed R4, not printed in the log)") == "caffe-cudnn4"
     assert stack_of("kernels", "pytorch-2.1.0/cu121") == "pytorch-2"
+    assert stack_of("kernels", "vllm-0.24.0 gemm fp8_block TritonFp8BlockScaledMMKernel ada") == "vllm-triton"
+    assert stack_of("kernels", "vllm-0.24.0 gemm fp8_block CutlassFp8BlockScaledMMKernel hopper") == "serving"
+
+
+@pytest.mark.parametrize(("hardware", "cells", "stack"), [
+    ("l40s", {"op": "bmm", "dtype": "fp8", "batch": "4", "software": "trtllm-1.0.0"}, "tensorrt-llm-fp8-block"),
+    ("h100_sxm5_80gb", {"op": "bmm", "dtype": "fp8", "batch": "4", "software": "trtllm-1.0.0"}, "tensorrt-llm"),
+    ("l40s", {"op": "gemm", "dtype": "fp8_block", "software": "trtllm-1.3.0rc20"}, "tensorrt-llm-fp8-block"),
+    ("l40s", {"op": "gemm", "dtype": "fp8", "software": "sglang-0.5.14"}, "sglang"),
+])  # fmt: skip
+def test_op_precision_kernel_and_architecture_say_which_stack_ran(
+    write: Write, hardware: str, cells: dict[str, str], stack: str
+) -> None:
+    (case,), _ = rows(write, KERNELS, kernel(m="64", n="128", k="256", hardware=hardware, **cells))
+    assert case.stack_id == stack
 
 
 def test_a_corpus_file_is_compressed_the_same_way_every_time() -> None:

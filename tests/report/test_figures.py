@@ -39,7 +39,8 @@ def frame_of(shown: RooflineChart) -> PlotFrame:
 
 
 def test_every_bound_has_its_own_colour_and_symbol() -> None:
-    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "two_pass", "latency", "launch", "host", "power", "none"}
+    assert set(BOUNDS) == {"compute", "dram", "l1", "l2", "link", "two_pass", "latency", "launch", "host", "input", "power",
+                           "none"}  # fmt: skip
     assert len({row.colour for row in BOUNDS.values()}) == len({row.symbol for row in BOUNDS.values()}) == len(BOUNDS)
     assert look("mystery") == BOUNDS["none"]
 

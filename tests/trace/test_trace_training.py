@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from dataclasses import replace
 
 import pytest
 
 from archsim.trace import TASKS, Op, Trace, backward, dumps, loads, names, task_trace, training_step
-from archsim.trace.op import Add, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Slice, Softmax
+from archsim.trace.op import Add, ArgMax, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Slice, Softmax
 from archsim.trace.training import with_loss_apart
 
 from ..each import each
@@ -233,3 +234,12 @@ def test_a_loss_apart_has_a_gradient_but_no_forward_op_and_the_first_output_alon
     both = with_loss_apart(scores, "training_step", "accumulate")
     assert listed(both)[:3] == ["fc1", "words", "loss.backward"]
     assert [one.kind.optimiser for one in both.ops if one.phase == "update"] == ["accumulate", "accumulate"]
+
+
+def test_an_index_of_the_largest_value_has_no_gradient_and_no_other_op_waits_for_one():
+    fc = op("fc", Linear(), "data", shape=("N", 8))
+    loss = op("loss", CrossEntropy(), "fc", shape=("N",))
+    predicted = op("predicted", ArgMax(), "fc", shape=("N",))
+    plain, counted = training_step(net(fc, loss)), training_step(replace(net(fc, loss, predicted), outputs=("loss", "predicted")))
+    assert set(listed(counted)) - set(listed(plain)) == {"predicted"}
+    assert counted.inputs == plain.inputs

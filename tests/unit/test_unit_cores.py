@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
 from archsim.cost import blocking, cores, team
 from archsim.lower.columns import RUNS
@@ -18,7 +19,8 @@ KIB = 1024.0
 
 def machine(**words: Any) -> Any:
     """Four cores of two registers of four lanes each clock: blocks of 4 x 8 results; caches of 32, 256 and 2048 KiB."""
-    core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "registers": 12.0, "fma_latency": 4.0, "fma_ports": 2.0}
+    core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "registers": 12.0, "fma_latency": 4.0, "fma_ports": 2.0,
+            "assist": 160.0}  # fmt: skip
     made = {
         "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 8.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
@@ -30,7 +32,7 @@ def machine(**words: Any) -> Any:
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "chunks", "tree", "grain")
-    flags = dict.fromkeys((*cut, *RUNS, "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
+    flags = dict.fromkeys((*cut, *RUNS, "subnormal", "copied", "copied_simd", "vector", "dense", "matrix", "packed", *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
     team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
     usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
@@ -307,3 +309,21 @@ def test_a_second_loop_over_the_result_takes_the_time_of_its_arithmetic() -> Non
 
     for matrix in (0.0, 1.0):
         assert clocks(matrix=matrix, rewritten=800.0) - clocks(matrix=matrix) == pytest.approx(200.0)
+
+
+def test_instructions_with_a_subnormal_operand_go_to_microcode_one_by_one() -> None:
+    """Of four lanes with one value in ten subnormal each, 1 - 0.9^4 of the instructions have at least one."""
+    product = {"matrix": 1.0, "packed": 1.0, "m": 40.0, "n": 80.0, "k": 50.0}
+    plain, some = (kernel(**product, subnormal=share) for share in (0.0, 0.1))
+    assert cores.assist_clocks(plain, machine()) == 0.0
+    instructions = 40 * 80 * 50 / 4
+    assert number(cores.assist_clocks(some, machine())) == pytest.approx(instructions * (1 - 0.9**4) * 160)
+    narrow = kernel(**product, subnormal=0.1, simd=32.0)
+    assert number(cores.assist_clocks(narrow, machine())) == pytest.approx(40 * 80 * 50 * 0.1 * 160)
+    took = [number(cores.core_clocks(one, machine(), "fp32", 1.0, default())) for one in (plain, some)]
+    assert took[1] - took[0] == pytest.approx(instructions * (1 - 0.9**4) * 160)
+
+
+def test_a_core_of_which_no_assist_is_known_multiplies_no_subnormal_numbers() -> None:
+    with pytest.raises(Unsupported, match=r"core\.assist; --set core\.assist"):
+        cores.assist_clocks(kernel(matrix=1.0, subnormal=0.1), machine(core={"assist": None}))

@@ -18,6 +18,7 @@ from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns
+from archsim.lower.context import element_wise
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
@@ -76,6 +77,18 @@ def test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too() -
     moved, in_flight = 4 * 128 * 8 + 4 * 128 * 128, (128 + 128) * 4 * 8
     assert only(t.in_flight) == in_flight
     assert only(gpu.latency_bound(t)) == pytest.approx((moved / in_flight + 1) * card().memory.latency)
+
+
+def test_a_thread_alone_with_a_row_waits_for_each_of_its_values() -> None:
+    """Of 32 B sectors the first value comes from memory, the other seven from the L2."""
+    row = replace(element_wise("argmax", Role.PASS, 4000.0, 8.0, element=4), gpu=GpuColumns(serial=1000.0))
+    t, l2 = terms(tiled(row)), card().l2
+    sector, hit = float(l2.sector), float(l2.latency) / CLOCK
+    waited = 1000 * (hit + 4 / sector * (card().memory.latency - hit))
+    assert only(gpu.serial_wait(t)) == pytest.approx(waited)
+    shared = terms(tiled(replace(row, gpu=GpuColumns())))
+    assert only(gpu.latency_bound(t)) - only(gpu.latency_bound(shared)) == pytest.approx(waited)
+    assert only(gpu.serial_wait(shared)) == 0
 
 
 def test_no_more_ctas_wait_for_loads_than_are_resident() -> None:

@@ -132,6 +132,17 @@ def test_a_one_by_one_convolution_needs_no_unfolding() -> None:
     assert len(options(lowered(strided, stack("im2col")))[0].kernels) == 2
 
 
+@pytest.mark.parametrize(("bias", "written"), [(True, "bias"), (False, "zeros")])
+def test_what_a_product_adds_to_is_written_for_each_image(bias: bool, written: str) -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3], bias=bias), task="forward_backward", data=["N", 6, 9, 9])
+    result = lowered(trace, stack("im2col", bias="prefilled"))
+    found = {op.phase: options(result, i)[0].kernels for i, op in enumerate(result.ops)}
+    fill = found["forward"][-1]
+    assert (fill.name, fill.repeat, fill.c_bytes, bool(fill.menu)) == (written, 2, 4 * 8 * 49, bias)
+    assert fill.b_bytes == (4 * 49 if bias else 0)  # a vector of ones, or nothing
+    assert ("bias_gradient" in [kernel.name for kernel in found["backward_filter"]]) == bias
+
+
 @each(
     ("words", "out", "applies"),
     [({"kernel": [3, 3]}, 7, True), ({"kernel": [3, 3], "stride": [2, 2]}, 4, False), ({"kernel": [5, 5]}, 5, False),
@@ -386,6 +397,14 @@ def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) 
     for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
         chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)}, digest=f"wide {wide}")
         assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
+
+
+@pytest.mark.parametrize(("n", "k", "splits"), [(64, 1279, {1}), (64, 1280, {1, 2}), (32, 512, {1, 2})])
+def test_a_wide_product_has_a_shortest_part_of_its_own(n: int, k: int, splits: set[int]) -> None:
+    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
+    menu = Menu(tiles=(TILE,), split_k=(1, 2), split_least_k=256, split_wide_least=640, split_wide_side=32)
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu}, digest="least")
+    assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
 
 
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
@@ -801,3 +820,38 @@ def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less()
     product = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     kernels = lowered(product, stack("im2col")).kernels
     assert (kernels.read_bytes.item(), kernels.write_bytes.item()) == (4 * (2 * 6 * 81 + 8 * 6 * 9), 4 * 2 * 8 * 49)
+
+
+def test_a_stack_may_give_each_row_of_an_op_to_one_thread() -> None:
+    largest = network({"op": "argmax", "name": "a", "in": ["data"], "out": ["N"]}, batch=64, data=["N", 500])
+    serial = replace(stack(), serial_rows=("argmax",), digest="serial")
+    for chosen, values in ((stack(), 0), (serial, 500)):
+        assert options(lowered(largest, chosen), 0)[0].kernels[0].gpu.serial == values
+
+
+def test_a_loss_of_single_ops_has_the_passes_of_its_own_row() -> None:
+    rows = {"forward": Passes(inputs=12, outputs=0, launches=7), "backward": Passes(inputs=20, outputs=0, launches=9)}
+    passes = {**stack().passes, "apart_cross_entropy": rows}
+    chosen = replace(stack(), passes=passes, digest="apart")
+    for apart, launches in ((False, [1]), (True, [7])):
+        loss = {"op": "cross_entropy", "name": "l", "in": ["data"], "out": ["N"], "apart": apart}
+        found = options(lowered(network(loss, batch=4, data=["N", 50]), chosen), 0)[0].kernels
+        assert [kernel.repeat for kernel in found] == launches
+
+
+def test_the_only_gradient_of_a_layer_has_no_other_beside_it() -> None:
+    """The first layer's images get none; of the second both gradients run at once where a stack runs ops at the same time."""
+    layers = [{"op": "linear", "name": name, "in": [source], "out": ["N", 64]} for name, source in (("a", "data"), ("b", "a"))]
+    step = network(*layers, task="training_step", batch=16, data=["N", 64])
+    result = lower(step.ops, stacks.find("tensorflow-eigen"), "cpu", "fp32", True)
+    beside = {op.name: options(result, i)[0].kernels[0].cpu.beside for i, op in enumerate(result.ops) if "backward_" in op.name}
+    assert beside == {"a.backward_filter": 1.0, "b.backward_data": 2.0, "b.backward_filter": 2.0}
+
+
+def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_does_not() -> None:
+    fc = {"op": "linear", "name": "a", "in": ["data"], "out": ["N", 64], "subnormal": 0.25}
+    step = network(fc, task="training_step", batch=16, data=["N", 64])
+    result = lower(step.ops, stacks.find("tensorflow-eigen"), "cpu", "fp32", True)
+    linear = [(i, op.phase) for i, op in enumerate(result.ops) if op.kind.op == "linear"]
+    shares = {phase: options(result, i)[0].kernels[0].cpu.subnormal for i, phase in linear}
+    assert shares == {"forward": 0.0, "backward_filter": 0.25}

@@ -67,6 +67,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "host_cpu": (gpu, lambda case: replace(case, host_cpu=devices.find("tegra_x1_cpu"))),
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
+    "ahead": (gpu, lambda case: replace(case, ahead=True)),
     "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
@@ -96,6 +97,17 @@ def test_the_batch_of_a_rate_is_that_of_the_source() -> None:
     case = replace(gpu(), metric="throughput_per_s", batch=64 * 32)
     result = run(of(case))
     assert value_of(case, of(case), result) == pytest.approx(64 * 32 / float(result.latency_s[0]))
+
+
+@pytest.mark.parametrize(("dispatch", "slower"), [(500.0, "host"), (1e-3, "device")])
+def test_a_call_issued_ahead_takes_what_the_slower_of_host_and_device_needs(dispatch: float, slower: str) -> None:
+    case = replace(gpu(), ahead=True, dispatch=dispatch)
+    result = run(of(case))
+    device_s = float(result.latency_s[0] - result.timeline.wait_s.sum())
+    host_s = float(result.host_s.sum())
+    assert value_of(case, of(case), result) == pytest.approx({"host": host_s, "device": device_s}[slower])
+    assert (host_s > device_s) == (slower == "host")
+    assert value_of(replace(case, ahead=False), of(case), result) == pytest.approx(float(result.latency_s[0]))
 
 
 def test_a_ratio_to_another_run_is_predicted_as_such() -> None:

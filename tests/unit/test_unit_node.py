@@ -53,7 +53,7 @@ def test_parallel_links_add_up() -> None:
 
 
 BAD = {
-    "unknown key": (TEXT.replace("decode =", "decoed ="), "input.decoed: unknown key; nearest: decode"),
+    "unknown key": (TEXT.replace("pixels =", "pixel ="), "input.pixel: unknown key; nearest: pixels"),
     "missing key": (TEXT.replace("sockets = {", "# sockets = {"), "host_cpu.sockets: is missing"),
     "unknown CPU": (TEXT.replace('"i7_6700k"', '"i7_6701k"'), "host_cpu.id: unknown device 'i7_6701k'; nearest: i7_6700k"),
     "a GPU as host CPU": (TEXT.replace('"i7_6700k"', '"gtx_1080"'), "host_cpu.id: gtx_1080 is a GPU"),

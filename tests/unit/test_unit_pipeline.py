@@ -13,7 +13,8 @@ from archsim.cost.dispatch import dispatch_clock, feed_time
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
-from archsim.estimation.pipeline import input_bytes, label_bytes, run, updated_bytes
+from archsim.estimation.fed import input_bytes, label_bytes, updated_bytes
+from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from types import SimpleNamespace as Some
 from typing import Any
@@ -156,9 +157,10 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
     usual = {
         "matrix": 1.0, "exps": 0.0, "plain": 0.0, "dense": 0.0, "m": 512.0, "n": 512.0, "k": 64.0, "count": 1.0, "work": 1.0,
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
-        "cluster": 1.0, "overlapped": 0.0, "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
+        "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "tested": 0.0, "longest": 1.0,
+        "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "single": 0.0, "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
+        "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -196,7 +198,7 @@ def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, 
 def test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2(in_flight: float, reads: float) -> None:
     """A softmax of 1 MB, read three times by 100 CTAs of 256 threads, over an L2 of 100 KB; 0: nothing is known of its CTAs."""
     kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e6, row_reads=3.0, row_in_flight=in_flight)
-    assert number(traffic.bytes_read(kernels, row(100.0), 1e5)) == pytest.approx(reads)
+    assert number(traffic.bytes_read(kernels, row(100.0), 1e5, 0.35)) == pytest.approx(reads)
 
 
 def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
@@ -251,7 +253,15 @@ def test_a_warp_is_begun_every_32_threads() -> None:
 def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
     kernels = gpu_kernels(3, shared=row(48.0, 49.0, 48.0))
     kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
-    assert occupancy.runnable(kernels, Some(sm=Some(shared_memory_cta=48.0))).tolist() == [[True, False, True]]
+    chip = Some(sm=Some(shared_memory_cta=48.0, thread_registers=None))
+    assert occupancy.runnable(kernels, chip).tolist() == [[True, False, True]]
+
+
+@pytest.mark.parametrize(("most", "fits"), [(None, [True, True, True]), (63.0, [True, False, True]), (20.0, [True, True, True])])
+def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | None, fits: list[bool]) -> None:
+    kernels = gpu_kernels(3, registers=row(63.0, 64.0, 32.0), shared=row(1.0, 1.0, 1.0))
+    kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
+    assert occupancy.runnable(kernels, Some(sm=Some(shared_memory_cta=48.0, thread_registers=most))).tolist() == [fits]
 
 
 def chip(**words: Any) -> Any:
@@ -305,13 +315,22 @@ def test_a_softmax_issues_an_exponential_and_four_instructions_for_each_score() 
 
 
 def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:
-    constants = default().with_values({"gemm.saturation": 24.0, "conv.between_s": 5e-6})
+    constants = default().with_values({"gemm.saturation": 24.0})
     return gpu.GpuTerms(kernels=kernels, device=chip(**words), precision=precision, clock=1e9, constants=constants, waves=waves)
 
 
 def test_pairs_of_halves_take_twice_the_warps_to_fill_an_sm() -> None:
     assert number(terms(gpu_kernels()).fill) == 24 / 8
     assert number(terms(gpu_kernels(), "fp16").fill) == 2 * 24 / 8
+
+
+def test_how_much_of_the_l2_rows_may_fill_is_a_constant() -> None:
+    kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e9, c_bytes=1e9, row_reads=3.0, row_in_flight=16.0)
+    held = terms(kernels).in_slots * 256 * 16
+    for stay in (0.2, 0.5):
+        one = replace(terms(kernels), constants=default().with_values({"l2.rows_stay": stay}))
+        found = number(one.reads)
+        assert found == pytest.approx(1e9 * (1 + 2 * (1 - min(1.0, stay * one.device.l2.size / number(held)) ** 2)))
 
 
 def test_without_waves_ctas_spread_evenly() -> None:
@@ -333,9 +352,13 @@ def test_narrow_values_take_more_loads_for_the_same_bytes(size: float, loads: fl
     assert number(gpu.two_pass_bound(halved)) == pytest.approx(number(gpu.memory_bound(halved)) * 2 * loads)
 
 
-def test_a_single_image_waits_between_unfolding_and_product() -> None:
-    found = gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0), single=row(1.0, 0.0))))
-    assert found.tolist() == pytest.approx([3e-6 + 5e-6, 6e-6])
+def test_each_kernel_of_a_launch_waits_for_the_one_before() -> None:
+    assert gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0)))).tolist() == pytest.approx([3e-6, 6e-6])
+
+
+def test_the_second_of_several_launches_finds_the_code_of_the_first() -> None:
+    found = sm.first_wave(gpu_kernels(3, repeat=row(1.0, 4.0, 16.0)), chip(), "fp32", default())
+    assert found.tolist() == [default()["gemm.first_clk"] / n for n in (1, 4, 16)]
 
 
 def test_a_real_card_has_what_these_records_have() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import flag, integer
+from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, chosen, only
 
@@ -17,7 +17,8 @@ class Linear(Kind):
 
     FLOP: 2 per MAC, and 1 per output element for the bias. With `tied` the weights are the table of an embedding, which counts
     them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets. With `inner_first` the weights
-    lie in memory as [K, F], as those of GPT-2 do, else as [F, K].
+    lie in memory as [K, F], as those of GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too
+    small for a normal number, as a script draws weights and data: multipliers of many CPUs leave such a value to microcode.
     """
 
     op: ClassVar[str] = "linear"
@@ -28,6 +29,7 @@ class Linear(Kind):
     bias: bool = flag(default=True)
     tied: bool = flag(default=False)
     inner_first: bool = flag(default=False)
+    subnormal: float = fraction(default=0.0)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""

@@ -1,4 +1,4 @@
-"""Normalisation, softmax and the loss: ops that reduce along an axis before they scale each element."""
+"""Normalisation, softmax, the loss and the prediction: ops that reduce along an axis."""
 
 from __future__ import annotations
 
@@ -136,11 +136,14 @@ class CrossEntropy(Kind):
     """Softmax along the last axis and the cross-entropy with the labels, [..., classes] to [...].
 
     The labels, [...] indices, may be given as a second input. FLOP: 5 per logit (as softmax) and 2 per row for the
-    logarithm; backward, one streaming op, 2 per logit: (softmax - label) * weight.
+    logarithm; backward, one streaming op, 2 per logit: (softmax - label) * weight. With `apart` softmax, logarithm, product with
+    labels that have a value for each class, and mean are ops of their own, as a script wrote them.
     """
 
     op: ClassVar[str] = "cross_entropy"
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    apart: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """One loss for each row."""
@@ -160,3 +163,25 @@ class CrossEntropy(Kind):
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """2 per logit."""
         return 2 * elements(inputs[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgMax(Kind):
+    """The index of the largest value along the last axis, [..., classes] to [...]: a prediction, which has no gradient.
+
+    FLOP: a comparison for each value.
+    """
+
+    op: ClassVar[str] = "argmax"
+    input_gradient: ClassVar[tuple[str, ...]] = ()
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """One index for each row."""
+        data = only(inputs)
+        if len(data) < 2:
+            raise ValueError(f"needs an input of the form [..., classes], got {show(data)}")
+        return data[:-1]
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per value."""
+        return elements(inputs[0])

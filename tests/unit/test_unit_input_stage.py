@@ -1,0 +1,249 @@
+"""The input stage: samples that the host decodes before or beside a step, in estimates and in the event model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.base.errors import ArgumentError, InputError
+from archsim.calibration.constants import default
+from archsim.cost.dispatch import dispatch_clock, feed_time, link_rate
+from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
+from archsim.device import catalog as devices
+from archsim.device.device import Cpu, Gpu
+from archsim.estimation.estimate import estimate, estimate_of
+from archsim.estimation.fed import input_bytes, samples_of
+from archsim.estimation.measured import request_of
+from archsim.estimation.pipeline import run
+from archsim.estimation.references import differences
+from archsim.estimation.request import Request, make_request
+from archsim.evidence.lookup import network_cases
+from archsim.evidence.sources import read_sources
+from archsim.explain.layer import explain
+from archsim.node.spec import find as find_node
+from archsim.node.spec import host_cpu
+from archsim.report.explain import explanation_text
+from archsim.report.page import page
+from archsim.report.text import limit_line, time_line
+from archsim.schedule.training import DeviceStep, Pipeline, train
+from archsim.simulate.train import Input, input_pipeline
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import SampleReader
+from tests.each import each
+
+CIFAR = SampleBatch(count=1024, values=3072.0, pixels=1024.0)
+STEP = {"net": "alexnet_r", "hw": "gtx_1080", "stack": "mxnet-cudnn5.1", "task": "training_step", "batch": 256}
+
+
+def asked(**how: Any) -> Request:
+    return make_request(**STEP | how)
+
+
+def latency(request: Request) -> float:
+    return float(run(request).latency_s[0])
+
+
+def test_a_batch_is_late_by_what_the_slowest_resource_takes_beyond_the_step() -> None:
+    network, dispatch = np.array([10.0]), np.array([4.0])
+
+    def late(ahead: bool = True, factor: float = 1.0, **parts: float) -> float:
+        stage = InputStage(**{"decode_s": 0.0, "calls_s": 0.0, "kernels_s": 0.0, "copy_s": 0.0} | parts, ahead=ahead)
+        return float(stage.late(network, dispatch, factor)[0])
+
+    assert late(decode_s=9.0, calls_s=6.0, copy_s=3.0) == 0.0
+    assert late(decode_s=12.0, calls_s=7.0) == 2.0
+    assert late(calls_s=7.0) == 1.0  # one thread dispatches them and the ops of the step
+    assert late(copy_s=11.5) == 1.5
+    assert late(kernels_s=0.5) == 0.5  # on the same device
+    assert late(decode_s=12.0, factor=0.5) == 0.0
+    assert late(ahead=False, decode_s=9.0, calls_s=6.0, kernels_s=1.0) == 16.0
+
+
+def test_a_core_decodes_pixels_and_goes_over_values() -> None:
+    host, steps = devices.find("i7_3820").device, default()["loop.steps_clk"]
+    pixel = default()["input.jpeg_clk"]
+    assert isinstance(host, Cpu)
+    clock = float(dispatch_clock(host))
+    bytes_only = core_rate(SampleReader(stored="array", passes=2), CIFAR, host, default())
+    assert clock / bytes_only == pytest.approx(2 * 3072 * steps)
+    jpeg = core_rate(SampleReader(), CIFAR, host, default())
+    assert clock / jpeg == pytest.approx(1024 * pixel + 3072 * steps)
+    photo = core_rate(SampleReader(pixels=140_000), CIFAR, host, default())
+    assert clock / photo == pytest.approx(140_000 * pixel + 3072 * steps)
+    assert worker_rate(2, 4, 10.0) == 20.0
+    assert worker_rate(16, 4, 10.0) == 40.0
+
+
+def test_calls_and_launches_of_samples_are_those_of_ops() -> None:
+    gpu, host, constants = devices.find("gtx_1080").device, devices.find("i7_3820").device, default()
+    assert isinstance(gpu, Gpu)
+    assert isinstance(host, Cpu)
+    reader = SampleReader(stored="array", workers=4, calls=11, kernels=5, copies=4)
+    stack = replace(stacks.find("tensorflow-cudnn5.1-feed"), reader=reader)
+    found = input_stage(CIFAR, stack, gpu, host, 4.0, constants, 7.0)
+    clocks = 11 * constants["dispatch.engine"] + 9 * constants["dispatch.launch"]
+    assert float(found.calls_s) == pytest.approx(1024 * clocks / float(dispatch_clock(host)))
+    assert float(found.kernels_s) == pytest.approx(1024 * 5 * float(gpu.launch.latency))
+    assert (found.copy_s, found.ahead) == (0.0, True)
+    assert input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="batch")), gpu, host, 4.0, constants, 7.0).copy_s == 7.0
+    assert not input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="nothing")), gpu, host, 4.0, constants, 7.0).ahead
+    assert input_stage(CIFAR, replace(stack, host=""), gpu, host, 4.0, constants, 7.0).calls_s == 0.0
+
+
+def test_decoding_beside_the_step_counts_where_it_is_slower() -> None:
+    """A copy of the batch stays in the step, as of an array; decoding hides behind it until the images are large."""
+    copied = latency(asked(inputs="host"))
+    assert latency(asked(inputs="decoded")) == pytest.approx(copied, rel=1e-12)
+    large = asked(inputs="decoded,pixels=1000000")
+    decode = 256 / float(worker_rate(4, 4, core_rate(large.stack.reader, samples_of(large), large.host, large.calibration)))
+    assert decode > copied
+    assert latency(large) == pytest.approx(decode, rel=1e-9)
+    before = asked(inputs="decoded,pixels=1000000,ahead=nothing")
+    assert latency(before) == pytest.approx(copied + decode, rel=1e-9)
+    assert latency(asked(inputs="decoded,ahead=batch")) == pytest.approx(latency(asked(inputs="device")), rel=1e-12)
+    assert latency(asked(inputs="decoded,pixels=1000000,workers=1")) > 3.9 * decode
+
+
+def test_the_wait_is_a_part_of_the_breakdown_and_limits() -> None:
+    e = estimate_of(asked(inputs="decoded,pixels=1000000"))
+    assert e.limited_by == "input"
+    assert sum(e.breakdown_s.values()) == pytest.approx(e.latency_s, rel=1e-9)
+    assert sum(op.time_s for op in e.ops) == pytest.approx(e.latency_s, rel=1e-9)
+    assert e.ops[0].bound == "input"
+    assert e.relief_s["input"] == pytest.approx(e.latency_s * (1 - 1 / 1.2), rel=1e-3)
+    hidden = estimate_of(asked(inputs="decoded"))
+    assert hidden.breakdown_s["input"] == 0.0
+    assert hidden.limited_by != "input"
+    assert "input" not in estimate_of(asked()).breakdown_s
+    assert "input" not in estimate_of(asked(inputs="decoded", fidelity="roofline")).breakdown_s
+
+
+def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
+    late, ready = asked(inputs="decoded,pixels=1000000"), asked(inputs="decoded")
+    shown = estimate_of(late)
+    assert "waiting for decoded input" in time_line(shown)
+    assert "input: 20 % faster saves" in limit_line(shown)
+    assert "decoded input" not in time_line(estimate_of(ready))
+    assert "reading and decoding the samples of a batch" in page(shown, late.spec)
+    first, second = (explanation_text(explain(late, layer, "forward")) for layer in ("conv1", "conv2"))
+    assert "of this the device waits for its batch, which takes: decoding" in first
+    assert "waits for its batch" not in second
+
+
+@each("how", ["decoded,pixels=1000000", "decoded", "decoded,pixels=1000000,ahead=nothing", "decoded,calls=40"])
+def test_every_fidelity_with_events_waits_as_long(how: str) -> None:
+    closed, events = (estimate_of(asked(inputs=how, fidelity=name)) for name in ("analytical", "event"))
+    assert events.latency_s == pytest.approx(closed.latency_s, rel=1e-6)
+    assert events.limited_by == closed.limited_by
+    assert events.breakdown_s["input"] == pytest.approx(closed.breakdown_s["input"], rel=1e-6, abs=1e-9)
+
+
+@each("decode", [0.5, 2.0])
+def test_the_event_model_of_training_comes_to_the_same_pace(decode: float) -> None:
+    """One device, a stage that is half as long as its step or twice: the slower of the two sets the pace."""
+    node, compute = find_node("desktop_2gpu").node, 0.1
+    samples = 64
+    rate = samples / (decode * compute)
+    step = DeviceStep(compute_s=compute, update_s=0.0, buckets=())
+    found = train(node, 1, step, Pipeline(samples=samples, decode_rate=rate), steps=200)
+    stage = InputStage(decode_s=samples / rate, calls_s=0.0, kernels_s=0.0, copy_s=0.0, ahead=True)
+    late = float(stage.late(np.array([compute]), np.array([0.0]))[0])
+    assert found.step_s == pytest.approx(compute + late, rel=0.02)
+
+
+def test_a_node_decodes_at_the_rate_of_its_own_cpu_unless_its_file_states_one() -> None:
+    """Two sockets of eight cores, of which more workers share all; a measured rate stands as it is."""
+    spec, request = find_node("devbox_4gpu"), asked(task="training_step")
+    node = spec.node
+    photo = SampleReader(pixels=140_000)
+    core = float(core_rate(photo, samples_of(request), host_cpu(node.host_cpu.id), request.calibration))
+
+    def rate(node: Any, workers: int) -> float | None:
+        return input_pipeline(request, replace(spec, node=node), Input(decode=workers)).decode_rate
+
+    assert (rate(node, 2), rate(node, 1000)) == (pytest.approx(2 * core), pytest.approx(node.cores * core))
+    stated = replace(node, input=replace(node.input, decode=100.0))
+    assert (rate(stated, 2), rate(stated, 1000)) == (200.0, 100.0 * node.cores)
+    small = replace(node, input=replace(node.input, pixels=None))
+    assert rate(small, 1) == pytest.approx(
+        float(core_rate(SampleReader(), samples_of(request), host_cpu(node.host_cpu.id), request.calibration)))  # fmt: skip
+    called = replace(request, stack=replace(request.stack, reader=replace(request.stack.reader, calls=1000)))
+    slower = input_pipeline(called, spec, Input(decode=1000)).decode_rate
+    assert slower is not None
+    assert slower < 0.5 * core  # one thread dispatches all calls
+
+
+def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
+    gpu = devices.find("gtx_1080").device
+    assert isinstance(gpu, Gpu)
+    assert float(link_rate(gpu)) == pytest.approx(15.75e9 * 0.76)
+    module = devices.find("tegra_x1").device
+    assert isinstance(module, Gpu)
+    assert link_rate(module) == float("inf")
+    request = asked(inputs="decoded")
+    assert feed_time(input_bytes(request.trace.ops), request.stack, gpu, request.host) > 0
+
+
+REFUSED = [
+    ("disk", "inputs 'disk' is not one of device, host, decoded"),
+    ("host,workers=3", "host takes no keys; those of a reader follow decoded"),
+    ("decoded,worker=8", "worker: unknown key; nearest: workers"),
+    ("decoded,workers", "'workers' is not KEY=VALUE; keys: stored, pixels, workers"),
+    ("decoded,workers=2,workers=3", "'workers=3' is given twice"),
+    ("decoded,workers=0", "workers: must be at least 1, is 0"),
+    ("decoded,workers=many", "workers: must be a whole number, is 'many'"),
+    ("decoded,workers=nan", "workers: must be a whole number, is 'nan'"),
+    ("decoded,stored=png", "stored: must be jpeg or array, is 'png'"),
+]
+
+
+@each(("inputs", "sentence"), REFUSED)
+def test_what_a_reader_cannot_be_is_refused(inputs: str, sentence: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        asked(inputs=inputs)
+    assert sentence in str(caught.value)
+
+
+def test_images_are_decoded_for_networks_that_take_them() -> None:
+    with pytest.raises(ArgumentError, match=r"network lstm_ptb reads no images, as the reader of mxnet-cudnn5\.1 prepares"):
+        estimate("lstm_ptb", "gtx_1080", stack="mxnet-cudnn5.1", inputs="decoded")
+    assert estimate("lstm_ptb", "gtx_1080", stack="mxnet-cudnn5.1", inputs="decoded,stored=array").latency_s > 0
+    with pytest.raises(ArgumentError, match="inputs belong to a GPU; the CPU i7_6700k reads them where they are"):
+        make_request("alexnet", "i7_6700k", inputs="decoded")
+
+
+def test_equal_stacks_have_equal_digests() -> None:
+    assert asked(inputs="decoded,workers=8").stack.digest != asked(inputs="decoded,workers=4").stack.digest
+    assert asked(inputs="device").stack == asked().stack
+    assert "decoded by 8 threads" in next(note for note in asked(inputs="decoded,workers=8").notes if note.startswith("input "))
+
+
+def case_of(hardware: str, stack: str, network: str = "alexnet_r") -> Request:
+    found = network_cases(network, hardware, lambda cells: cells["source"] == "shi2016_t7" and cells["stack"] == stack)
+    return request_of(next(iter(found)), default(), "analytical")
+
+
+def test_scripts_of_the_sources_decode_as_they_were_read() -> None:
+    tensorflow = case_of("tesla_k80", "tensorflow-cudnn5.1")
+    assert (tensorflow.stack.inputs, tensorflow.stack.reader.calls, tensorflow.stack.reader.kernels) == ("decoded", 11, 5)
+    mxnet, caffe, torch = (case_of("gtx_1080", f"{name}-cudnn5.1") for name in ("mxnet", "caffe", "torch7"))
+    assert (mxnet.stack.reader.workers, mxnet.stack.inputs, caffe.stack.reader.ahead) == (4, "decoded", "batch")
+    assert torch.stack.inputs == "host"
+    assert 0.3 < latency(tensorflow) < 0.5  # measured 0.385; 0.1 with the batch ready
+    plain = make_request("alexnet_r", "tesla_k80", batch=1024, task="training_step", stack="tensorflow-cudnn5.1-feed")
+    assert any("with 11 calls of the framework and 5 kernels" in line for line in differences(tensorflow, plain))
+
+
+def test_a_cpu_runs_as_if_its_samples_were_ready() -> None:
+    cpu = case_of("i7_3820", "tensorflow-eigen")
+    ready = replace(cpu, stack=replace(cpu.stack, inputs="device"))
+    assert latency(cpu) == latency(ready)
+
+
+def test_a_reader_of_a_source_has_the_keys_of_a_stacks() -> None:
+    text = '[s]\ncitation = "S"\nreaders."mxnet alexnet" = { worker = 3 }\n'
+    with pytest.raises(InputError, match=r"s\.readers: .*mxnet alexnet: worker: unknown key; nearest: workers"):
+        read_sources(text, "sources.toml")

@@ -1,0 +1,111 @@
+"""Which tiles a library has for a product: by the bytes of an operand, the architecture, and the sizes that each is meant for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost.gpu import GpuTerms, compute_bound
+from archsim.device.catalog import find
+from archsim.evidence.kernel_ops import forward
+from archsim.lower.context import Context
+from archsim.lower.kernel import GpuKernels
+from archsim.lower.lower import lower
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import AttentionChoice, Menu, Stack, Tile
+from archsim.trace.op import Attention, Linear
+from archsim.trace.trace import BoundOp
+
+TILE = Tile(m=64, n=64, k=32, threads=128, registers=96, shared=8192)
+BYTE, ADA, NARROW = (Menu(tiles=(replace(TILE, m=side),)) for side in (128, 32, 16))
+
+
+def library(**menus: Menu) -> Stack:
+    """The ideal stack with these menus, `_` of their names for a point."""
+    named = {name.replace("__", "."): menu for name, menu in menus.items()}
+    return replace(stacks.find("ideal"), menus=named, digest=f"{sorted(named.items())}")
+
+
+def context(stack: Stack, element: int, architecture: str = "hopper") -> Context:
+    return Context(stack=stack, device_kind="gpu", element=element, training=False, tensor=True, architecture=architecture)
+
+
+def kernels(op: BoundOp, stack: Stack, precision: str) -> GpuKernels:
+    found = lower((op,), stack, "gpu", precision, False, {precision}.__contains__, "ada").kernels
+    assert isinstance(found, GpuKernels)
+    return found
+
+
+def product(tokens: int, features: int, inner: int) -> BoundOp:
+    return forward(Linear(bias=False), (tokens, features), (tokens, inner))
+
+
+def test_operands_of_one_byte_have_tiles_of_their_own_where_the_library_has_some() -> None:
+    both = library(gemm_tensor=Menu(tiles=(TILE,)), gemm_tensor_byte=BYTE)
+    assert [context(both, element).menu("gemm") for element in (1, 2)] == ["gemm_tensor_byte", "gemm_tensor"]
+    assert context(both, 1).menu("gemm_batched", "gemm") == "gemm_tensor"  # another kernel of the library
+    here = library(gemm_tensor=Menu(tiles=(TILE,)), gemm_tensor_byte__ada=replace(BYTE, architectures=("ada",)))
+    assert [context(here, 1, name).menu("gemm") for name in ("ada", "hopper")] == ["gemm_tensor_byte.ada", "gemm_tensor"]
+
+
+def test_a_menu_called_as_the_architecture_comes_before_one_that_lists_it() -> None:
+    made = library(
+        gemm_tensor=Menu(tiles=(TILE,)), gemm_tensor__ampere=replace(BYTE, architectures=("ampere", "ada")),
+        gemm_tensor__ada=replace(ADA, architectures=("ada",)),
+    )  # fmt: skip
+    assert [context(made, 2, name).menu("gemm") for name in ("ada", "ampere")] == ["gemm_tensor.ada", "gemm_tensor.ampere"]
+
+
+@pytest.mark.parametrize(("tokens", "features", "side"), [(16, 64, 16), (17, 64, 64), (16, 8193, 64)])
+def test_a_tile_is_taken_up_to_its_largest_result(tokens: int, features: int, side: int) -> None:
+    tiles = (replace(TILE, n=16, most_n=16, most_m=8192), replace(TILE, least_n=17), replace(TILE, least_m=8193))
+    found = kernels(product(tokens, features, 512), library(gemm_tensor=Menu(tiles=tiles)), "bf16")
+    assert set(found.tile_n.tolist()) == {side}
+
+
+def test_thin_products_run_in_the_tiles_of_a_library_that_has_no_other_kernel() -> None:
+    for thin, names in ((False, ["gemv"]), (True, ["gemm"])):
+        made = library(gemm_tensor=Menu(tiles=(TILE,), thin=thin))
+        assert [kernel.name for kernel in kernels(product(1, 4096, 4096), made, "bf16").kernels] == names
+
+
+def attention(queries: int, heads: int, window: int = 0, causal: bool = True) -> BoundOp:
+    shape = (1, queries, heads * 64)
+    return forward(Attention(heads=heads, causal=causal, window=window), shape, *[shape] * 3)
+
+
+def attending(slots: int = 0, tile: Tile = TILE) -> Stack:
+    made = library(attention_tensor=Menu(tiles=(tile,)), gemm_tensor=Menu(tiles=(tile,)))
+    return replace(made, attention=AttentionChoice(fused=True, window_slots=slots), digest=f"{made.digest}{slots}")
+
+
+def test_a_kernel_that_does_not_begin_at_the_window_tests_the_blocks_before_it() -> None:
+    """Pairs of queries and keys: those computed are the same, those passed over take the stack's slots each."""
+    op = attention(4096, 1, window=512)
+    begins, visits = (kernels(op, attending(slots), "bf16") for slots in (0, 20))
+    assert (begins.k.item(), visits.k.item()) == (512 + 128, 4096)
+    assert visits.exps.item() * 4096 == pytest.approx(begins.exps.item() * (512 + 128))
+    causal = kernels(attention(4096, 1), attending(), "bf16").exps.item()
+    assert (begins.tested.item(), visits.tested.item()) == (0.0, pytest.approx(20 * (causal - visits.exps.item())))
+
+
+def seconds(op: BoundOp, stack: Stack) -> float:
+    gpu = find("l40s").device
+    terms = GpuTerms(kernels=kernels(op, stack, "bf16"), device=gpu, precision="bf16", clock=2e9, constants=default())
+    return float(np.min(compute_bound(terms)))
+
+
+def test_few_tiles_of_queries_take_as_long_as_the_last_which_sees_all_keys() -> None:
+    few, many = (seconds(attention(4096, heads), attending()) for heads in (1, 64))
+    without, throughout = (seconds(attention(4096, heads, causal=False), attending()) for heads in (1, 64))
+    assert few == pytest.approx(without, rel=0.04)  # 64 tiles on 142 SMs
+    assert many < 0.6 * throughout
+
+
+def test_slots_of_a_score_lengthen_the_softmax_and_slots_of_a_test_the_window() -> None:
+    op, windowed = attention(4096, 64), attention(4096, 64, window=512)
+    assert seconds(op, attending(tile=replace(TILE, score_slots=40.0))) > 1.5 * seconds(op, attending())
+    assert seconds(windowed, attending(40)) > 1.5 * seconds(windowed, attending())
