@@ -15,13 +15,14 @@ from archsim.device.spec import Spec
 
 def clock_and_limit(
     spec: Spec, clock: float | Array | None = None, power_limit: float | Array | None = None,
-    without: frozenset[str] = frozenset(),
+    without: frozenset[str] = frozenset(), measured: bool = False,
 ) -> tuple[float | Array, float | Array | None]:  # fmt: skip
     """The highest core clock that kernels may take [Hz], and the power that they keep to [W], None where no power lowers it.
 
-    A `clock` that was asked for or measured stands. Under a `power_limit` [W] kernels run at the highest clock at which they
-    draw no more. Otherwise they run at the device's usual clock: the all-core clock of a CPU, the sustained clock of a GPU; a
-    GPU whose sustained clock nobody measured keeps to its TDP instead. Numbers are floats or [D, 1].
+    A `clock` that was `measured` while the kernels ran stands. One that is asked for is the highest that they take, as on a card
+    with locked clocks, and without one they run at the device's usual clock: the all-core clock of a CPU, the sustained clock of
+    a GPU. Under a `power_limit` [W] kernels run at the highest clock at which they draw no more; a GPU whose sustained clock
+    nobody measured keeps to its TDP. Numbers are floats or [D, 1].
 
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
 
@@ -32,15 +33,15 @@ def clock_and_limit(
     150.0
     """
     device = spec.device
+    guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished
     if clock is not None:
-        return clock, power_limit
+        return clock, device.power.tdp if guessed and power_limit is None and not measured else power_limit
     if "clock" in without:
         return device.clock.boost, None
     if "sustained" in without:
         return highest_clock(device), device.power.tdp if power_limit is None else power_limit
     if power_limit is not None:
         return highest_clock(device), power_limit
-    guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished
     return device.usual_clock, device.power.tdp if guessed else None
 
 

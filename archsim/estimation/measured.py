@@ -24,7 +24,7 @@ def request_of(
 ) -> Request:
     """The request whose answer was measured: all conditions of the row, defaults where it states none."""
     device = case.spec.device
-    clock, limit = clock_and_limit(case.spec, case.clock, case.limit, without)
+    clock, limit = clock_and_limit(case.spec, case.clock, case.limit, without, measured=True)
     threads = case.threads
     if isinstance(device, Gpu):
         threads = None

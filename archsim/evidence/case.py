@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import LoopPattern, Pattern, UnitPattern
+from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, UnitPattern, VoltagePattern
 from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -81,7 +81,7 @@ class Case:
     dispatch: float = 1.0
     wrappers: int = 0
     ahead: bool = False
-    pattern: Pattern | LoopPattern | UnitPattern | None = None
+    pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | None = None
     file: str = ""
 
     @property
@@ -92,7 +92,7 @@ class Case:
     @property
     def simulated(self) -> bool:
         """Whether only the simulated machine has an answer."""
-        return self.pattern is not None and not isinstance(self.pattern, UnitPattern)
+        return self.pattern is not None and not isinstance(self.pattern, UNSIMULATED)
 
     @property
     def training(self) -> bool:

@@ -8,7 +8,7 @@ from archsim.evidence.case import Case, Skip
 
 QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy", "clock_hz": "clock",
             "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
-            "clk_per_iteration": "clocks"}  # fmt: skip
+            "clk_per_iteration": "clocks", "voltage_v": "voltage"}  # fmt: skip
 
 # name -> value: columns that every row has, whatever its file calls them
 OWN: dict[str, Callable[[Case], str | int | None]] = {

@@ -67,4 +67,26 @@ class UnitPattern:
     memory_now: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockPattern:
+    """A workload at a lower clock than `top` [Hz], at which it takes `power` [W].
+
+    rate: work in a second beside that at the top clock; free: share of its time that does not go with the clock
+    """
+
+    top: float
+    power: float
+    rate: float
+    free: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoltagePattern:
+    """The core voltage at a lower clock than `top` [Hz], at which it is `volts` [V]."""
+
+    top: float
+    volts: float
+
+
+UNSIMULATED = (UnitPattern, ClockPattern, VoltagePattern)  # what the model of power answers, without ops
 Pattern = AccessPattern | ProductPattern  # of a GPU

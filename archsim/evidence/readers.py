@@ -13,6 +13,7 @@ from archsim.base.errors import InputError
 from archsim.evidence import (
     readers_clock,
     readers_deepbench,
+    readers_dvfs,
     readers_kernel,
     readers_layer,
     readers_microbench,
@@ -32,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
     readers_power.FAMILY, readers_clock.FAMILY, readers_microbench.FAMILY,
     readers_tile.FAMILY, readers_product.FAMILY, readers_units.FAMILY,
+    readers_dvfs.WORKLOADS, readers_dvfs.VOLTAGES,
 )  # fmt: skip
 
 

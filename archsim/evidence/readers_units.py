@@ -10,7 +10,7 @@ from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
 from archsim.evidence.kernel_ops import alone
-from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
 from archsim.evidence.resolve import Refused, device
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
@@ -29,7 +29,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     over = [unit for unit, share in shares.items() if share > FULL]
     if over:
         raise Refused(f"share of {over[0]} above 1: miscounted")
-    usual = _memory_clock(spec)
+    usual = memory_clock(spec)
     memory, now = (float(cells[name]) * 1e6 / usual for name in ("ref_mem_mhz", "mem_mhz"))
     busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(share, 1.0) for unit, share in shares.items()}}
     pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now)
@@ -37,13 +37,16 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     return [case_of(row, file, spec, cells["app"] or cells["kind"], float(cells["power_w"]), clock, pattern)]
 
 
-def case_of(row: Row, file: str, spec: Spec, label: str, power: float, clock: float, pattern: UnitPattern) -> Case:
-    """A case of power at a core clock [Hz]."""
+def case_of(
+    row: Row, file: str, spec: Spec, label: str, value: float, clock: float, pattern: UnitPattern | ClockPattern | VoltagePattern,
+    metric: str = "power_w",
+) -> Case:  # fmt: skip
+    """A case of a power, or of another metric, at a core clock [Hz]."""
     stack = stacks.find(spec.identity.default_stack)
     fitted = protocol(row.cells["source"]).fitted(row.cells.get("source_ref", ""))
     return Case(
         line=row.line, fields=row.cells, source=row.cells["source"], label=label, hardware=spec.identity.id, stack_id=stack.id,
-        task="inference", metric="power_w", measured=power, split=row.cells.get("split", "") if fitted else "test",
+        task="inference", metric=metric, measured=value, split=row.cells.get("split", "") if fitted else "test",
         trace=alone(label), spec=spec,
         stack=stack, precision="fp32", batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
     )  # fmt: skip
@@ -80,7 +83,7 @@ def _gpu(name: str) -> Spec:
     return spec
 
 
-def _memory_clock(spec: Spec) -> float:
+def memory_clock(spec: Spec) -> float:
     """The usual memory clock as drivers show it: half the data rate of a pin [Hz]."""
     rate: object = spec.device.memory.data_rate
     if rate is None:

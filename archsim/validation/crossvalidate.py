@@ -68,7 +68,7 @@ def cross_validate(
 
 def depends_on_power(case: Case) -> bool:
     """Whether a prediction needs the power model: a power, an energy, or a time at a clock that no source states."""
-    _, limit = clock_and_limit(case.spec, case.clock, case.limit)
+    _, limit = clock_and_limit(case.spec, case.clock, case.limit, measured=True)
     return limit is not None or bool(with_power([case]))
 
 

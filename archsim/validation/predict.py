@@ -14,8 +14,10 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
+from archsim.cost.by_clock import power_by_clock
 from archsim.cost.cost import Array
 from archsim.cost.units import at_other_clocks, unit_power
+from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
@@ -23,7 +25,15 @@ from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case
-from archsim.evidence.pattern import AccessPattern, LoopPattern, ProductPattern, UnitPattern
+from archsim.evidence.pattern import (
+    UNSIMULATED,
+    AccessPattern,
+    ClockPattern,
+    LoopPattern,
+    ProductPattern,
+    UnitPattern,
+    VoltagePattern,
+)
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -85,14 +95,14 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
         host = None if case.host_cpu is None else case.host_cpu.digest
         setting = (case.clock, case.limit, case.threads, case.training, host)
         key: object = (case.spec.digest, case.stack.digest, case.precision, *setting)
-        if isinstance(case.pattern, UnitPattern):
-            key = (case.spec.digest, UnitPattern)
+        if isinstance(case.pattern, UNSIMULATED):
+            key = (case.spec.digest, type(case.pattern))
         grouped.setdefault(key, []).append(position)
     return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
 
 
 def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
-    if isinstance(cases[0].pattern, UnitPattern):
+    if isinstance(cases[0].pattern, UNSIMULATED):
         return Group(cases=tuple(cases), requests=(), positions=np.array(positions, dtype=np.intp), lowered=None, plans=())
     requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
@@ -121,7 +131,7 @@ def evaluate(
 
 def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, without: frozenset[str]) -> list[float]:
     if group.lowered is None:
-        return [float(power) for power in unit_powers(group.cases, calibration)]
+        return _without_ops(group.cases, calibration)
     requests = [replace(request, calibration=calibration, fidelity=fidelity, without=without) for request in group.requests]
     values = _values(group, list(enumerate(requests)))
     anchors: dict[float, list[tuple[int, Anchor]]] = {}
@@ -133,6 +143,25 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
         for (i, anchor), other in zip(same, there, strict=True):
             values[i] = relative(anchor, values[i], other)
     return values
+
+
+def _without_ops(cases: Sequence[Case], calibration: Calibration) -> list[float]:
+    """Powers and voltages that follow from no op, but from clocks and from what is known at others."""
+    if isinstance(cases[0].pattern, UnitPattern):
+        return [float(power) for power in unit_powers(cases, calibration)]
+    return [_at_clock(case, calibration) for case in cases]
+
+
+def _at_clock(case: Case, calibration: Calibration) -> float:
+    """The power of a workload [W], or the core voltage [V], at a lower clock than one at which it is known."""
+    device, pattern, clock = case.spec.device, case.pattern, case.clock
+    assert isinstance(device, Gpu)
+    assert clock is not None
+    if isinstance(pattern, VoltagePattern):
+        now, top = (float(np.ravel(voltage(at, device, calibration))[0]) for at in (clock, pattern.top))
+        return pattern.volts * now / top
+    assert isinstance(pattern, ClockPattern)
+    return power_by_clock(device, pattern.power, pattern.top, clock, pattern.rate, pattern.free, calibration)
 
 
 def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:

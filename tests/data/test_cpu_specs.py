@@ -241,7 +241,8 @@ def test_the_module_has_one_memory(name: str) -> None:
     gpu, cpus = catalog.find(name).device, cpu(f"{name}_cpu")
     for name in ("bandwidth", "capacity", "bus", "data_rate"):
         assert getattr(gpu.memory, name) == getattr(cpus.memory, name), name
-    assert gpu.power == cpus.power
+    for name in ("tdp", "idle", "boundary"):
+        assert getattr(gpu.power, name) == getattr(cpus.power, name), name
 
 
 @each(
