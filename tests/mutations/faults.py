@@ -35,6 +35,7 @@ STREAMS = "tests/schedule/test_schedule_streams.py::"
 TRAINING = "tests/schedule/test_schedule_training.py::"
 CORES = "tests/unit/test_unit_cores.py::"
 COST = "tests/unit/test_unit_cost.py::"
+POWER = "tests/unit/test_unit_power.py::"
 EQUATIONS = "tests/unit/test_unit_equations.py::"
 LOWER = "tests/unit/test_unit_lower.py::"
 PROCESSOR = "tests/unit/test_unit_processor.py::"
@@ -187,32 +188,46 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("one core forks itself", "np.where(workers > 1, barrier", "np.where(workers > 0, barrier",
          CORES + "test_two_threads_wait_once_for_each_panel_and_one_never"),
     ],
-    "cost/energy.py": [
-        ("voltage falls below the least", "np.maximum(constants[floor], 1.0 -", "np.minimum(constants[floor], 1.0 -",
+    "cost/voltage.py": [
+        ("voltage falls below the least", "np.maximum(floor, 1.0 -", "np.minimum(floor, 1.0 -",
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
-        ("voltage rises with a lower clock", "1.0 - constants[slope] * (1.0 - clock", "1.0 + constants[slope] * (1.0 - clock",
+        ("voltage rises with a lower clock", "1.0 - slope * (1.0 - clock", "1.0 + slope * (1.0 - clock",
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
+        ("an architecture has the line of all others", "if slope is None else slope", "if slope else slope",
+         POWER + "test_the_voltage_is_that_of_the_architecture_where_it_is_known"),
+    ],
+    "cost/idle.py": [
+        ("leakage goes with V^2", "(volt / top_volt) ** 3", "(volt / top_volt) ** 2",
+         POWER + "test_leakage_is_a_share_of_the_idle_power_that_grows_with_the_cube_of_the_voltage"),
+        ("idle clocks go with f V", "clock / top * (volt / top_volt) ** 2", "clock / top * (volt / top_volt)",
+         POWER + "test_clocks_take_their_share_of_the_idle_power_at_the_highest_clock_of_the_product"),
+        ("a slower memory takes more", "* (1.0 - memory)", "* (1.0 + memory)",
+         POWER + "test_a_slower_memory_takes_its_share_off_what_stands"),
+    ],
+    "cost/switched.py": [
         ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
          EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
-        ("leakage counts twice what idles", "np.maximum(volt**3 -", "np.maximum(volt**3 +",
-         EQUATIONS + "test_leakage_is_that_above_the_least_voltage_and_grows_with_its_cube"),
-        ("the cache takes energy for what comes from memory", "self.llc_bytes * cache_energy", "self.dram_bytes * cache_energy",
-         EQUATIONS + "test_each_component_has_its_own_quantity"),
-        ("a lower clock adds to the idle power", "self.took - np.minimum(saved", "self.took + np.minimum(saved",
-         COST + "test_every_kernel_and_device_finds_its_own_clock"),
-        ("a limit cuts what is below it", "np.where(self.dynamic_j > left", "np.where(self.dynamic_j < left",
-         COST + "test_energy_grows_with_work_and_stops_at_the_limit"),
-        ("idle power goes with f V", "(volt / top_volt) ** 2", "(volt / top_volt)",
-         EQUATIONS + "test_a_lower_clock_saves_idle_power_as_f_v_squared"),
         ("all lanes of an SM clock as one",
          'constants["energy.clock"] * device.rate.fp32 * volt**2',
          'constants["energy.clock"] * volt**2',
          EQUATIONS + "test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication"),
+        ("all architectures of a node are one", "node if own is None else node * own", "node",
+         POWER + "test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only"),
+    ],
+    "cost/energy.py": [
+        ("the cache takes energy for what comes from memory", "self.llc_bytes * cache_energy", "self.dram_bytes * cache_energy",
+         EQUATIONS + "test_each_component_has_its_own_quantity"),
+        ("a limit cuts what is below it", "np.where(self.dynamic_j > left", "np.where(self.dynamic_j < left",
+         COST + "test_energy_grows_with_work_and_stops_at_the_limit"),
         ("instructions take no energy", "self.macs * mac + self.issues * issue", "self.macs * mac",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
         ("leakage flows in busy time only",
-         "leakage_power(self.device, self.volt, self.node, self.constants) * self.took",
-         "leakage_power(self.device, self.volt, self.node, self.constants) * self.busy_s",
+         "leakage_power(self.device, self.volt, self.constants) * self.took",
+         "leakage_power(self.device, self.volt, self.constants) * self.busy_s",
+         EQUATIONS + "test_each_component_has_its_own_quantity"),
+        ("clocks stop in gaps",
+         "self.constants) * self.took\n        return always",
+         "self.constants) * self.busy_s\n        return always",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
     ],
     "lower/gemm.py": [
