@@ -89,7 +89,7 @@ def as_library(found: Setting, op: str) -> Setting:
     if op == "conv" and own.conv.int8_tensor_cores:
         without = tuple(name for name in without if name != "int8")
     stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                    recurrent_launches=2, digest=f"{own.digest}-library-{op}")  # fmt: skip
+                    recurrent_launches=2, recurrent_calls=0, digest=f"{own.digest}-library-{op}")  # fmt: skip
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 

@@ -70,6 +70,7 @@ class Passes:
     inputs: float = key("times that a tensor of the input's size is read or written", low=0)
     outputs: float = key("times that a tensor of the output's size is read or written", low=0)
     launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
     row_threads: int = key(
         "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
     )
@@ -299,7 +300,8 @@ class Stack:
         "recurrent layers: the library's kernels for a whole sequence, or op by op at each step", choices=("fused", "steps"),
         default="fused",
     )  # fmt: skip
-    recurrent_launches: int = key("kernels and calls for each step and layer where they run op by op", low=1, default=2)
+    recurrent_launches: int = key("kernels for each step and layer where they run op by op", low=1, default=2)
+    recurrent_calls: int = key("calls of the framework for each step and layer there; 0: one for each kernel", low=0, default=0)
     attention: AttentionChoice = key("how attention runs", default=AttentionChoice())
     conv: Conv = key("how convolutions run")
     passes: Mapping[str, Mapping[str, Passes]] = key(
