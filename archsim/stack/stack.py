@@ -153,6 +153,7 @@ class Conv:
         "kernels for tensor cores: channels are padded to whole loads of so many bytes, Winograd needs them whole; 0: no padding",
         low=0, default=0,
     )  # fmt: skip
+    channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,

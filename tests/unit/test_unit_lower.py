@@ -210,6 +210,21 @@ def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_
         assert (found["forward"], found["backward_data"]) == (forward, backward)
 
 
+@pytest.mark.parametrize(("channels", "few", "depth"), [(3, 0, 16), (3, 4, 4), (4, 4, 4), (5, 4, 16), (17, 4, 32)])
+def test_few_input_channels_are_padded_to_a_narrower_load(channels: int, few: int, depth: int) -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
+    chosen = stack("implicit_gemm", channel_load_bytes=16, channel_load_few=few)
+    assert options(lowered(trace, chosen, precision="int8"))[0].kernels[-1].k == depth * 9
+
+
+def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
+    pool = {"op": "max_pool", "name": "pool", "in": ["data"], "out": ["N", 8, 4, 4], "kernel": [2, 2], "stride": [2, 2]}
+    trace = network(pool, data=["N", 8, 8, 8])
+    for vector, each_value in ((0, 4), (16, 1)):
+        made = replace(stack("implicit_gemm"), window_loop="unrolled", vector_bytes=vector, digest=f"vector {vector}")
+        assert options(lowered(trace, made))[0].kernels[0].gpu.unrolled == each_value * 2 * 8 * 16
+
+
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
