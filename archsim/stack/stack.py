@@ -119,8 +119,7 @@ class Conv:
     block_pixels: int = key(
         "CPU: pixels of one row that a direct convolution takes at once, for each sixteen registers of the instruction set; the "
         "rest of a row in blocks of three, two and one, pixels at its edges one by one; 0: as many as the registers hold, over "
-        "all rows",
-        low=0, default=0,
+        "all rows", low=0, default=0,
     )  # fmt: skip
     step_channels: int = key(
         "CPU: input channels that its 1 x 1 filters sum up before they add to memory; larger filters take those of one register",
