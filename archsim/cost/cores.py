@@ -142,7 +142,7 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + multiplied work / family + loop + assists of a product; second + faults + max(loop, flop / per_clock) of other kernels
+    second + multiplied work / family + loop + assists of a product;  second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
     faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
