@@ -15,6 +15,8 @@ from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
 
+PAGE = 4096.0  # bytes that the system maps at once
+
 
 def active_clock(device: Cpu, awake: Array | float, clock: Array | float) -> Array:
     """Clock with so many cores awake: from the turbo of one in even steps down to `clock` with all of a socket [Hz].
@@ -57,7 +59,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal"), 0 * one), "steps": 1e6 * one})
+    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped"), 0 * one), "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -140,9 +142,10 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + multiplied work / family + loop + assists of a product; second + max(loop, flop / per_clock) of other kernels, [D, V]
+    second + multiplied work / family + loop + assists of a product;  second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
+    faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
@@ -167,7 +170,7 @@ def core_clocks(
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
     ...                **dict.fromkeys((*LOOP, *RUNS), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
     ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
-    ...                subnormal=0 * one)
+    ...                subnormal=0 * one, mapped=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -182,9 +185,9 @@ def core_clocks(
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = kernels.rewritten / constants["cpu.vector_flop"]
-    assists = assist_clocks(kernels, device)
+    assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
     return np.asarray(np.where(kernels.matrix > 0, multiplied * kernels.work / family + loop + assists,
-                               np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
+                               np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
 
 
 def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
@@ -215,6 +218,21 @@ def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     lanes = np.minimum(kernels.simd, device.core.simd) / LANE_BITS
     products = kernels.m * kernels.n * kernels.k * kernels.count * kernels.work
     return np.asarray(products / lanes * (1.0 - (1.0 - kernels.subnormal) ** lanes) * device.core.assist)
+
+
+def fault_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
+    """Clocks in which the system maps pages that are touched for the first time, and fills them with zeros, over all cores [clk].
+
+    mapped / PAGE c, [V]
+
+    mapped: results in arrays that were just taken from the system [B], [V]
+    PAGE: 4 KiB; c: clocks of one page fault, `cpu.fault_clk` [clk]
+
+    >>> from types import SimpleNamespace as kernels
+    >>> float(fault_clocks(kernels(mapped=40960.0), {"cpu.fault_clk": 3200.0}))
+    32000.0
+    """
+    return np.asarray(kernels.mapped / PAGE * constants["cpu.fault_clk"])
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

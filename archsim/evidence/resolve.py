@@ -89,12 +89,12 @@ def as_library(found: Setting, op: str) -> Setting:
     if op == "conv" and own.conv.int8_tensor_cores:
         without = tuple(name for name in without if name != "int8")
     stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                    recurrent_launches=2, digest=f"{own.digest}-library-{op}")  # fmt: skip
+                    recurrent_launches=2, recurrent_calls=0, digest=f"{own.digest}-library-{op}")  # fmt: skip
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
 def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
-    """The setting as a script timed it: how the timed loop finds its inputs, and whether the timer waits for each layer."""
+    """The setting as a script timed it: how the timed loop finds its inputs, whether the timer waits for each layer, the precision."""
     framework, own = found.stack.framework, found.stack
     both = f"{framework} {network}"
     reader = script.reader(network, framework, own.reader)
@@ -104,12 +104,13 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
         input_copies=own.input_copies + (both in script.reordered),
         input_value_bytes=8 if both in script.doubles else own.input_value_bytes,
     )  # fmt: skip
+    precision = "fp64" if found.spec.kind == "cpu" and both in script.double_precision else found.precision
     if ran == own:
-        return found
+        return replace(found, precision=precision)
     digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}-{ran.input_copies}"
     if ran.inputs == "decoded":
         digest += f"-{'-'.join(map(str, astuple(reader)))}"
-    return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=found.precision)
+    return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=precision)
 
 
 @lru_cache(maxsize=4096)

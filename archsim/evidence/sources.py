@@ -84,6 +84,7 @@ class Protocol(Form):
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
     reordered: list[Word] = []  # "framework network" whose data are copied into a new order for each epoch
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
+    double_precision: list[Word] = []  # "framework network" that computes in fp64 on CPUs, whatever its tables say
     waits: list[Word] = []  # frameworks whose timer waits for each layer
     wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
     # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph, in a loop

@@ -25,7 +25,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     filter gradient as one product for each tap. Groups are launches of their own, or products of one launch.
     """
     rules = context.stack.conv
-    m, n, k = padded(layer, rules.channel_load_bytes).product if context.tensor else layer.product
+    m, n, k = padded(layer, rules.channel_load_bytes, rules.channel_load_few).product if context.tensor else layer.product
     if context.tensor and rules.channel_step_bytes and layer.phase != "backward_filter":
         k = stepped(layer, rules.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
@@ -59,16 +59,19 @@ def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
     return Option(algorithm="plain_gemm", kernels=tuple(kernels))
 
 
-def padded(layer: Layer, load: int) -> Layer:
-    """The layer with its channels rounded up to whole loads of `load` bytes; 0: as it is.
+def padded(layer: Layer, load: int, few: int = 0) -> Layer:
+    """The layer with its channels rounded up to whole loads of `load` bytes; 0: as it is. Input channels that fit one load of
+    `few` bytes are rounded up to that.
 
     >>> layer = Layer(phase="forward", batch=1, groups=1, ci=3, co=64, h=8, w=8, ho=8, wo=8, kh=3, kw=3, sh=1, sw=1, dense=True,
     ...               element=2)
     >>> padded(layer, 16).ci, padded(layer, 0).ci
     (8, 3)
+    >>> padded(layer, 16, few=8).ci
+    4
     """
-    whole = max(1, load // layer.element)
-    return replace(layer, ci=ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
+    whole, one = max(1, load // layer.element), few // layer.element
+    return replace(layer, ci=one if layer.ci <= one else ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
 
 
 def stepped(layer: Layer, step: int) -> int:

@@ -108,8 +108,9 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
     cta = min(row_threads, row * context.element / context.vector)
+    loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
     gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
-                     unrolled=covered / launches * (loop == "unrolled"), row=row, row_piece=piece,
+                     unrolled=loads / launches * (loop == "unrolled"), row=row, row_piece=piece,
                      row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
                      serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)

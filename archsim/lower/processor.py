@@ -17,6 +17,7 @@ from archsim.trace.trace import BoundOp
 
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
+MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
@@ -103,10 +104,19 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
         chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
-        fed=float(op.kind.op == "matmul"),
+        fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
     )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
+
+
+def _mapped(kernel: Kernel, op: BoundOp, stack: Stack) -> float:
+    """What one launch of an update writes into arrays that malloc takes from the system, as it does with large ones [B]."""
+    size = 4.0 * prod(op.shape)
+    if kernel.role is not Role.UPDATE or size < MAPPED:
+        return 0.0
+    rows = stack.optimiser_passes.get(getattr(op.kind, "optimiser", "sgd")) or stack.optimiser_passes["default"]
+    return rows.fresh * size / rows.launches
 
 
 def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:

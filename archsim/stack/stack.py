@@ -70,6 +70,7 @@ class Passes:
     inputs: float = key("times that a tensor of the input's size is read or written", low=0)
     outputs: float = key("times that a tensor of the output's size is read or written", low=0)
     launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
     row_threads: int = key(
         "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
     )
@@ -118,8 +119,7 @@ class Conv:
     block_pixels: int = key(
         "CPU: pixels of one row that a direct convolution takes at once, for each sixteen registers of the instruction set; the "
         "rest of a row in blocks of three, two and one, pixels at its edges one by one; 0: as many as the registers hold, over "
-        "all rows",
-        low=0, default=0,
+        "all rows", low=0, default=0,
     )  # fmt: skip
     step_channels: int = key(
         "CPU: input channels that its 1 x 1 filters sum up before they add to memory; larger filters take those of one register",
@@ -152,6 +152,7 @@ class Conv:
         "kernels for tensor cores: channels are padded to whole loads of so many bytes, Winograd needs them whole; 0: no padding",
         low=0, default=0,
     )  # fmt: skip
+    channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
@@ -299,7 +300,8 @@ class Stack:
         "recurrent layers: the library's kernels for a whole sequence, or op by op at each step", choices=("fused", "steps"),
         default="fused",
     )  # fmt: skip
-    recurrent_launches: int = key("kernels and calls for each step and layer where they run op by op", low=1, default=2)
+    recurrent_launches: int = key("kernels for each step and layer where they run op by op", low=1, default=2)
+    recurrent_calls: int = key("calls of the framework for each step and layer there; 0: one for each kernel", low=0, default=0)
     attention: AttentionChoice = key("how attention runs", default=AttentionChoice())
     conv: Conv = key("how convolutions run")
     passes: Mapping[str, Mapping[str, Passes]] = key(

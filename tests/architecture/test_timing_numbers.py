@@ -26,6 +26,8 @@ STRUCTURE = {
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
     "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines"},
+    "cost/cores.py": {"PAGE": "bytes"},
+    "lower/processor.py": {"MAPPED": "bytes"},
     "lower/threads.py": {
         "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},

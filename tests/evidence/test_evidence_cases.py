@@ -131,6 +131,13 @@ def test_a_script_may_train_with_another_optimiser_and_copy_a_batch_more_often()
     assert [as_timed(found, script, name).stack.input_copies for name in ("fcn_s", "fcn_r")] == [2, 3]
 
 
+def test_a_script_may_compute_in_doubles_on_cpus_only() -> None:
+    script = protocol("shi2016_t7")
+    cells = [("i7_3820", "torch7-cpu", "alexnet_s"), ("i7_3820", "torch7-cpu", "fcn_s"), ("gtx_1080", "torch7-cudnn5.1", "alexnet_s")]
+    ran = [as_timed(setting(hardware, stack, "fp32"), script, network).precision for hardware, stack, network in cells]
+    assert ran == ["fp64", "fp32", "fp32"]
+
+
 def test_what_a_script_does_besides_its_task() -> None:
     script = protocol("dlinfbench")
     assert script.inputs == "host"

@@ -118,7 +118,7 @@ def test_what_a_limit_cuts_is_said():
 def shapes(explained: ExplainedRun) -> dict[tuple[object, ...], int]:
     """One variant of each kind that runs: kinds are told apart by the columns that decide which equations hold."""
     kernels, runs = explained.kernels, np.isfinite(np.ravel(explained.cost.busy_s))
-    flags = ("matrix", "dense", "overlapped", "row_bytes", "single", "checked", "unrolled", "plain", "parts", "grain", "packed",
+    flags = ("matrix", "dense", "overlapped", "row_bytes", "checked", "unrolled", "plain", "parts", "grain", "packed",
              "copied", "copied_simd", "vector", "threaded", "spin", "local", *LOOP)  # fmt: skip
     columns = [np.asarray(getattr(kernels, name)) > 0 for name in flags if hasattr(kernels, name)]
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]

@@ -210,6 +210,21 @@ def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_
         assert (found["forward"], found["backward_data"]) == (forward, backward)
 
 
+@pytest.mark.parametrize(("channels", "few", "depth"), [(3, 0, 16), (3, 4, 4), (4, 4, 4), (5, 4, 16), (17, 4, 32)])
+def test_few_input_channels_are_padded_to_a_narrower_load(channels: int, few: int, depth: int) -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
+    chosen = stack("implicit_gemm", channel_load_bytes=16, channel_load_few=few)
+    assert options(lowered(trace, chosen, precision="int8"))[0].kernels[-1].k == depth * 9
+
+
+def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
+    pool = {"op": "max_pool", "name": "pool", "in": ["data"], "out": ["N", 8, 4, 4], "kernel": [2, 2], "stride": [2, 2]}
+    trace = network(pool, data=["N", 8, 8, 8])
+    for vector, each_value in ((0, 4), (16, 1)):
+        made = replace(stack("implicit_gemm"), window_loop="unrolled", vector_bytes=vector, digest=f"vector {vector}")
+        assert options(lowered(trace, made))[0].kernels[0].gpu.unrolled == each_value * 2 * 8 * 16
+
+
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
@@ -622,6 +637,13 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
     assert found == {"lstm": (3 * 12, 3 * 13), "gru": (3 * 9, 3 * 10), "rnn": (3 * 3, 3 * 4)}
 
 
+def test_a_framework_may_call_more_modules_for_a_step_than_it_launches_kernels() -> None:
+    trace = network({"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
+    made = replace(stack(), recurrent="steps", recurrent_launches=13, recurrent_calls=23, digest="calls")
+    result = lowered(trace, made)
+    assert (options(result)[0].kernels[-1].repeat, float(result.kernels.host_ops[0])) == (3 * 12, 3 * 23)
+
+
 def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> None:
     """[2, 6, 9, 9] -> [2, 8, 19, 19] by windows of 3 and a stride of 2, and its gradients: the same products, roles exchanged."""
     layer = {"op": "conv_transpose2d", "name": "c", "in": ["first"], "out": ["N", 8, 19, 19], "kernel": [3, 3], "stride": [2, 2]}
@@ -855,3 +877,15 @@ def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_doe
     linear = [(i, op.phase) for i, op in enumerate(result.ops) if op.kind.op == "linear"]
     shares = {phase: options(result, i)[0].kernels[0].cpu.subnormal for i, phase in linear}
     assert shares == {"forward": 0.0, "backward_filter": 0.25}
+
+
+def test_an_update_by_array_operations_writes_large_results_into_pages_of_the_system() -> None:
+    """Four of the seven of MXNet's; arrays of less than 32 MiB come from the heap."""
+    step = network(*[{"op": "linear", "name": name, "in": ["data"], "out": ["N", features]} for name, features in SIZES.items()],
+                   task="training_step", batch=2, data=["N", 8192])  # fmt: skip
+    result = lower(step.ops, stacks.find("mxnet-openblas"), "cpu", "fp32", True)
+    fresh = {op.name: options(result, i)[0].kernels[0].cpu.mapped for i, op in enumerate(result.ops) if op.phase == "update"}
+    assert fresh == {"small.update": 0.0, "large.update": pytest.approx(4 * 4 * 1024 * 8193 / 7)}
+
+
+SIZES = {"small": 1000, "large": 1024}  # features of layers with 8192 inputs
