@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, UnitClocks, unit_rates
+from archsim.device.units import AWAKE, UnitClocks, memory_clock, unit_rates
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
 from archsim.evidence.kernel_ops import alone
@@ -81,11 +81,12 @@ def _gpu(name: str) -> Spec:
 
 
 def _memory_clock(spec: Spec) -> float:
-    """The usual memory clock as drivers show it: half the data rate of a pin [Hz]."""
-    rate: object = spec.device.memory.data_rate
-    if rate is None:
+    """The usual memory clock as drivers show it [Hz]."""
+    assert isinstance(spec.device, Gpu)
+    usual = memory_clock(spec.device)
+    if usual is None:
         raise Refused(f"{spec.identity.id}: the data rate of its memory is not known")
-    return 0.5 * float(np.ravel(np.asarray(rate))[0])
+    return usual
 
 
 FAMILY = Family(
