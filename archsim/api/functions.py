@@ -67,7 +67,7 @@ def power(
     from archsim.estimation.power import power_by_unit
 
     check_names("power", words, (*DeviceWords.__annotations__, "sm", "clock", "memory_clock", "counted_at", "power_limit"))
-    hertz, given = quantity("Hz"), table("shares", shares) if shares else {}
+    hertz, given = quantity("Hz"), {} if isinstance(shares, Mapping) and not shares else table("shares", shares)
     if sm is not None:
         if "sm" in given:
             raise ArgumentError("sm: given among the shares too; name it once")

@@ -48,6 +48,8 @@ def command(
     from archsim.report.power import power_csv, power_json, power_text, rows_text
 
     one_form(as_json, as_csv)
+    if not use.strip():
+        raise click.BadParameter("names no unit and no file", param_hint="--use")
     asked = {name: value for name, value in choices(**given).items() if name not in OTHERS}
     asked |= {"memory_clock_hz": memory_clock, "counted_at": _clocks(counted_at)}
     file = "=" not in use
