@@ -323,8 +323,8 @@ def sweep() -> Schema:
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
-    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
-                     simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
+    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache,
+                     explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 
 

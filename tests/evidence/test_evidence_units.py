@@ -18,8 +18,9 @@ from archsim.evidence.readers_units import FAMILY, SHARES
 HEADER = ("source,source_ref,hardware,kind,app,power_w,core_mhz,mem_mhz,ref_core_mhz,ref_mem_mhz,util_fp32,util_int,util_fp64,"
           "util_sfu,util_shared,util_l2,util_dram,split")  # fmt: skip
 SOURCE = "hpc-ulisboa/gpupowermodel"
-ROW = {"source": SOURCE, "source_ref": "x", "hardware": "titan_xp", "kind": "micro", "app": "fma", "power_w": "150", "core_mhz": "911",
-       "mem_mhz": "5705", "ref_core_mhz": "1404", "ref_mem_mhz": "5705", "util_fp32": "0.9", "util_int": "0.1", "util_fp64": "0",
+ROW = {"source": SOURCE, "source_ref": "x", "hardware": "titan_xp", "kind": "micro", "app": "fma", "power_w": "150",
+       "core_mhz": "911", "mem_mhz": "5705", "ref_core_mhz": "1404", "ref_mem_mhz": "5705",
+       "util_fp32": "0.9", "util_int": "0.1", "util_fp64": "0",
        "util_sfu": "0", "util_shared": "0", "util_l2": "0.05", "util_dram": "0.2", "split": "calibrate"}  # fmt: skip
 RUNS = ("source,source_ref,hardware,benchmark,kernel,variant,param,elem_bytes,block_threads,working_set_bytes,clock_mhz,metric,"
         "stat,value,split")  # fmt: skip
@@ -137,8 +138,11 @@ def test_a_power_has_the_shares_of_the_rates_of_its_run(tmp_path: Path) -> None:
     assert shares["fp32"] == pytest.approx(0.5, rel=0.01)
 
 
-@pytest.mark.parametrize("rows", [(RUN,), (RATES[0], RUN), (RATES[1], RUN), (*({**rate, "source_ref": "r:9"} for rate in RATES), RUN),
-                                  (*RATES, {**RUN, "clock_mhz": ""}), (*RATES, {**RUN, "kernel": "fma_fp16"})])  # fmt: skip
+OTHERS = tuple([{**rate, "source_ref": "r:9"} for rate in RATES])
+
+
+@pytest.mark.parametrize("rows", [(RUN,), (RATES[0], RUN), (RATES[1], RUN), (*OTHERS, RUN), (*RATES, {**RUN, "clock_mhz": ""}),
+                                  (*RATES, {**RUN, "kernel": "fma_fp16"})])  # fmt: skip
 def test_a_power_without_its_rates_is_skipped(tmp_path: Path, rows: tuple[dict[str, str], ...]) -> None:
     cases, reasons = runs(tmp_path, *rows)
     assert not cases

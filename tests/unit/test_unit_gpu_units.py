@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.base.errors import ArgumentError, ArchsimError, UnknownName
+from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
 from archsim.calibration.constants import default
 from archsim.cost.energy import idle_top, node_energy, voltage
 from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
@@ -100,7 +100,7 @@ def test_an_unknown_unit_is_refused_with_the_nearest(name: str, near: str) -> No
 
 
 def test_a_share_of_the_time_in_which_sms_work_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed"):
+    with pytest.raises(ArgumentError, match=r"sm__pipe_fma_cycles_active\.avg\.pct_of_peak_sustained_elapsed"):
         unit_named("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active")
 
 
@@ -110,8 +110,9 @@ def test_shares_come_as_numbers_and_texts() -> None:
 
 
 @each(("value", "said"), [
-    (1.1, "1.1 is not between 0 and 1; per cent are written 1.1%"), (80, "80%"), (-0.1, "-0.1 is not between"), (101, "101 is not"),
-    (float("nan"), "nan"), (float("inf"), "inf"), ("nan", "not a number"), ("120%", "120% is not between"), (True, "True"),
+    (1.1, "1.1 is not between 0 and 1; per cent are written 1.1%"), (80, "80%"), (-0.1, "-0.1 is not between"),
+    (101, "101 is not"), (float("nan"), "nan"), (float("inf"), "inf"),
+    ("nan", "not a number"), ("120%", "120% is not between"), (True, "True"),
     (None, "None"), ([1], r"\[1\]"), ("", "not a number"), ("8W", "unit"),
 ])  # fmt: skip
 def test_what_is_no_share_is_refused_by_its_name(value: object, said: str) -> None:
