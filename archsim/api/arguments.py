@@ -16,7 +16,15 @@ Name = str | os.PathLike[str]
 Names = Name | Iterable[Name]
 
 
-class CommonWords(TypedDict, total=False):
+class DeviceWords(TypedDict, total=False):
+    """What is changed of a device and of the constants."""
+
+    set: Mapping[str, str] | Names
+    scale: Mapping[str, float | str] | Names
+    calibration: Name | Calibration
+
+
+class CommonWords(DeviceWords, total=False):
     """How something runs: the options that most commands share, under their names."""
 
     seq_len: int | str
@@ -32,9 +40,6 @@ class CommonWords(TypedDict, total=False):
     streams: int | str
     host_cpu: Name
     graph: bool
-    set: Mapping[str, str] | Names
-    scale: Mapping[str, float | str] | Names
-    calibration: Name | Calibration
 
 
 class RunWords(CommonWords, total=False):
@@ -69,8 +74,16 @@ OTHERWISE = {"settings": "set", "scales": "scale", "batch_size": "batch", "dtype
 def run_arguments(function: str, words: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `make_request` from words of a user. Raises ArgumentError that names the argument and its value."""
     check_names(function, words, RunWords.__annotations__)
+    own = {name: value for name, value in words.items() if value is not None and name not in DeviceWords.__annotations__}
+    of_device = {name: value for name, value in words.items() if name in DeviceWords.__annotations__}
+    return {name: READ[name](name, value) for name, value in own.items()} | device_arguments(function, of_device)
+
+
+def device_arguments(function: str, words: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings`, `scales` and `calibration` from `set`, `scale` and `calibration`, as far as they are given."""
+    check_names(function, words, DeviceWords.__annotations__)
     given = {name: value for name, value in words.items() if value is not None}
-    found = {name: READ[name](name, value) for name, value in given.items() if name not in ("set", "scale", "calibration")}
+    found: dict[str, Any] = {}
     if "set" in given:
         found["settings"] = {key: written("set", key, value) for key, value in table("set", given["set"]).items()}
     if "scale" in given:
@@ -148,6 +161,14 @@ def quantity(unit: str) -> Callable[[str, object], float]:
         raise ArgumentError(f"{name}: {value!r} is not a number in {unit}, nor a text with a unit")
 
     return read
+
+
+def pair_of(name: str, value: object) -> tuple[Any, Any]:
+    """One value, or two of a list or of a text with a comma; None in place of a second one that is not there."""
+    parts = value.split(",") if isinstance(value, str) else [*value] if isinstance(value, Sequence) else [value]
+    if not 1 <= len(parts) <= 2:
+        raise ArgumentError(f"{name}: {value!r} is neither a core clock nor a core clock and a memory clock")
+    return parts[0], parts[1] if len(parts) == 2 else None
 
 
 def yes_or_no(name: str, value: object) -> bool:

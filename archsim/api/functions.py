@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from archsim.api.arguments import (
     BUYING,
     BuyingWords,
+    DeviceWords,
     Name,
     Names,
     RunWords,
     check_names,
+    device_arguments,
     quantity,
     run_arguments,
     text,
@@ -22,6 +24,7 @@ from archsim.base.errors import ArgumentError
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
+    from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.schedule.observer import Observer
     from archsim.study.comparison import Comparison, CurveComparison
@@ -42,6 +45,41 @@ def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words
     from archsim.estimation.estimate import estimate as of
 
     return of(text("net", net), text("hw", hw), observers=observers, **run_arguments("estimate", words))
+
+
+def power(
+    hw: Name, shares: Mapping[str, float | str] | Names, *, sm: float | str | None = None, clock: float | str | None = None,
+    memory_clock: float | str | None = None, counted_at: float | str | Sequence[float | str | None] | None = None,
+    power_limit: float | str | None = None, **words: Unpack[DeviceWords],
+) -> PowerEstimate:  # fmt: skip
+    """Power of a GPU whose units are busy for these shares of the time, as `archsim power`.
+
+    shares: {"fp32": 0.8, "dram": "30%"}, or texts UNIT=SHARE; names of DCGM and Nsight Compute do as well
+    sm: share of the SMs at work, or of the time in which they are; 1 if not given and any unit works
+    clock, memory_clock: where it runs; the memory clock as drivers show it, half the data rate of a pin
+    counted_at: core clock, or core and memory clock, at which the shares were counted, where these are others
+    power_limit: in place of the TDP
+    set, scale, calibration: as those of `estimate`
+
+    Raises ArgumentError for a value, UnknownName, Unsupported for a CPU, InputError for a file.
+    """
+    from archsim.api.arguments import pair_of, table
+    from archsim.estimation.power import power_by_unit
+
+    check_names("power", words, (*DeviceWords.__annotations__, "sm", "clock", "memory_clock", "counted_at", "power_limit"))
+    hertz, given = quantity("Hz"), {} if isinstance(shares, Mapping) and not shares else table("shares", shares)
+    if sm is not None:
+        if "sm" in given:
+            raise ArgumentError("sm: given among the shares too; name it once")
+        given["sm"] = sm
+    core, memory = (None, None) if counted_at is None else pair_of("counted_at", counted_at)
+    return power_by_unit(
+        text("hw", hw), given, clock=None if clock is None else hertz("clock", clock),
+        memory_clock_hz=None if memory_clock is None else hertz("memory_clock", memory_clock),
+        counted_at=None if core is None else (hertz("counted_at", core), None if memory is None else hertz("counted_at", memory)),
+        power_limit=None if power_limit is None else quantity("W")("power_limit", power_limit),
+        **device_arguments("power", words),
+    )  # fmt: skip
 
 
 def whatif(

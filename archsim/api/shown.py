@@ -8,6 +8,7 @@ from archsim.base.answer import Presentation
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
+    from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.whatif import Change
@@ -122,11 +123,24 @@ def _sweep_record(s: Sweep) -> Any:
     return {"schema": "archsim-sweep/1", "units": dict(s.units), "rows": [*s.rows()]}
 
 
+def _power_table(p: PowerEstimate) -> str:
+    from archsim.report.power import power_table
+
+    return power_table(p)
+
+
+def _power_record(p: PowerEstimate) -> Any:
+    from archsim.report.power import power_record
+
+    return power_record(p)
+
+
 FORMS = {
     "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
+    "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
 }

@@ -32,6 +32,7 @@ LIMITS = {
     "network": InputLimit(size=64 * MIB, depth=32, entries=1_000_000),
     "measurements": InputLimit(size=64 * MIB, depth=1, entries=1_000_000),
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
+    "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),
     "arrivals": InputLimit(size=256 * MIB, depth=1, entries=10_000_000),
     "sweep": InputLimit(size=1 << 50, depth=32, entries=1_000),  # entries of what it says of itself; points are read one by one
 }

@@ -24,7 +24,7 @@ PAGES = {
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
     "validation": "accuracy, intervals, your own measurements, fitting constants",
     "cells": "published tables cell by cell, and why some are missed",
-    "power": "what the watts consist of; power limits",
+    "power": "what the watts consist of; power from a profiler's utilisations; power limits",
     "measure": "describe this computer and measure networks on it",
     "own-files": "your own devices, nodes, networks and stacks",
     "studies": "questions in files, answered by reports",

@@ -146,6 +146,7 @@ def energy_terms(
 
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
+    >>> from archsim.cost.idle import idle_top
     >>> from archsim.device.catalog import find
     >>> one, gpu = np.ones((1, 1)), find("gtx_1080").device
     >>> cost = Cost(bounds={}, busy_s=one, overhead_s=0 * one, dram_bytes=0 * one, cache_bytes=0 * one,

@@ -51,7 +51,7 @@ def operation_energy(device: Device, node: Array) -> Array:
     >>> operation_energy(find("gtx_1080").device, 40e-12).item()
     4e-11
     """
-    own = device.power.operation
+    own = device.power.operation if isinstance(device, Gpu) else None
     return np.asarray(node if own is None else node * own)
 
 
@@ -158,8 +158,8 @@ def byte_energy(device: Device, constants: Calibration) -> float:
     `energy.byte.FAMILY`; Unsupported where the memory's type has none
 
     >>> from archsim.device.catalog import find
-    >>> byte_energy(find("gtx_1080").device, {"energy.byte.GDDR5": 160e-12})
-    1.6e-10
+    >>> byte_energy(find("gtx_1080").device, {"energy.byte.GDDR5X": 120e-12})
+    1.2e-10
     """
     return constants[f"energy.byte.{memory_family(device)}"]
 

@@ -100,8 +100,10 @@ def at_other_clocks(shares: Mapping[str, Array], was: UnitClocks, now: UnitClock
     True
     """
     dram = np.minimum(np.asarray(shares.get("dram", 0.0)) / achievable, 1.0)
-    others = [np.asarray(value) + 0.0 * dram for name, value in shares.items() if name not in (*MEMORY, AWAKE)]
-    busiest = np.minimum(np.max([*others, 0.0 * dram], axis=0), 1.0)
+    busiest = np.zeros_like(dram)
+    for name, value in shares.items():
+        busiest = np.maximum(busiest, value if name not in (*MEMORY, AWAKE) else 0.0)
+    busiest = np.minimum(busiest, 1.0)
     core = np.maximum((1.0 - dram**ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS), busiest)
     slower = {False: np.asarray(was.core) / now.core, True: np.asarray(was.memory) / now.memory}
     took = ((core * slower[False]) ** ASYNCHRONOUS + (dram * slower[True]) ** ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS)

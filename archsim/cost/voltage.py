@@ -37,10 +37,11 @@ def voltage_line(device: Device, constants: Calibration) -> tuple[Array | float,
     >>> voltage_line(find("rtx_4090").device, of)  # of Ada nothing is known
     (1.2, 0.7)
     """
-    part = "core_voltage" if isinstance(device, Cpu) else "voltage"
+    if isinstance(device, Cpu):
+        return constants["energy.core_voltage_slope"], constants["energy.core_voltage_floor"]
     slope, floor = device.power.voltage_slope, device.power.voltage_floor
-    return (constants[f"energy.{part}_slope"] if slope is None else slope,
-            constants[f"energy.{part}_floor"] if floor is None else floor)  # fmt: skip
+    return (constants["energy.voltage_slope"] if slope is None else slope,
+            constants["energy.voltage_floor"] if floor is None else floor)  # fmt: skip
 
 
 def voltage(clock: Array | float, device: Device, constants: Calibration) -> Array:

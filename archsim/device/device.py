@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
 from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
+from archsim.device.gpu_power import GpuPower
 from archsim.device.part import (
     Chip,
     Core,
@@ -92,7 +93,7 @@ class Gpu:
     l2: GpuL2
     memory: Memory
     launch: Launch
-    power: Power
+    power: GpuPower
     chip: Chip
     link: Link | None = None
     mode: Mode | None = None

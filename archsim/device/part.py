@@ -157,9 +157,6 @@ class Power:
     tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5, product=False)
     idle: Number = spec("W", "power when nothing runs, clocks up", low=0, high=1e5, above=False, inherited=False, product=False)
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
-    voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
-    voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
-    operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ def make_request(
         if clock is None and power_limit is None:
             notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
-        _check_limit(device, power_limit)
+        check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
     notes += said + precision_notes(device, precision, chosen)
     notes += _architecture_notes(spec)
@@ -351,7 +351,8 @@ def _check_streams(device: Gpu | Cpu, stack: Stack, fidelity: str, streams: int)
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
 
 
-def _check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+def check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+    """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
     idle = float(np.ravel(device.power.idle)[0])
     if not idle < power_limit <= MOST_POWER:
         raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")

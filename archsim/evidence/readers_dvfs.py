@@ -10,7 +10,7 @@ from archsim.device.spec import Spec
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, Reader
 from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
-from archsim.evidence.readers_units import case_of, memory_clock
+from archsim.evidence.readers_units import case_of, usual_memory
 from archsim.evidence.resolve import Refused, device
 from archsim.evidence.table import Row, Table
 
@@ -55,7 +55,7 @@ def voltage_reader(table: Table) -> Reader:
             raise Refused("fitted to powers, not read")
         value = float(cells["value"])
         if cells["quantity"] == IDLE:
-            memory = float(cells["mem_mhz"]) * 1e6 / memory_clock(spec) if cells["mem_mhz"] else 1.0
+            memory = float(cells["mem_mhz"]) * 1e6 / usual_memory(spec) if cells["mem_mhz"] else 1.0
             pattern = UnitPattern(shares={}, core=_clock(row), memory=memory, memory_now=memory)
             return [case_of(row, file, spec, "idle", value, _clock(row), pattern)]
         if cells["quantity"] != VOLTAGE:

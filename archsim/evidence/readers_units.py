@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, UnitClocks, unit_rates
+from archsim.device.units import AWAKE, UnitClocks, memory_clock, unit_rates
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
 from archsim.evidence.kernel_ops import alone
@@ -29,7 +29,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     over = [unit for unit, share in shares.items() if share > FULL]
     if over:
         raise Refused(f"share of {over[0]} above 1: miscounted")
-    usual = memory_clock(spec)
+    usual = usual_memory(spec)
     memory, now = (float(cells[name]) * 1e6 / usual for name in ("ref_mem_mhz", "mem_mhz"))
     busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(share, 1.0) for unit, share in shares.items()}}
     pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now)
@@ -83,12 +83,13 @@ def _gpu(name: str) -> Spec:
     return spec
 
 
-def memory_clock(spec: Spec) -> float:
-    """The usual memory clock as drivers show it: half the data rate of a pin [Hz]."""
-    rate: object = spec.device.memory.data_rate
-    if rate is None:
+def usual_memory(spec: Spec) -> float:
+    """The usual memory clock as drivers show it [Hz]."""
+    assert isinstance(spec.device, Gpu)
+    usual = memory_clock(spec.device)
+    if usual is None:
         raise Refused(f"{spec.identity.id}: the data rate of its memory is not known")
-    return 0.5 * float(np.ravel(np.asarray(rate))[0])
+    return usual
 
 
 FAMILY = Family(

@@ -46,6 +46,15 @@ def estimate() -> Schema:
     return merged(table({"schema": _named(SCHEMA)}), record_of(Estimate, *SCALARS, *rest))
 
 
+def power() -> Schema:
+    """`archsim power --json`."""
+    from archsim.estimation.power import PowerEstimate
+    from archsim.report.power import SCHEMA
+
+    one = merged(table({"schema": _named(SCHEMA)}), record_of(PowerEstimate))
+    return either(one, listed(one))
+
+
 def compare() -> Schema:
     """`archsim compare --json`."""
     row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides())}))
@@ -314,8 +323,8 @@ def sweep() -> Schema:
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
-    for function in (estimate, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache, explain,
-                     simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
+    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache,
+                     explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 
 

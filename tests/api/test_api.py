@@ -16,7 +16,7 @@ import archsim
 from archsim.base.errors import ArchsimError
 from tests.each import each
 
-FUNCTIONS = {"compare", "estimate", "sweep", "validate", "whatif"}
+FUNCTIONS = {"compare", "estimate", "power", "sweep", "validate", "whatif"}
 
 
 def test_the_package_lists_what_it_offers():
@@ -76,6 +76,16 @@ WRONG = {
     "factor of zero": (lambda: archsim.estimate("alexnet", "gtx_1080", scale={"sm.count": 0}), "scale: sm.count: 0"),
     "factor of nan": (lambda: archsim.estimate("alexnet", "gtx_1080", scale={"sm.count": math.nan}), "scale: sm.count: nan"),
     "calibration is a number": (lambda: archsim.estimate("alexnet", "gtx_1080", calibration=3), "calibration: 3"),
+    "power without a device": (lambda: archsim.power(None, {"fp32": 1}), "hw: None is not a name"),
+    "a share of nan": (lambda: archsim.power("titan_xp", {"fp32": math.nan}), "share of fp32: nan"),
+    "shares are a number": (lambda: archsim.power("titan_xp", 0.5), "shares: 0.5"),
+    "no shares at all": (lambda: archsim.power("titan_xp", None), "shares: None"),
+    "sm twice": (lambda: archsim.power("titan_xp", {"sm": 1}, sm=1), "sm: given among the shares too"),
+    "memory clock in watts": (lambda: archsim.power("titan_xp", {}, memory_clock="5W"), "memory_clock: '5W' is not in Hz"),
+    "three clocks": (lambda: archsim.power("titan_xp", {}, counted_at=(1, 2, 3)), r"counted_at: \(1, 2, 3\)"),
+    "counted at a word": (lambda: archsim.power("titan_xp", {}, counted_at="x"), "counted_at: 'x'"),
+    "power of a batch": (lambda: archsim.power("titan_xp", {}, batch=4), "no argument 'batch'"),
+    "a clock misspelt": (lambda: archsim.power("titan_xp", {}, memoryclock=1), "nearest: memory_clock"),
     "nothing to compare": (lambda: archsim.compare("alexnet", []), r"hw: \[\] names nothing"),
     "criterion": (lambda: archsim.compare("alexnet", "gtx_1080", by="money"), "by: 'money' is not one of speed"),
     "price is a number": (lambda: archsim.compare("alexnet", "gtx_1080", price=3), "price: 3"),
@@ -155,6 +165,17 @@ def test_answers_have_pages():
     comparison = archsim.compare("alexnet", "gtx_1080,tesla_k40")
     for answer in (estimate, comparison, archsim.whatif("alexnet", "gtx_1080", to={"batch": 4})):
         assert answer.to_page().startswith("<!DOCTYPE html>")
+
+
+def test_powers_by_unit_have_the_words_of_the_command_and_no_page():
+    found = archsim.power("Titan Xp", "fp32=0.8", sm="90%", clock="1.4GHz", memory_clock=4e9, counted_at="1.4 GHz,5705 MHz",
+                          power_limit=200, scale={"power.idle": 0.5})  # fmt: skip
+    assert (found.shares["sm"], found.counted_memory_clock_hz, found.power_limit_w) == (0.9, pytest.approx(5.705e9), 200)
+    assert archsim.power("titan_xp", {}).power_w == pytest.approx(73.0)  # idle
+    assert archsim.power("titan_xp", {"fp32_active": 0.5}, counted_at=("1GHz", None)).counted_clock_hz == 1e9
+    assert "fp32" in found._repr_html_()
+    with pytest.raises(TypeError, match="no page of a PowerEstimate"):
+        found.to_page()
 
 
 def test_a_sweep_says_that_it_has_no_page():

@@ -53,6 +53,7 @@ STRUCTURE = {
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
+    "estimation/power.py": {"COUNTED": "accuracy of counters", "OVER": "accuracy of a clock", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/request.py": {
         "LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads", "MOST_POWER": "limit of an argument",

@@ -15,6 +15,8 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
     "estimate": [("estimate", *ONE), ("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--task", "training"),
                  ("estimate", "--net", "bert_base", "--hw", "rtx_4090", "--set", "sm.count=64", "--power-limit", "200W"),
                  ("estimate", *ONE, "--fidelity", "event"), ("estimate", *ONE, "--fidelity", "roofline")],
+    "power": [("power", "--hw", "titan_xp", "--use", "fp32=0.8,dram=30%"),
+              ("power", "--hw", "rtx_4090", "--use", "tensor=1,dram=0.5", "--set", "sm.count=160", "--power-limit", "100W")],
     "compare": [("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k,tegra_x1"),
                 ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--stack", "caffe-cudnn5.1", "--samples", "1e6",
                  "--electricity", "0.25USD/kWh", "--price", "gtx_1080=2USD/h")],

@@ -1,0 +1,77 @@
+"""`archsim power`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archsim.cli.completed import Keyed
+from archsim.cli.options import choices, quantity, some_options
+from archsim.cli.terminal import say
+from archsim.cli.types import Quantity
+from archsim.cli.vocabulary import HW, csv_option, json_option, one_form
+
+OTHERS = ("batch", "seq_len", "precision", "task", "stack", "threads", "devices", "power_mode", "fidelity", "traffic", "streams",
+          "host_cpu", "inputs", "graph")  # fmt: skip  # options of a network, which this command has none of
+UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
+
+
+@click.command("power")
+@HW
+@click.option("--use", required=True, type=Keyed(*UNITS, device=False), metavar="UNIT=SHARE,...|FILE",
+              help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them; or a CSV file with a "
+                   "row for each power.")  # fmt: skip
+@some_options(*OTHERS)
+@click.option("--memory-clock", type=Quantity("Hz"), default=None, metavar="CLOCK",
+              help="Memory clock as drivers show it, half the data rate of a pin; the usual one if not given.")  # fmt: skip
+@click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
+              help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
+@json_option("Print one JSON object; a list of them for a file.")
+@csv_option("Print one CSV row per power.")
+def command(
+    hw: str, use: str, memory_clock: float | None, counted_at: str | None, as_json: bool, as_csv: bool, **given: Any
+) -> None:  # fmt: skip
+    """Power of a GPU from how busy its units are, as a profiler counts them, without a network.
+
+    A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
+
+    \b
+    Examples:
+      archsim power --hw titan_xp --use fp32=0.8,dram=30% --clock 1404MHz
+      archsim power --hw titan_xp --use fp32=0.8,dram=30% --clock 911MHz --memory-clock 810MHz --counted-at 1404MHz,5705MHz
+      archsim power --hw a100_sxm4_40gb --use sm_active=0.97,tensor_active=0.62,dram_active=0.35 --power-limit 250W
+      archsim power --hw gtx_980 --use rows.csv --csv
+    """
+    from archsim.estimation.power import power_by_unit
+    from archsim.estimation.power_file import powers_of_file
+    from archsim.report.power import power_csv, power_json, power_text, rows_text
+
+    one_form(as_json, as_csv)
+    if not use.strip():
+        raise click.BadParameter("names no unit and no file", param_hint="--use")
+    asked = {name: value for name, value in choices(**given).items() if name not in OTHERS}
+    asked |= {"memory_clock_hz": memory_clock, "counted_at": _clocks(counted_at)}
+    file = "=" not in use
+    found = powers_of_file(use, hw, **asked) if file else (power_by_unit(hw, _shares(use), **asked),)
+    if as_json:
+        click.echo(power_json(found, file))
+    elif as_csv:
+        click.echo(power_csv(found), nl=False)
+    else:
+        say(rows_text(found) if file else power_text(found[0]))
+
+
+def _shares(text: str) -> dict[str, object]:
+    """The words of `--use`."""
+    from archsim.cli.options import names, once, pair
+
+    return {**once([pair(word, "--use", "fp32=0.8,dram=30%") for word in names(text)], "--use")}
+
+
+def _clocks(text: str | None) -> tuple[float, float | None] | None:
+    """`1404MHz,5705MHz` as core and memory clock [Hz]."""
+    if text is None:
+        return None
+    core, _, memory = text.partition(",")
+    return quantity(core, "Hz", "--counted-at"), quantity(memory, "Hz", "--counted-at") if memory else None

@@ -1,0 +1,285 @@
+"""Power of a GPU from how busy its units are, as a profiler counts it: no network, no kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from archsim.base.answer import Answer
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.units import show
+from archsim.calibration.constants import Calibration, Spread, default
+from archsim.calibration.nearness import Platform
+from archsim.cost.switched import memory_family
+from archsim.cost.units import at_other_clocks, unit_power
+from archsim.cost.voltage import highest_clock, voltage, voltage_line
+from archsim.device.counters import shares_of
+from archsim.device.device import Gpu
+from archsim.device.spec import Spec
+from archsim.device.units import AWAKE, UNITS, UnitClocks, memory_clock, unit_rates
+from archsim.device.variant import device_fields
+from archsim.estimation.request import CLOCKS, check_limit, find_device
+
+IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
+OF_SM = ("fp32", "int", "fp64", "special", "tensor", "shared")  # units that only work where their SM does
+READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth", "l2.bandwidth", "memory.bandwidth",
+        "memory.achievable", "memory.data_rate", "memory.type")  # fmt: skip  # keys of a device that are read here
+CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
+             "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
+ELSEWHERE = ("power.tdp", "memory.data_rate", "clock.sustained")  # they set the limit, and which clocks are the usual ones
+COUNTED = 0.02  # counters of one run that are read one after the other differ by as much. A choice.
+OVER = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one
+HALVINGS = 50  # of the range in which the clock under a limit is sought
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerEstimate(Answer):
+    """Power of a GPU whose units are busy for known shares of the time.
+
+    name: what a file of rows calls it
+    clock_hz, memory_clock_hz: where it runs; the memory clock as drivers show it, half the data rate of a pin, None if unknown
+    counted_clock_hz, counted_memory_clock_hz: where the shares were counted
+    voltage: of the core, as a share of that at the chip's highest clock
+    shares: of each unit at these clocks, `sm` first
+    parts_w: `standing`, `leakage`, `clocks`, `awake`, then each unit; they add up to `power_w`
+    power_interval_w: where a measured power is to be expected, at `interval_level`, from held-out rows of `interval_class`
+    idle_w: power at these clocks when nothing runs
+    power_limit_w: the limit that was given, or the TDP; above it the board lowers its clock
+    clock_within_limit_hz: the highest clock up to `clock_hz` at which the same work stays within the limit, None where none does
+    assumed_values: keys of the device that nobody published and that this reads
+    """
+
+    hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
+    name: str
+    clock_hz: float
+    memory_clock_hz: float | None
+    counted_clock_hz: float
+    counted_memory_clock_hz: float | None
+    voltage: float
+    shares: Mapping[str, float]
+    parts_w: Mapping[str, float]
+    power_w: float
+    power_interval_w: tuple[float, float]
+    interval_level: float
+    interval_class: str
+    held_out: Spread
+    idle_w: float
+    power_limit_w: float
+    power_boundary: str
+    above_limit: bool
+    clock_within_limit_hz: float | None
+    assumptions: tuple[str, ...]
+    assumed_values: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitUse:
+    """Units of a GPU at work: what the power is computed from.
+
+    counted: the shares as they were counted at the clocks `was`; now: the clocks of the answer
+    """
+
+    spec: Spec
+    counted: Mapping[str, float]
+    was: UnitClocks
+    now: UnitClocks
+    limit: float
+    constants: Calibration
+
+    @cached_property
+    def device(self) -> Gpu:
+        """The GPU."""
+        assert isinstance(self.spec.device, Gpu)
+        return self.spec.device
+
+    def shares_at(self, at: UnitClocks) -> dict[str, float]:
+        """The shares when the same work runs at other clocks, all units, `sm` first."""
+        awake = float(any(share > 0.0 for share in self.counted.values()))
+        counted = {AWAKE: awake, **dict.fromkeys(UNITS, 0.0), **self.counted}
+        if at == self.was or not awake:
+            return counted
+        given = {name: np.asarray(share) for name, share in counted.items()}
+        moved = at_other_clocks(given, self.was, at, self.device.memory.achievable)
+        return {name: float(np.ravel(moved[name])[0]) for name in counted}
+
+    def parts_at(self, at: UnitClocks) -> dict[str, float]:
+        """Power of each part [W]."""
+        found = unit_power(self.device, self.shares_at(at), at, self.constants)
+        return {name: float(np.ravel(value)[0]) for name, value in found.items()}
+
+    def power_at(self, clock: float) -> float:
+        """Power of the same work at another core clock [W]."""
+        return math.fsum(self.parts_at(replace(self.now, core=clock)).values())
+
+    def within_limit(self) -> float | None:
+        """The highest core clock, up to that of the answer, at which the same work stays within the limit [Hz]."""
+        low, high = CLOCKS[0], float(np.ravel(self.now.core)[0])
+        if self.power_at(high) <= self.limit:
+            return high
+        if low >= high or self.power_at(low) > self.limit:
+            return None
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.power_at(middle) <= self.limit else (low, middle)
+        return low
+
+
+def power_by_unit(
+    hw: str, shares: Mapping[str, object], *, clock: float | None = None, memory_clock_hz: float | None = None,
+    counted_at: tuple[float, float | None] | None = None, power_limit: float | None = None,
+    settings: Mapping[str, str] | None = None, scales: Mapping[str, float] | None = None, calibration: Calibration | None = None,
+    name: str = "",
+) -> PowerEstimate:  # fmt: skip
+    """Power of a GPU whose units are busy for these shares of the time.
+
+    shares: by unit of `archsim.device.units.UNITS`, `sm`, or a profiler's name; a unit that is not named does nothing
+    clock: core clock [Hz]; the sustained clock of the spec if not given
+    memory_clock_hz: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
+    counted_at: core and memory clock [Hz] at which the shares were counted; those of the answer if not given
+    power_limit: in place of the TDP [W]
+
+    Raises Unsupported for what is no GPU and for a unit that it does not have, UnknownName, ArgumentError.
+
+    >>> found = power_by_unit("titan_xp", {"fp32": 0.8, "dram": 0.3}, clock=1.404e9)
+    >>> found.power_interval_w[0] < found.power_w < found.power_interval_w[1] and found.power_w < 250.0
+    True
+    """
+    spec = find_device(hw, settings, scales)
+    device = _gpu(spec)
+    if power_limit is not None:
+        check_limit(device, power_limit)
+    clock_hz = float(np.ravel(device.usual_clock)[0]) if clock is None else clock
+    now = _clocks(spec, clock_hz, memory_clock_hz)
+    was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
+    use = UnitUse(
+        spec=spec, counted=_counted(spec, shares_of(shares)), was=was, now=now, constants=calibration or default(),
+        limit=float(np.ravel(device.power.tdp)[0]) if power_limit is None else power_limit,
+    )  # fmt: skip
+    still = _without_effect(use, hw, dict(settings or {}), dict(scales or {}))
+    said = _assumptions(use, shares, clock is None, counted_at is None, power_limit is None)
+    return _answer(use, name, said, still)
+
+
+def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Sequence[str]) -> PowerEstimate:
+    spec, device, constants = use.spec, use.device, use.constants
+    parts, shares = use.parts_at(use.now), use.shares_at(use.now)
+    power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in IDLE)
+    identity, clock = spec.identity, float(np.ravel(use.now.core)[0])
+    at = Platform(architecture=identity.kernels_of, device=identity.id, stack=identity.default_stack)
+    kind, spread = constants.spread_of(spec.kind, "power", at)
+    usual = memory_clock(device)
+    memory, counted = (None if usual is None else usual * float(np.ravel(one.memory)[0]) for one in (use.now, use.was))
+    within = use.within_limit()
+    return PowerEstimate(
+        **device_fields(spec), name=name, clock_hz=clock, memory_clock_hz=memory,
+        counted_clock_hz=float(np.ravel(use.was.core)[0]), counted_memory_clock_hz=counted,
+        voltage=voltage(clock, device, constants).item(), shares=shares, parts_w=parts, power_w=power,
+        power_interval_w=(max(min(idle, power), power * math.exp(-spread.high)), power * math.exp(-spread.low)),
+        interval_level=constants.level, interval_class=kind, held_out=spread, idle_w=idle, power_limit_w=use.limit,
+        power_boundary=device.power.boundary, above_limit=power > use.limit, clock_within_limit_hz=within,
+        assumptions=tuple(assumptions), warnings=(*_warnings(use, shares, power, within), *warnings),
+        assumed_values=tuple(entry.key for entry in spec.assumed if entry.key.startswith(READ)),
+    )  # fmt: skip
+
+
+def _gpu(spec: Spec) -> Gpu:
+    if not isinstance(spec.device, Gpu):
+        raise Unsupported(f"{spec.identity.id} is a {spec.kind.upper()}: power by unit is modelled for GPUs alone; "
+                          f"`archsim estimate --hw {spec.identity.id}` gives the power of a network on it")  # fmt: skip
+    return spec.device
+
+
+def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks | None = None) -> UnitClocks:
+    """Clocks [Hz] as the model takes them; without a memory clock that of `counted`, or the usual one."""
+    for what, value in (("clock", clock), ("memory clock", memory)):
+        if value is not None and not CLOCKS[0] <= value <= CLOCKS[1]:
+            raise ArgumentError(f"{what} {value:g} Hz is not between 1 MHz and 100 GHz")
+    if memory is None:
+        return UnitClocks(core=clock, memory=1.0 if counted is None else counted.memory)
+    usual = memory_clock(_gpu(spec))
+    if usual is None:
+        raise Unsupported(f"{spec.identity.id}: the data rate of its memory is not known, so that {show(memory, 'Hz')} cannot be "
+                          "compared with its usual clock; --set memory.data_rate=8Gbit/s states it")  # fmt: skip
+    return UnitClocks(core=clock, memory=memory / usual)
+
+
+def _counted(spec: Spec, shares: dict[str, float]) -> dict[str, float]:
+    rates = unit_rates(_gpu(spec), UnitClocks(core=1.0))
+    for unit, share in shares.items():
+        if unit != AWAKE and share > 0.0 and not float(np.ravel(rates[unit])[0]) > 0.0:
+            raise Unsupported(f"share of {unit}: {spec.identity.id} has no {UNITS[unit].partition(',')[0]}")
+    return shares
+
+
+def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, tdp: bool) -> list[str]:
+    """What was taken because nobody said or measured it, one sentence each."""
+    device, entry, constants = use.device, use.spec.entries["power.idle"], use.constants
+    found = []
+    if usual:
+        found.append(f"clock {show(float(np.ravel(use.now.core)[0]), 'Hz')}: the sustained clock of the spec")
+    if here and [*shares]:
+        found.append("shares are taken as counted at these clocks")
+    if use.counted and AWAKE not in use.counted:
+        found.append("sm 1: every SM is taken to work all the time")
+    missing = [unit for unit in UNITS if unit not in use.counted and _has(use, unit)]
+    if missing and use.counted:
+        found.append(f"not counted and taken to be idle: {', '.join(missing)}")
+    if tdp:
+        found.append(f"power limit {use.limit:g} W: the TDP of the spec")
+    if entry.unpublished:
+        found.append(f"idle power {float(np.ravel(device.power.idle)[0]):g} W: {entry.kind}, nobody measured it on this device")
+    if device.power.voltage_slope is None or device.power.voltage_floor is None:
+        slope, floor = (float(np.ravel(value)[0]) for value in voltage_line(device, constants))
+        found.append(f"voltage: the line of all GPUs (slope {slope:.3g}, floor {floor:.3g}); that of "
+                     f"{use.spec.identity.architecture} is not known")  # fmt: skip
+    names = {**CONSTANTS, "dram": f"energy.byte.{memory_family(device)}"}
+    known, busy = constants.constants, {unit for unit, share in use.counted.items() if share > 0.0}
+    guessed = [unit for unit, name in names.items() if unit in busy and name in known and not known[name].fitted]
+    if guessed:
+        found.append(f"energy of {', '.join(guessed)}: not fitted to measured powers (`archsim show calibration energy.`)")
+    return found
+
+
+def _has(use: UnitUse, unit: str) -> bool:
+    return bool(float(np.ravel(unit_rates(use.device, use.now)[unit])[0]) > 0.0)
+
+
+def _warnings(use: UnitUse, shares: Mapping[str, float], power: float, within: float | None) -> list[str]:
+    found = []
+    clock, memory, top = (float(np.ravel(one)[0]) for one in (use.now.core, use.now.memory, highest_clock(use.device)))
+    if power > use.limit:
+        way = "at no clock does this work stay within it" if within is None else (
+            f"the board would lower its clock; the same work stays within it up to {show(within, 'Hz')}")  # fmt: skip
+        found.append(f"{power:.4g} W is above the power limit, {use.limit:g} W: {way}")
+    if clock > OVER * top:
+        found.append(f"clock {show(clock, 'Hz')} is above the chip's highest, {show(top, 'Hz')}: the voltage is extrapolated")
+    if memory > OVER:
+        found.append(f"memory clock: {memory:.3g} times the usual one; the constants are of lower ones")
+    busiest = max(OF_SM, key=lambda unit: shares[unit])
+    if shares[busiest] > shares[AWAKE] + COUNTED:
+        found.append(f"share of {busiest}, {shares[busiest]:.3g}, is above that of sm, {shares[AWAKE]:.3g}: a unit works only "
+                     "while its SM does")  # fmt: skip
+    return found
+
+
+def _without_effect(use: UnitUse, hw: str, settings: dict[str, str], scales: dict[str, float]) -> list[str]:
+    """A warning for each key that was set or scaled and moves no watt."""
+    found, power = [], math.fsum(use.parts_at(use.now).values())
+    for key in dict.fromkeys((*settings, *scales)):
+        if key in ELSEWHERE:
+            continue
+        set_, scaled = ({name: settings[name] for name in settings if name != key},
+                        {name: scales[name] for name in scales if name != key})  # fmt: skip
+        before = replace(use, spec=find_device(hw, set_, scaled))
+        if math.fsum(before.parts_at(use.now).values()) == power:
+            found.append(f"{key} changes no watt of this")
+    return found
+
+

@@ -1,0 +1,131 @@
+"""`archsim power`: forms of the answer, rows of a file, refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archsim
+from archsim.cli.main import group
+from archsim.device.units import AWAKE, UNITS
+from tests.each import each
+
+BUSY = ("power", "--hw", "titan_xp", "--use", "fp32=0.8,dram=30%", "--clock", "1404MHz")
+ROWS = "name,clock,fp32,dram\nslow,1GHz,0.8,30%\nfast,,0.8,30%\n"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    file = tmp_path / "rows.csv"
+    file.write_text(ROWS, "utf-8")
+    return str(file)
+
+
+def test_text_has_clocks_parts_power_and_assumptions(cli: Any) -> None:
+    found = cli(*BUSY)
+    assert found.code == 0
+    assert "titan_xp at 1.404 GHz, memory 5.7 GHz, voltage 0." in found.out
+    lines = {line.split()[0]: line for line in found.out.splitlines() if line}
+    assert lines["fp32"].split()[1:3] == ["80.0", "%"]
+    assert lines["awake"].split()[1:3] == ["100.0", "%"]
+    assert "of at most 250 W (board)" in lines["power"]
+    assert "tensor" not in lines
+    assert "held-out measurements" in found.out
+    assert "assumed     not counted and taken to be idle: int, fp64, special, shared, l2" in found.out
+
+
+def test_shares_counted_elsewhere_are_named(cli: Any) -> None:
+    found = cli(*BUSY[:-1], "911MHz", "--memory-clock", "810MHz", "--counted-at", "1404MHz,5705MHz").out
+    assert "at 911 MHz, memory 810 MHz" in found
+    assert "; shares counted at 1.404 GHz, memory 5.705 GHz" in found
+
+
+def test_json_is_what_python_answers(cli: Any) -> None:
+    found = json.loads(cli(*BUSY, "--power-limit", "200W", "--counted-at", "1GHz", "--set", "sm.count=20", "--json").out)
+    answer = archsim.power("Titan Xp", {"fp32": 0.8, "dram": "30%"}, clock="1404MHz", power_limit=200, counted_at=1e9,
+                           set={"sm.count": 20})  # fmt: skip
+    assert found == json.loads(json.dumps(answer.to_dict()))
+    assert found["schema"] == "archsim-power/1"
+    assert found["changes"] == {"sm.count": "20"}
+    assert tuple(found["shares"]) == (AWAKE, *UNITS)
+
+
+def test_csv_is_one_row_of_shares_and_watts(cli: Any) -> None:
+    (row,) = csv.DictReader(io.StringIO(cli(*BUSY, "--csv").out))
+    data = json.loads(cli(*BUSY, "--json").out)
+    assert float(row["power_w"]) == data["power_w"]
+    assert [float(row[key]) for key in ("power_low_w", "power_high_w")] == data["power_interval_w"]
+    assert {part: float(row[f"power_w.{part}"]) for part in data["parts_w"]} == data["parts_w"]
+    assert {unit: float(row[f"share.{unit}"]) for unit in data["shares"]} == data["shares"]
+
+
+def test_a_file_gives_a_power_for_each_row(cli: Any, rows: str) -> None:
+    words = ("power", "--hw", "titan_xp", "--use", rows, "--clock", "1404MHz")
+    slow, fast = json.loads(cli(*words, "--json").out)
+    assert (slow["name"], slow["clock_hz"], fast["clock_hz"]) == ("slow", 1e9, 1.404e9)
+    assert fast["power_w"] == json.loads(cli(*BUSY, "--json").out)["power_w"] > slow["power_w"]
+    listed = [*csv.DictReader(io.StringIO(cli(*words, "--csv").out))]
+    assert [float(row["power_w"]) for row in listed] == [slow["power_w"], fast["power_w"]]
+    text = cli(*words, "--power-limit", "110W").out
+    assert text.count("assumed     sm 1") == 1
+    assert [line.split()[0] for line in text.splitlines() if line.startswith(("slow", "fast"))] == ["slow", "fast"]
+    assert "ABOVE" in text
+    assert "warning     fast: " in text
+
+
+@each(("words", "code", "said"), [
+    (("--hw", "titan_xp"), 2, "--use"),
+    (("--hw", "titan_xp", "--use", "fp32=1.2"), 2, "share of fp32: 1.2"),
+    (("--hw", "titan_xp", "--use", "fp32=nan"), 2, "share of fp32: 'nan'"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5,fp32=0.6"), 2, "fp32 is given twice"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5,dram"), 2, "'dram' is not KEY=VALUE"),
+    (("--hw", "titan_xp", "--use", "fp23=0.5"), 2, "nearest: fp32"),
+    (("--hw", "titan_xp", "--use", "tensor=0.5"), 2, "has no tensor cores"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--clock", "0MHz"), 2, "clock 0 Hz"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--clock", "1404"), 2, "lacks its unit"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--memory-clock", "nanHz"), 2, "not a number"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--counted-at", "1GHz,2GHz,3GHz"), 2, "--counted-at"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--counted-at", ""), 2, "--counted-at"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--power-limit", "1W"), 2, "between the idle power"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--json", "--csv"), 2, "choose one"),
+    (("--hw", "titan_xp", "--use", "fp32=0.5", "--batch", "4"), 2, "--batch"),
+    (("--hw", "i7_6700k", "--use", "fp32=0.5"), 2, "i7_6700k is a CPU"),
+    (("--hw", "titan_xp", "--use", "no.csv"), 66, "no.csv"),
+    (("--hw", "titan_xp", "--use", ""), 2, "--use"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused(cli: Any, words: tuple[str, ...], code: int, said: str) -> None:
+    found = cli("power", *words)
+    assert (found.code, found.out) == (code, "")
+    assert said in found.err
+
+
+def test_a_bad_row_is_refused_with_its_line_before_anything_is_printed(cli: Any, rows: str) -> None:
+    Path(rows).write_text(ROWS + "bad,,2,0\n", "utf-8")
+    found = cli("power", "--hw", "titan_xp", "--use", rows)
+    assert (found.code, found.out) == (65, "")
+    assert "line 4: share of fp32: 2 is not between" in found.err
+
+
+def test_its_examples_run(cli: Any, rows: str) -> None:
+    command = group.get_command(None, "power")  # type: ignore[arg-type]
+    assert command is not None
+    lines = [line.split() for line in (command.help or "").splitlines() if line.strip().startswith("archsim ")]
+    assert len(lines) == 4
+    for words in lines:
+        found = cli(*(rows if word == "rows.csv" else word for word in words[1:]))
+        assert found.code == 0, found.err
+
+
+def test_a_shell_completes_units(cli: Any) -> None:
+    from archsim.cli.completed import Keyed
+
+    command = group.get_command(None, "power")  # type: ignore[arg-type]
+    assert command is not None
+    (option,) = [parameter for parameter in command.params if parameter.name == "use"]
+    assert isinstance(option.type, Keyed)
+    assert [item.value for item in option.type.shell_complete(None, option, "fp")] == ["fp32=", "fp64="]  # type: ignore[arg-type]

@@ -1,0 +1,212 @@
+"""What the units of a GPU can do, what profilers call them, and what each of them draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
+from archsim.calibration.constants import default
+from archsim.cost.energy import idle_top, node_energy, voltage
+from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
+from archsim.device.catalog import find
+from archsim.device.counters import DCGM, KNOWN, NSIGHT, shares_of, unit_named
+from archsim.device.device import Gpu
+from archsim.device.units import AWAKE, UNITS, UnitClocks, memory_clock, unit_rates
+from tests.each import each
+
+GHZ = UnitClocks(core=1e9)
+
+
+def gpu(name: str, **changed: str) -> Gpu:
+    spec = find(name)
+    device = (spec.with_settings({key.replace("_", ".", 1): value for key, value in changed.items()}) if changed else spec).device
+    assert isinstance(device, Gpu)
+    return device
+
+
+def one(value: Any) -> float:
+    return float(np.ravel(value)[0])
+
+
+def total(parts: dict[str, Any]) -> float:
+    return sum(map(one, parts.values()))
+
+
+# rates
+
+
+def test_rates_follow_the_clock_of_their_own() -> None:
+    device = gpu("titan_xp")
+    slow, fast, memory = (unit_rates(device, at) for at in (GHZ, UnitClocks(core=2e9), UnitClocks(core=1e9, memory=0.5)))
+    for unit in UNITS:
+        core, own = (1.0, 0.5) if unit == "dram" else (2.0, 1.0)
+        assert one(fast[unit]) == pytest.approx(core * one(slow[unit]))
+        assert one(memory[unit]) == pytest.approx(own * one(slow[unit]))
+
+
+def test_a_rate_is_that_of_the_spec() -> None:
+    rates = unit_rates(gpu("titan_xp"), GHZ)  # 30 SMs of 128 lanes, 4 in double precision, 32 special
+    assert [one(rates[unit]) / 30e9 for unit in ("fp32", "int", "fp64", "special")] == [128, 128, 4, 32]
+    assert one(rates["dram"]) == one(gpu("titan_xp").memory.bandwidth)
+
+
+def test_what_a_chip_has_not_does_nothing() -> None:
+    assert unit_rates(gpu("titan_xp"), GHZ)["tensor"] == 0.0
+    assert one(unit_rates(gpu("tesla_v100_sxm2"), GHZ)["tensor"]) > 0.0
+
+
+def test_rates_take_arrays_of_clocks() -> None:
+    rates = unit_rates(gpu("titan_xp"), UnitClocks(core=np.array([1e9, 2e9]), memory=np.array([1.0, 0.5])))
+    assert [np.shape(rates[unit]) for unit in ("fp32", "dram")] == [(2,), (2,)]
+
+
+@each(("name", "megahertz"), [("gtx_980", 3505), ("gtx_1080", 5005), ("titan_xp", 5705), ("a100_sxm4_40gb", 1215),
+                              ("tesla_t4", 5001), ("rtx_4090", 10501)])  # fmt: skip  # as nvidia-smi shows them
+def test_memory_clocks_are_those_of_drivers(name: str, megahertz: float) -> None:
+    assert memory_clock(gpu(name)) == pytest.approx(megahertz * 1e6, rel=0.005)
+
+
+# counters
+
+
+def test_every_unit_has_its_own_name_in_any_case() -> None:
+    assert [unit_named(name) for name in (AWAKE, *UNITS)] == [AWAKE, *UNITS]
+    assert unit_named(" FP32 ") == "fp32"
+
+
+@each("name", [*DCGM, *NSIGHT])
+def test_names_of_profilers_are_of_units(name: str) -> None:
+    assert unit_named(name) in (AWAKE, *UNITS)
+
+
+@each(("name", "unit"), [
+    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "tensor"), ("DCGM_FI_PROF_DRAM_ACTIVE", "dram"), ("pipe_fp64_active", "fp64"),
+    ("sm__cycles_active.avg.pct_of_peak_sustained_elapsed", "sm"), ("lts__t_sectors.sum.pct_of_peak_sustained_elapsed", "l2"),
+])  # fmt: skip
+def test_names_are_taken_as_profilers_write_them(name: str, unit: str) -> None:
+    assert unit_named(name) == unit
+
+
+@each(("name", "near"), [
+    ("fp23", "fp32"), ("drams", "dram"), ("fp16_active", "fp"), ("tensor_activ", "tensor_active"), ("fp32.avg", "fp32"),
+    ("DCGM_FI_PROF_PCIE_TX_BYTES", "the units are sm"), ("", "the units are sm"),
+])  # fmt: skip
+def test_an_unknown_unit_is_refused_with_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(UnknownName, match=near):
+        unit_named(name)
+
+
+def test_a_share_of_the_time_in_which_sms_work_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"sm__pipe_fma_cycles_active\.avg\.pct_of_peak_sustained_elapsed"):
+        unit_named("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active")
+
+
+def test_shares_come_as_numbers_and_texts() -> None:
+    assert shares_of({"fp32": 0.8, "dram_active": "30%", "sm": "1", "l2": 0, "shared": np.float64(0.5)}) == {
+        "fp32": 0.8, "dram": 0.3, "sm": 1.0, "l2": 0.0, "shared": 0.5}  # fmt: skip
+
+
+@each(("value", "said"), [
+    (1.1, "1.1 is not between 0 and 1; per cent are written 1.1%"), (80, "80%"), (-0.1, "-0.1 is not between"),
+    (101, "101 is not"), (float("nan"), "nan"), (float("inf"), "inf"),
+    ("nan", "not a number"), ("120%", "120% is not between"), (True, "True"),
+    (None, "None"), ([1], r"\[1\]"), ("", "not a number"), ("8W", "unit"),
+])  # fmt: skip
+def test_what_is_no_share_is_refused_by_its_name(value: object, said: str) -> None:
+    with pytest.raises(ArgumentError, match=f"share of fp32: .*{said}"):
+        shares_of({"fp32": value})
+
+
+def test_a_unit_under_two_names_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="share of fp32_active: fp32 is given twice"):
+        shares_of({"fp32": 0.5, "fp32_active": 0.5})
+
+
+def test_known_names_are_what_may_be_written() -> None:
+    assert {unit_named(name) for name in KNOWN} == {AWAKE, *UNITS}
+
+
+# power
+
+
+@each("name", ["tesla_k40", "gtx_980", "titan_xp", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_4090", "h100_sxm5_80gb", "tegra_x1"])
+def test_idle_at_the_highest_clock_is_the_idle_power(name: str) -> None:
+    device = gpu(name)
+    parts = unit_power(device, {}, UnitClocks(core=idle_top(device)), default())
+    assert tuple(parts) == (*STANDING, *UNITS)
+    assert total(parts) == pytest.approx(one(device.power.idle), rel=1e-9)
+    assert one(parts["awake"]) == 0.0
+
+
+def test_units_at_work_wake_their_sms_unless_somebody_says_how_many() -> None:
+    device = gpu("titan_xp")
+    awake = [one(unit_power(device, shares, GHZ, default())["awake"])
+             for shares in ({"fp32": 0.1}, {"fp32": 0.1, AWAKE: 0.5}, {AWAKE: 1.0}, {"fp32": 0.0})]  # fmt: skip
+    assert awake[1] == pytest.approx(0.5 * awake[0])
+    assert awake[2] == awake[0] > awake[3] == 0.0
+
+
+def test_what_a_unit_draws_is_rate_times_share_times_energy() -> None:
+    device, constants = gpu("tesla_v100_sxm2"), default()
+    at = UnitClocks(core=1.2e9, memory=0.8)
+    energies = unit_energies(device, voltage(1.2e9, device, constants), node_energy(device, constants), constants)
+    parts, rates = unit_power(device, dict.fromkeys(UNITS, 0.4), at, constants), unit_rates(device, at)
+    for unit in UNITS:
+        assert one(parts[unit]) == pytest.approx(0.4 * one(rates[unit]) * one(energies[unit]))
+        assert one(parts[unit]) > 0.0
+
+
+def test_a_slower_memory_stands_for_less_and_draws_less() -> None:
+    usual, slow = (unit_power(gpu("titan_xp"), {"dram": 0.5}, UnitClocks(core=1e9, memory=m), default()) for m in (1.0, 0.5))
+    assert one(slow["dram"]) == pytest.approx(0.5 * one(usual["dram"]))
+    assert one(slow["standing"]) < one(usual["standing"])
+    assert one(slow["clocks"]) == one(usual["clocks"])
+
+
+def test_powers_of_many_rows_are_those_of_each() -> None:
+    device, shares, clocks = gpu("titan_xp"), np.array([0.0, 0.3, 0.9]), np.array([0.8e9, 1e9, 1.5e9])
+    together = unit_power(device, {"fp32": shares, "dram": shares}, UnitClocks(core=clocks), default())
+    for i in range(3):
+        alone = unit_power(device, {"fp32": shares[i], "dram": shares[i]}, UnitClocks(core=clocks[i]), default())
+        for part, value in alone.items():
+            assert np.broadcast_to(together[part], 3)[i] == pytest.approx(one(value))
+
+
+def test_an_energy_of_a_memory_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ArchsimError, match="no energy per byte"):
+        unit_power(gpu("titan_xp", memory_type="XYZ"), {"dram": 0.1}, GHZ, default())
+
+
+# other clocks
+
+
+def test_the_same_clocks_leave_shares_as_they_are() -> None:
+    shares = {"fp32": np.array([0.7]), "dram": np.array([0.4]), AWAKE: np.array([0.9])}
+    moved = at_other_clocks(shares, GHZ, GHZ, 0.8)
+    assert {name: one(value) for name, value in moved.items()} == pytest.approx({"fp32": 0.7, "dram": 0.4, AWAKE: 0.9})
+
+
+def test_a_kernel_of_the_core_keeps_its_units_busy_at_any_clock_and_needs_less_of_the_memory() -> None:
+    shares = {"fp32": np.array([1.0]), "dram": np.array([0.1])}
+    moved = at_other_clocks(shares, UnitClocks(core=2e9), GHZ, 0.8)
+    assert one(moved["fp32"]) == pytest.approx(1.0, abs=0.01)
+    assert one(moved["dram"]) == pytest.approx(0.05, abs=0.001)
+
+
+def test_a_copy_is_as_fast_at_half_the_core_clock() -> None:
+    moved = at_other_clocks({"dram": np.array([0.8]), "fp32": np.array([0.1])}, UnitClocks(core=2e9), GHZ, 0.8)
+    assert 0.75 < one(moved["dram"]) <= 0.8
+    assert one(moved["fp32"]) == pytest.approx(0.2, rel=0.1)
+
+
+def test_work_is_kept_at_other_clocks() -> None:
+    """Operations and bytes are in the proportion that they had: shares times clocks have one factor, that of the time."""
+    shares = {"fp32": np.array([0.5]), "l2": np.array([0.2]), "dram": np.array([0.6])}
+    was, now = UnitClocks(core=1.5e9, memory=1.0), UnitClocks(core=1e9, memory=0.7)
+    moved = at_other_clocks(shares, was, now, 0.85)
+    speeds = {name: one(moved[name]) * (0.7 if name == "dram" else 1e9 / 1.5e9) / one(shares[name]) for name in shares}
+    assert max(speeds.values()) == pytest.approx(min(speeds.values()))
+    assert 0.5 < speeds["fp32"] < 1.0
