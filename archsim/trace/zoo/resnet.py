@@ -46,7 +46,7 @@ def deep_original(depth: int) -> Trace:
 
 
 def resnet_50_stored() -> Trace:
-    """As a Caffe script has it: the authors' file without a border on the first convolution, and stored statistics in training."""
+    """As a Caffe script has it: the authors' file, no border on the first convolution, and stored statistics in training."""
     source = f"{SOURCE}; {DLBENCH}, synthetic/experiments/caffe/cnn/resnet/resnet-b64.prototxt"
     net = Builder("resnet_50@dlbench", source, {"data": ("N", 3, 224, 224)}, notes="use_global_stats in training")
     stem = net.max_pool(net.relu(net.conv_bn("data", 64, 7, 2, bias=True, name="conv1")), 3, 2, ceil=True, name="pool1")
