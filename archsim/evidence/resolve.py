@@ -94,7 +94,7 @@ def as_library(found: Setting, op: str) -> Setting:
 
 
 def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
-    """The setting as a script timed it: how the timed loop finds its inputs, whether the timer waits for each layer, the precision."""
+    """The setting as a script timed it: where the timed loop finds its inputs, whether it waits for each layer, the precision."""
     framework, own = found.stack.framework, found.stack
     both = f"{framework} {network}"
     reader = script.reader(network, framework, own.reader)

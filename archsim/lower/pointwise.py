@@ -23,14 +23,15 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
 
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
-    `short_row`, the row `short_OP` comes first, if there is one; the row `apart_OP` is for an op written as several. The gradient
-    of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
+    `short_row`, the row `short_OP` comes first, if there is one; the row `apart_OP` is for an op written as several, `stored_OP`
+    for one with stored statistics. The gradient of an add is its incoming gradient; where two of them meet, they are added, as
+    the row `accumulate` says.
     """
     phase = "forward" if op.phase == "forward" else "backward"
     meets = getattr(op.kind, "accumulate", False)
-    short = op.shape[-1:] <= (context.stack.short_row,)
-    prefix = "apart_" if getattr(op.kind, "apart", False) else "short_" if short else ""
-    own = "accumulate" if meets else f"{prefix}{op.kind.op}"
+    special = next((f"{word}_" for word in ("apart", "stored") if getattr(op.kind, word, False)), "")
+    short = "short_" if op.shape[-1:] <= (context.stack.short_row,) else ""
+    own = "accumulate" if meets else f"{special or short}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None

@@ -93,7 +93,8 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     A loop in place reads no line only to overwrite it: its result is the line that it has read.
     """
     stack, whole = context.stack, kernel.role is Role.PASS
-    loop = op.kind.op if whole else kernel.role.value
+    stored = "stored_" if getattr(op.kind, "stored", False) else ""
+    loop = f"{stored}{op.kind.op}" if whole else kernel.role.value
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
     each = stack.loops.get(f"{loop}.{phase}") or stack.loops.get(loop) or {}
     values = kernel.values or kernel.items

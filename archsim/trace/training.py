@@ -85,7 +85,7 @@ def _in_training(trace: Trace) -> Trace:
     for op in trace.ops:
         if op.name in ends and _is_class_softmax(op):
             op = replace(op, kind=CrossEntropy(), shape=op.shape[:-1])
-        elif any(f.name == "training" for f in fields(op.kind)):
+        elif any(f.name == "training" for f in fields(op.kind)) and not getattr(op.kind, "stored", False):
             op = replace(op, kind=replace(op.kind, training=True))  # type: ignore[call-arg]
         ops.append(op)
     return trace.keeping(ops)

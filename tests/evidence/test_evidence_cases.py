@@ -133,7 +133,8 @@ def test_a_script_may_train_with_another_optimiser_and_copy_a_batch_more_often()
 
 def test_a_script_may_compute_in_doubles_on_cpus_only() -> None:
     script = protocol("shi2016_t7")
-    cells = [("i7_3820", "torch7-cpu", "alexnet_s"), ("i7_3820", "torch7-cpu", "fcn_s"), ("gtx_1080", "torch7-cudnn5.1", "alexnet_s")]
+    cpu, gpu = ("i7_3820", "torch7-cpu"), ("gtx_1080", "torch7-cudnn5.1")
+    cells = [(*cpu, "alexnet_s"), (*cpu, "fcn_s"), (*gpu, "alexnet_s")]
     ran = [as_timed(setting(hardware, stack, "fp32"), script, network).precision for hardware, stack, network in cells]
     assert ran == ["fp64", "fp32", "fp32"]
 

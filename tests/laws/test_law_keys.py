@@ -27,7 +27,7 @@ CELLS: dict[str, list[Cell]] = {
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "int8"), ("alexnet", "tesla_p4", "ideal", 8, "int8"),
         ("alexnet", "tesla_t4", "ideal", 8, "int8"),
         ("alexnet", "h100_sxm5_80gb", "ideal", 8, "fp8"), ("alexnet", "tesla_k40", "ideal", 8, "fp64"),
-        ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"),
+        ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"), ("alexnet", "grid_k520", "torch7-native", 4, "fp32"),
         ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"), ("gpt2_small", "rtx_4090", "pytorch-2", 1, "fp16"),
         ("vgg_16", "tesla_p100_pcie_16gb", "pytorch-2", 64, "fp32"),
     ],

@@ -219,10 +219,13 @@ def resnet_bottleneck(*counts: int) -> list[Count]:
     return layers
 
 
-def resnet_original(*counts: int) -> list[Count]:
+STAGES = ((64, 64), (128, 256), (256, 512), (512, 1024))  # width of a block's inner layers, channels before the stage
+
+
+def resnet_original(*counts: int, stem: Count | None = None, areas: tuple[int, ...] = (56, 28, 14, 7)) -> list[Count]:
     """As above, but the first 1 x 1 of a stage sees the smaller image already."""
-    layers = [STEM, fc(2048, 1000)]
-    table = [(64, 64, 56), (128, 256, 28), (256, 512, 14), (512, 1024, 7)]
+    layers = [stem or STEM, fc(2048, 1000)]
+    table = [(width, before, area) for (width, before), area in zip(STAGES, areas, strict=True)]
     for count, (width, before, area) in zip(counts, table, strict=True):
         layers += [
             conv_bn(area**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
@@ -499,6 +502,7 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_34": resnet_basic(3, 4, 6, 3),
     **{f"resnet_{depth}": resnet_bottleneck(*counts) for depth, counts in DEEP.items()},
     **{f"resnet_{depth}@caffe": resnet_original(*counts) for depth, counts in DEEP.items()},
+    "resnet_50@dlbench": resnet_original(*DEEP[50], stem=conv_bn(109 * 109, 64, 3, 49, bias=1), areas=(54, 27, 14, 7)),
     **{f"resnet_{depth}@slim": resnet_slim(*counts) for depth, counts in DEEP.items()},
     **{f"resnet_{depth}@mxnet": resnet_mxnet(*counts) for depth, counts in DEEP.items()},
     "resnet_200": resnet_preactivation(3, 24, 36, 3),

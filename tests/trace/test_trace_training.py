@@ -243,3 +243,9 @@ def test_an_index_of_the_largest_value_has_no_gradient_and_no_other_op_waits_for
     plain, counted = training_step(net(fc, loss)), training_step(replace(net(fc, loss, predicted), outputs=("loss", "predicted")))
     assert set(listed(counted)) - set(listed(plain)) == {"predicted"}
     assert counted.inputs == plain.inputs
+
+
+def test_stored_statistics_stay_stored_in_training():
+    norms = [op("own", BatchNorm(), "data"), op("stored", BatchNorm(stored=True), "own")]
+    kinds = {one.name: one.kind for one in training_step(net(*norms, op("prob", Softmax(), "stored"))).ops}
+    assert (kinds["own"].training, kinds["stored"].training) == (True, False)

@@ -861,6 +861,16 @@ def test_a_loss_of_single_ops_has_the_passes_of_its_own_row() -> None:
         assert [kernel.repeat for kernel in found] == launches
 
 
+def test_normalisation_by_stored_statistics_has_passes_of_its_own_where_the_stack_has_some() -> None:
+    norm = {"op": "batch_norm", "name": "n", "in": ["data"], "out": ["N", 8, 5, 5], "stored": True}
+    trace = network(norm, task="forward_backward", data=["N", 8, 5, 5])
+    result = lower(trace.ops, stacks.find("caffe-cudnn5.1"), "gpu", "fp32", True)
+    launches = {op.phase: options(result, i)[0].kernels[0].repeat for i, op in enumerate(result.ops)}
+    assert launches == {"forward": 14, "backward": 8}
+    plain = lowered(trace, stack())
+    assert {options(plain, i)[0].kernels[0].repeat for i in range(2)} == {1}
+
+
 def test_the_only_gradient_of_a_layer_has_no_other_beside_it() -> None:
     """The first layer's images get none; of the second both gradients run at once where a stack runs ops at the same time."""
     layers = [{"op": "linear", "name": name, "in": [source], "out": ["N", 64]} for name, source in (("a", "data"), ("b", "a"))]

@@ -42,7 +42,8 @@ class BatchNorm(Kind):
     """Batch normalisation along axis 1 of [N, C, ...], with a learned scale and shift per channel.
 
     At inference the stored statistics fold into one multiply and one add. With `training` the op first reduces the
-    batch: mean (1), variance (2), normalise (2), scale and shift (2). Backward: two reductions (4) and the update (4).
+    batch: mean (1), variance (2), normalise (2), scale and shift (2). Backward: two reductions (4) and the update (4). With
+    `stored` it takes the stored statistics in training too, so that its gradient is a division, and that of the scale and shift.
     """
 
     op: ClassVar[str] = "batch_norm"
@@ -50,6 +51,7 @@ class BatchNorm(Kind):
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     training: bool = flag(default=False)
+    stored: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input."""

@@ -69,6 +69,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     **{f"resnet_{depth}@caffe": partial(resnet.deep_original, depth) for depth in resnet.DEEP},
     **{f"resnet_{depth}@slim": partial(resnet.deep_slim, depth) for depth in resnet.DEEP},
     **{f"resnet_{depth}@mxnet": partial(resnet.deep_mxnet, depth) for depth in resnet.DEEP},
+    "resnet_50@dlbench": resnet.resnet_50_stored,
     "resnet_200": resnet.resnet_200,
     "resnet_56": resnet_cifar.resnet_56,
     "resnet_56@cntk": resnet_cifar.resnet_56_cntk,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
+from archsim.trace.kinds.normalise import BatchNorm
 from archsim.trace.trace import Trace
+from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.blocks import squeeze_excite
 from archsim.trace.zoo.builder import Builder
 
@@ -40,6 +43,16 @@ def deep_original(depth: int) -> Trace:
     net = Builder(f"resnet_{depth}@caffe", f"{SOURCE}; the authors' prototxt files", {"data": ("N", 3, 224, 224)},
                   notes="the stride of a block is on its first convolution")  # fmt: skip
     return _head(net, _stages(net, _stem(net), _bottleneck_early, DEEP[depth]))
+
+
+def resnet_50_stored() -> Trace:
+    """As a Caffe script has it: the authors' file, no border on the first convolution, and stored statistics in training."""
+    source = f"{SOURCE}; {DLBENCH}, synthetic/experiments/caffe/cnn/resnet/resnet-b64.prototxt"
+    net = Builder("resnet_50@dlbench", source, {"data": ("N", 3, 224, 224)}, notes="use_global_stats in training")
+    stem = net.max_pool(net.relu(net.conv_bn("data", 64, 7, 2, bias=True, name="conv1")), 3, 2, ceil=True, name="pool1")
+    trace = _head(net, _stages(net, stem, _bottleneck_early, DEEP[50]))
+    norms = [replace(op, kind=BatchNorm(stored=True)) if isinstance(op.kind, BatchNorm) else op for op in trace.ops]
+    return replace(trace, ops=tuple(norms))
 
 
 def deep_slim(depth: int) -> Trace:
