@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.cost.energy import idle_top
+from archsim.cost.idle import idle_top
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates

@@ -9,8 +9,10 @@ import pytest
 
 from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
 from archsim.calibration.constants import default
-from archsim.cost.energy import idle_top, node_energy, voltage
+from archsim.cost.idle import idle_top
+from archsim.cost.switched import node_energy
 from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
+from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
 from archsim.device.counters import DCGM, KNOWN, NSIGHT, shares_of, unit_named
 from archsim.device.device import Gpu
