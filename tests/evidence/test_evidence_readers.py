@@ -524,7 +524,7 @@ def test_families_are_told_by_their_headers() -> None:
     assert names == {
         "networks": "networks", "mlperf": "networks", "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
         "kernel_power": "kernels with power", "power_caps": "power limits", "dense_clocks": "clocks",
-            "unit_roofline": "microbenchmarks",
+            "unit_roofline": "microbenchmarks", "v100_dvfs": "power by clock", "voltage": "voltages",
     }  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def test_names_of_kernels_change_no_count_of_the_caches(hw: str, stack: str, shu
 def test_names_of_kernels_change_no_prediction_of_a_published_row(
     corpus: tuple[list[Case], list[Skip]], shuffle_names: Renamed
 ) -> None:
-    cases = corpus[0][::200]
+    cases = [case for case in corpus[0] if not case.simulated][::200]
     before = predict(cases, default()).tolist()
     shuffle_names()
     assert predict(cases, default()).tolist() == before

@@ -78,7 +78,7 @@ def test_the_record_of_times_follows_constants_of_energy_and_only_for_its_own_ro
     capped = [replace(c, clock=None, limit=150.0) for c in rows]
     start = default().before_fit()
     found = recorded(fit(capped, start, ["conv.cudnn5"]), capped, version="trial")
-    changed = found.with_values({"energy.voltage_slope": 0.8 * found["energy.voltage_slope"]})
+    changed = found.with_values({"energy.node.28nm": 1.5 * found["energy.node.28nm"]})
     assert restated(found.fit, capped, changed).model_hash == model_hash(capped, changed) != found.fit.model_hash
     assert restated(found.fit, capped[1:], changed) == found.fit
     assert restated(None, capped, changed) is None
