@@ -100,14 +100,14 @@ class UnitUse:
         return self.spec.device
 
     def shares_at(self, at: UnitClocks) -> dict[str, float]:
-        """The shares when the same work runs at other clocks, all units, `sm` first."""
+        """The shares when the same work runs at other clocks, all units, `sm` first; none is more than the whole time."""
         awake = float(any(share > 0.0 for share in self.counted.values()))
         counted = {AWAKE: awake, **dict.fromkeys(UNITS, 0.0), **self.counted}
         if at == self.was or not awake:
             return counted
         given = {name: np.asarray(share) for name, share in counted.items()}
         moved = at_other_clocks(given, self.was, at, self.device.memory.achievable)
-        return {name: float(np.ravel(moved[name])[0]) for name in counted}
+        return {name: min(float(np.ravel(moved[name])[0]), 1.0) for name in counted}
 
     def parts_at(self, at: UnitClocks) -> dict[str, float]:
         """Power of each part [W]."""

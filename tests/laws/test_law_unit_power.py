@@ -52,6 +52,12 @@ def test_the_same_work_draws_less_at_a_lower_clock(hw: str, shares: dict[str, fl
     assert fast >= slow - 1e-9 * slow
 
 
+@given(HW, SHARES, CLOCK, CLOCK)
+def test_a_share_stays_a_share_at_other_clocks(hw: str, shares: dict[str, float], counted: float, clock: float) -> None:
+    found = of(hw, shares, clock, counted_at=(counted, None)).shares
+    assert 0.0 <= min(found.values()) <= max(found.values()) <= 1.0
+
+
 @given(HW, SHARES, CLOCK, st.floats(0.2, 1.0))
 def test_parts_add_up_and_lie_above_nothing(hw: str, shares: dict[str, float], clock: float, memory: float) -> None:
     usual = of(hw, {}, clock).memory_clock_hz

@@ -132,6 +132,15 @@ def test_a_table_with_too_many_rows_is_refused(kind: str, tmp_path: Path, monkey
     refused(lambda path: read_table(path, few), place, "has more than 3 rows")
 
 
+def test_a_file_of_shares_has_a_limit_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from archsim.estimation.power_file import powers_of_file
+
+    monkeypatch.setitem(limits.LIMITS, "shares", replace(LIMITS["shares"], entries=3))
+    place = tmp_path / "many.csv"
+    place.write_text("fp32\n" + "0.5\n" * 5)
+    refused(lambda path: powers_of_file(path, "titan_xp"), place, "has more than 3 rows")
+
+
 @pytest.mark.parametrize("kind", ["network", "measurements"])
 def test_a_file_that_inflates_without_end_is_refused(kind: str, tmp_path: Path) -> None:
     place = tmp_path / ("bomb.jsonl.gz" if kind == "network" else "bomb.csv.gz")
