@@ -104,6 +104,10 @@ def _input_gradient(request: Request) -> str:
     return "computed" if request.work.input_gradient else "left out"
 
 
+def _optimiser(request: Request) -> str:
+    return "" if request.work is None or not request.training else request.work.optimiser
+
+
 def _clock(request: Request) -> str:
     clock = f"{float(np.ravel(request.clock)[0]) / 1e6:.0f} MHz"
     return clock if request.limit is None else f"up to {clock} within {float(np.ravel(request.limit)[0]):g} W"
@@ -152,6 +156,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("task", lambda request: request.task),
     ("batch", _samples),
     ("gradient of the network's input", _input_gradient),
+    ("weights updated by", _optimiser),
     ("device description", lambda request: values_digest(request.spec)),
     ("core clock", _clock),
     ("threads", _threads),

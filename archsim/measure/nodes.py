@@ -224,6 +224,11 @@ def _softmax(g: Graph, op: BoundOp) -> None:
     g.node(op, "Softmax", op.inputs, axis=int(getattr(op.kind, "axis", -1)))
 
 
+def _argmax(g: Graph, op: BoundOp) -> None:
+    index = g.node(op, "ArgMax", op.inputs, 1, axis=-1, keepdims=0)
+    g.node(op, "Cast", [index], to=1)  # an index as the float that every output of a model is
+
+
 def _concat(g: Graph, op: BoundOp) -> None:
     g.node(op, "Concat", op.inputs, axis=int(getattr(op.kind, "axis", 1)))
 
@@ -324,7 +329,7 @@ BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
     "conv2d": _conv, "conv_transpose2d": _conv_transpose, "linear": _linear, "matmul": _matmul, "embedding": _embedding,
     "bias_add": _bias_add,
     "max_pool": _pool("MaxPool"), "avg_pool": _pool("AveragePool"), "global_avg_pool": _plain("GlobalAveragePool"),
-    "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax,
+    "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax, "argmax": _argmax,
     "relu": _plain("Relu"), "relu6": _relu6, "sigmoid": _plain("Sigmoid"), "tanh": _plain("Tanh"), "gelu": _plain("Gelu"),
     "leaky_relu": _leaky_relu, "hard_sigmoid": _hard_sigmoid, "hard_swish": _plain("HardSwish"),
     "gelu_tanh": _gelu_tanh, "mask": _masked, "floor": _floor,

@@ -84,7 +84,7 @@ def _in_training(trace: Trace) -> Trace:
     ops = []
     for op in trace.ops:
         if op.name in ends and _is_class_softmax(op):
-            op = replace(op, kind=CrossEntropy(), shape=op.shape[:-1])
+            op = replace(op, kind=CrossEntropy(apart=getattr(op.kind, "apart", False)), shape=op.shape[:-1])
         elif any(f.name == "training" for f in fields(op.kind)) and not getattr(op.kind, "stored", False):
             op = replace(op, kind=replace(op.kind, training=True))  # type: ignore[call-arg]
         ops.append(op)

@@ -116,7 +116,7 @@ def test_conditions_are_said_in_words() -> None:
         "core clock 562 MHz, not up to 820 MHz within 150 W",
         "host CPU xeon_e5_2630_v4, not xeon_e5_2686_v4",
         "input copied from host memory within the timed loop, after 2 copies there, not on the device",
-        "fed values of 8 bytes and a value for each class, not single-precision values and the index of the class",
+        "fed values of 8 bytes and the index of the class, not single-precision values and the index of the class",
     )
     same = {"net": "fcn_s", "hw": "tesla_k80", "task": "training_step", "batch": 64, "host_cpu": "xeon_e5_2630_v4"}
     assert [said for r in references_of(make_request(**same)) for said in r.conditions if "host CPU" in said] == []

@@ -63,6 +63,7 @@ CASES = {
     "linear": (SEQUENCE, op("linear", "y", ["x"], [2, 5, 3])),
     "layer_norm": (SEQUENCE, op("layer_norm", "y", ["x"], [2, 5, 8])),
     "softmax": (SEQUENCE, op("softmax", "y", ["x"], [2, 5, 8])),
+    "argmax": (SEQUENCE, op("argmax", "y", ["x"], [2, 5])),
     "silu": (SEQUENCE, op("silu", "y", ["x"], [2, 5, 8])),
     "gelu_tanh": (SEQUENCE, op("gelu_tanh", "y", ["x"], [2, 5, 8])),
     "mask": (SEQUENCE, op("mask", "y", ["x"], [2, 5, 8])),

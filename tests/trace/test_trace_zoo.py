@@ -42,7 +42,7 @@ ENDS = {
     "bert_base": ("pooler.tanh",), "bert_large": ("pooler.tanh",), "roberta_base": ("pooler.tanh",),
     "distilbert": ("block6.norm2",), "ssd_300": ("offsets", "prob"), "switch_xl4": ("head",),
     "yolo_v2": ("boxes",), "tiny_yolo_v2": ("boxes",),
-    "yolo_v3": ("head1.boxes", "head2.boxes", "head3.boxes"), "fcn_s@tensorflow": ("loss", "fc4.argmax", "labels.argmax"),
+    "yolo_v3": ("head1.boxes", "head2.boxes", "head3.boxes"), "fcn_s@tensorflow": ("prob", "fc4.argmax", "labels.argmax"),
 }  # fmt: skip
 
 

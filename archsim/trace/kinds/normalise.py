@@ -117,7 +117,10 @@ class RmsNorm(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax(Kind):
-    """Softmax along `axis`. FLOP per element: compare, subtract, exp, add, divide; backward 4."""
+    """Softmax along `axis`. FLOP per element: compare, subtract, exp, add, divide; backward 4.
+
+    With `apart` the loss that it is a part of in training is written as single ops.
+    """
 
     op: ClassVar[str] = "softmax"
     flop_per_element: ClassVar[int] = 5
@@ -125,6 +128,7 @@ class Softmax(Kind):
     backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
     axis: int = integer(least=-8, most=7, default=-1)
+    apart: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the input."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archsim.trace.kinds.dense import Linear
-from archsim.trace.kinds.normalise import ArgMax, CrossEntropy
+from archsim.trace.kinds.normalise import ArgMax, Softmax
 from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
@@ -32,8 +32,8 @@ def fcn_s_tensorflow() -> Trace:
     source = f"{DLBENCH}, synthetic/experiments/tensorflow/fc/ffn26752.py"
     net = Builder("fcn_s@tensorflow", source, {"data": ("N", WIDE), "labels": ("N", WIDE)})
     logits = _hidden(net, [2048, 2048, 2048, WIDE], subnormal=0.033)
-    net.add(CrossEntropy(apart=True), logits, name="loss")
-    outputs = ["loss", *[net.add(ArgMax(), x, name=f"{x}.argmax") for x in (logits, "labels")]]
+    net.add(Softmax(apart=True), logits, name="prob")
+    outputs = ["prob", *[net.add(ArgMax(), x, name=f"{x}.argmax") for x in (logits, "labels")]]
     return net.trace(outputs=outputs)
 
 
