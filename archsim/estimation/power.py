@@ -173,7 +173,7 @@ def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Seque
     power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in IDLE)
     identity, clock = spec.identity, float(np.ravel(use.now.core)[0])
     at = Platform(architecture=identity.kernels_of, device=identity.id, stack=identity.default_stack)
-    kind, spread = constants.spread_of(spec.kind, "power", at)
+    kind, spread = constants.spread_of(spec.kind, "units", at)
     usual = memory_clock(device)
     memory, counted = (None if usual is None else usual * float(np.ravel(one.memory)[0]) for one in (use.now, use.was))
     within = use.within_limit()

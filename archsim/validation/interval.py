@@ -18,6 +18,8 @@ from archsim.calibration.constants import NETWORKS, Spread
 from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
+from archsim.evidence.columns import quantity
+from archsim.evidence.pattern import ClockPattern, UnitPattern
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
@@ -26,9 +28,12 @@ SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one co
 
 
 def class_of(case: Case) -> str:
-    """The class of a measured network row; kernels timed alone form their own, and so do powers and energies."""
+    """The class of a measured row: networks, kernels timed alone, powers and energies of either, powers by what units do."""
     if case.anchor is not None or case.metric == "clock_hz":
         return f"{case.spec.kind} power limit"
+    if case.pattern is not None:
+        by_clock = "by clock" if isinstance(case.pattern, ClockPattern) else quantity(case)
+        return f"{case.spec.kind} {'units' if isinstance(case.pattern, UnitPattern) else by_clock}"
     if case.metric in ("power_w", "energy_j"):
         return f"{case.spec.kind} power"
     if not case.dispatch or len(case.ops) <= FEW_OPS:

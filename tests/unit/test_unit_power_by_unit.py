@@ -43,8 +43,8 @@ def test_without_a_counted_memory_clock_it_is_that_of_the_answer() -> None:
 
 
 def test_the_interval_is_that_of_powers_of_gpus() -> None:
-    found, spread = power_by_unit("titan_xp", {"fp32": 1.0}, clock=1.4e9), default().spreads["gpu power"]
-    assert found.interval_class.startswith("gpu power")
+    found, spread = power_by_unit("titan_xp", {"fp32": 1.0}, clock=1.4e9), default().spreads["gpu units"]
+    assert found.interval_class.startswith("gpu units")
     assert found.interval_level == default().level
     assert found.held_out.rows == spread.rows
     assert found.power_interval_w[1] > found.power_w > found.power_interval_w[0] >= found.idle_w
