@@ -54,7 +54,7 @@ def command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
-    from archsim.validation.fit import fit, fittable, kept, recorded, restated, unchanged
+    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, restated, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -81,6 +81,10 @@ def command(
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell)
+        told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
+        if of_energy and not measurements and 0 < len(told) < len(answer.names):  # without those that only follow the others
+            wanted, start = told, given.before_energy_fit(told)
+            answer = fit(rows, start, wanted, tell=tell)
     answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
