@@ -15,6 +15,9 @@ from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
 
 FP32 = 4  # bytes of a value that crosses the link
+# Dispatch clock to which `graph.launch_s` refers [Hz]: graphs of one short kernel take 6.3 us each beside an EPYC 7742 and 4.0 us
+# beside a Xeon 8480, which dispatch as cores of Haswell at 3.74 and 5.85 GHz would (AIConfigurator tables, batched products).
+GRAPH_CLOCK = 4.66e9
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
@@ -99,6 +102,29 @@ def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array
     """
     first = plan_of[plan_of >= 0][:1]
     return np.minimum(host_s[..., first], constants["graph.launch_s"])
+
+
+def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, constants: Calibration) -> Array | float:
+    """Time of one call in graphs of some `calls` that are replayed one after the other [s].
+
+    max(device_s + gap / calls, launch / calls)        launch = t f_0 / f
+
+    device_s: time of the call's kernels [s], a float or [D]
+    gap: before the first kernel of a graph, besides that between kernels, `graph.gap_s` [s]
+    t: of a launch, `graph.launch_s` [s], at the dispatch clock f_0, `GRAPH_CLOCK`; f: `dispatch_clock` of the host [Hz]
+
+    The host launches the next graph while one runs.
+
+    >>> from archsim.device.catalog import find
+    >>> a100, host = find("a100_sxm4_40gb").device, find("epyc_7742").device
+    >>> of = {"graph.launch_s": 5e-6, "graph.gap_s": 1e-6}
+    >>> [round(float(replayed(t, 1, a100, host, of)) * 1e6, 2) for t in (0.5e-6, 9e-6)]
+    [6.23, 10.0]
+    """
+    if not isinstance(device, Gpu):
+        return device_s
+    launch = constants["graph.launch_s"] * GRAPH_CLOCK / dispatch_clock(host)
+    return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
 
 
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:

@@ -155,21 +155,23 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     cold / repeat, [V]
 
-    cold: `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`; 0 for all but products [clk]
+    cold: `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`, 0 in a loop of one kernel; 0 for all but products [clk]
     repeat: launches of the kernel, one after the other [1]
 
     Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
-    kernel is launched again and again, for each image or group, its instruction caches have it from the launch before. Of
-    attention kernels the prologue contains it.
+    kernel is launched again and again, for each image or group, its instruction caches have it from the launch before. The short
+    loops of tensor cores stay there, too, where a measurement launches one kernel only (`round_bytes` is finite). Of attention
+    kernels the prologue contains it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]))
+    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf)
     >>> gpu, clocks = some(has_tensor=lambda precision: False), {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}
     >>> first_wave(kernel, gpu, "fp32", clocks).tolist()  # alone, and for each of 16 images
     [12000.0, 750.0]
     """
-    clocks = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_first_clk"], constants["gemm.first_clk"])
+    on_tensor_cores = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"], 0.0)
+    clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, constants["gemm.first_clk"])
     return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks / kernels.repeat, 0.0)
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from archsim.calibration.constants import Calibration
+from archsim.cost.dispatch import replayed
 from archsim.device.device import Gpu
 from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
@@ -69,9 +72,11 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.metric == "energy_j":
         return float(result.total_energy_j[0])
     latency_s = float(result.latency_s[0])
+    if case.metric == "power_w":
+        return float(result.total_energy_j[0]) / latency_s
     if case.ahead:
         waited_s = float(result.timeline.wait_s[0].sum())
         latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
-    if case.metric == "power_w":
-        return float(result.total_energy_j[0]) / latency_s
+    if case.graph_calls:
+        latency_s = float(np.ravel(replayed(latency_s, case.graph_calls, case.spec.device, request.host, request.calibration))[0])
     return latency_s if case.metric == "latency_s" else case.batch / latency_s

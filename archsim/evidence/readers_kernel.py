@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from archsim.device.device import Gpu
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import alone, conv, forward
-from archsim.evidence.resolve import Refused, device, host_cpu, setting
+from archsim.evidence.resolve import Refused, host_cpu, setting
+from archsim.evidence.resolve import device as device_of
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
@@ -45,11 +47,14 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     script = protocol(cells["source_id"])
     sets = script.sets_of(software, op, cells["dtype"])
     more = parameters(cells)
-    architecture = device(cells["hardware"]).identity.kernels_of
+    architecture = device_of(cells["hardware"]).identity.kernels_of
     words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
     found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
     built = BUILDERS[op](cells, more)
     fields = {**cells, "source": cells["source_id"]}
+
+    device = found.spec.device
+    limit = script.power_limit(software, op, cells["dtype"], float(device.power.tdp)) if isinstance(device, Gpu) else None
 
     def case(metric: str, measured: float, split: str) -> Case:
         return Case(
@@ -57,8 +62,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
             trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
-            wrappers=script.wrappers(op, cells["sub_op"]),
-            host_cpu=host_cpu(script, found.spec), file=file,
+            graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
+            host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None, file=file,
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6

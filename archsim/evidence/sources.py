@@ -21,6 +21,9 @@ from archsim.stack.stack import SampleReader
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
+# What products draw one of whose operands is zeros, as a share of random ones: up to 40 % less (T. Gregersen et al.,
+# Input-Dependent Power Usage in GPUs, 2024, arXiv 2409.18324, on an A100).
+POWER_OF_ZEROS = 0.6
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 Place = Literal["", "device", "host", "decoded"]
@@ -91,6 +94,12 @@ class Protocol(Form):
     # that does not wait for them
     launched: list[Word] = []
 
+    # how "software op dtype" begins (* for any text) -> calls in a graph that the timed loop replays; others are in none
+    graph_calls: dict[Word, Whole] = {}
+
+    # beginnings of "software op dtype" (* for any text) of products one of whose operands is memory that nobody wrote, zeros
+    zeros: list[Word] = []
+
     # power
     boundary: str = ""  # what its powers cover
     meter: PowerMeter | None = None
@@ -151,6 +160,15 @@ class Protocol(Form):
     def sets_of(self, software: str, op: str, dtype: str) -> int:
         """Sets of operands that the timed loop goes through before the first comes again."""
         return longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
+
+    def calls_of_graph(self, software: str, op: str, dtype: str) -> int:
+        """Calls in a graph that the timed loop replays; 0 where it launches them one by one, or where that does not tell."""
+        return 0 if self.dispatch(software, dtype) else longest(self.graph_calls, f"{software} {op} {dtype}") or 0
+
+    def power_limit(self, software: str, op: str, dtype: str, tdp: float) -> float | None:
+        """The power limit that kernels behave as if they kept to [W]: more than the TDP where operands are zeros; else None."""
+        zeros = any(begins(f"{software} {op} {dtype} ", start) for start in self.zeros)
+        return tdp / POWER_OF_ZEROS if zeros else None
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""

@@ -36,10 +36,10 @@ def product(
     c_bytes = m * n * count * float(context.result)
     flop = 2.0 * m * n * k * count
     gpu = context.device_kind == "gpu"
-    most = THIN if gpu and count == 1 and k <= LONGEST else 1
     tiles = context.stack.menus.get(context.menu(menu, "gemm"))
-    whole = tiles is not None and tiles.thin if gpu else context.stack.vector_products != "gemv"
-    thin = min(m, n) <= most and not whole
+    fewer = THIN if tiles is None else tiles.thin - 1
+    most = fewer if gpu and count == 1 and k <= LONGEST else 1
+    thin = min(m, n) <= min(most, fewer) and (gpu or context.stack.vector_products == "gemv")
     if thin or (gpu and not context.stack.menus):
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,

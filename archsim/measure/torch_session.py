@@ -293,6 +293,7 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "embedding": lambda torch, op, x, w: torch.nn.functional.embedding(x[0], w[0]),
     "bias_add": lambda torch, op, x, w: x[0] + w[0],
     "batch_norm": _batch_norm, "softmax": lambda torch, op, x, w: torch.softmax(x[0], getattr(op.kind, "axis", -1)),
+    "argmax": lambda torch, op, x, w: torch.argmax(x[0], -1),
     "layer_norm": lambda torch, op, x, w: torch.nn.functional.layer_norm(x[0], op.shape[-1:], *w),
     "lrn": lambda torch, op, x, w: torch.nn.functional.local_response_norm(x[0], getattr(op.kind, "size", 5)),
     "relu": _of("relu"), "relu6": _of("relu6"), "gelu": _of("gelu"), "silu": _of("silu"),

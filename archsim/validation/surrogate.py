@@ -30,6 +30,7 @@ from archsim.estimation.request import Request, make_request
 from archsim.evidence.kernel_ops import conv, forward
 from archsim.evidence.readers import read_files
 from archsim.evidence.shipped import shipped_files
+from archsim.lower.gemm import THIN
 from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
 from archsim.trace.trace import BoundOp
 from archsim.validation.predict import predict
@@ -275,6 +276,7 @@ def _between(rng: random.Random, low: float, high: float, step: int = 1) -> int:
 
 def _linear(rng: random.Random) -> BoundOp:
     rows, wide, deep = _between(rng, 1, 16384), _between(rng, 16, 8192, 8), _between(rng, 16, 8192, 8)
+    rows = 1 if rows <= THIN else rows  # a few are a matrix-vector product in one library and tiles in another
     return forward(Linear(bias=False), (rows, wide), (rows, deep))
 
 

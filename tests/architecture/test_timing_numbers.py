@@ -16,7 +16,9 @@ PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
 # Named numbers in the code of the model, and what kind of number each is. None is a time, a rate or an efficiency.
 STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
-    "cost/dispatch.py": {"COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
+    "cost/dispatch.py": {
+        "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link",
+        "GRAPH_CLOCK": "to which a constant refers"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
@@ -121,7 +123,7 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
     text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
     numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
-    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "readers"}
+    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "graph_calls", "readers"}
 
 
 def holds_number(value: object) -> bool:

@@ -242,6 +242,21 @@ def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, soft
     assert [case.ahead for case in cases] == [launched == 1.0]
 
 
+@pytest.mark.parametrize(("software", "op", "dtype", "calls", "zeros"), [
+    ("vllm-0.24.0", "gemm", "bf16", 6, True), ("vllm-0.24.0", "gemm", "fp8", 6, True),
+    ("vllm-0.24.0", "gemm", "fp8_block", 0, False), ("trtllm-1.0.0", "gemm", "bf16", 5, False),
+    ("sglang-0.5.14", "gemm", "fp8", 6, False), ("trtllm-1.0.0", "bmm", "bf16", 1, False),
+])  # fmt: skip
+def test_a_kernel_is_timed_in_the_graph_and_with_the_operands_of_its_script(
+    write: Write, software: str, op: str, dtype: str, calls: int, zeros: bool,
+) -> None:  # fmt: skip
+    """Weights that are never written are zeros, which draw less: the power limit binds as a higher one would."""
+    row = kernel(op=op, m="8", n="16", k="32", batch="4", dtype=dtype, software=software, hardware="h200_sxm_141gb")
+    (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
+    tdp = float(case.spec.device.power.tdp)
+    assert (case.graph_calls, case.limit) == (calls, pytest.approx(tdp / 0.6) if zeros else None)
+
+
 # DeepBench
 
 DEEPBENCH = (

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.cost.dispatch import replayed
 from archsim.detect import catalog as devices
 from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
@@ -43,6 +44,10 @@ def trace_of(task: str, batch: int) -> BoundTrace:
     return network(Work("alexnet_s", task, gpu().stack.optimiser, False, True), batch)
 
 
+def single() -> Case:
+    return replace(gpu(), trace=trace_of("inference", 1), task="inference", batch=1)
+
+
 def of(case: Case) -> Request:
     return request_of(case, default())
 
@@ -68,6 +73,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
     "ahead": (gpu, lambda case: replace(case, ahead=True)),
+    "graph_calls": (single, lambda case: replace(case, graph_calls=1)),
     "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
@@ -108,6 +114,21 @@ def test_a_call_issued_ahead_takes_what_the_slower_of_host_and_device_needs(disp
     assert value_of(case, of(case), result) == pytest.approx({"host": host_s, "device": device_s}[slower])
     assert (host_s > device_s) == (slower == "host")
     assert value_of(replace(case, ahead=False), of(case), result) == pytest.approx(float(result.latency_s[0]))
+
+
+def test_a_graph_that_is_replayed_waits_for_the_host_where_its_calls_are_short() -> None:
+    """The host launches the next graph while one runs: the more calls are in one, the shorter they may be."""
+    case = gpu()
+    request, host = of(case), of(case).host
+    alone_s = float(run(request).latency_s[0])
+    gap_s = float(request.calibration["graph.gap_s"])
+    assert value_of(replace(case, graph_calls=4), request, run(request)) == pytest.approx(alone_s + gap_s / 4)
+    short = [float(replayed(1e-7, calls, case.spec.device, host, request.calibration)) for calls in (1, 2, 4)]
+    assert short[0] > 1e-6
+    assert short == pytest.approx([short[0], short[0] / 2, short[0] / 4])
+    clocked = replace(host, core=replace(host.core, scalar_ipc=2 * host.core.scalar_ipc))
+    assert float(replayed(1e-7, 1, case.spec.device, clocked, request.calibration)) == pytest.approx(short[0] / 2)
+    assert replayed(1e-7, 1, cpu().spec.device, host, request.calibration) == 1e-7
 
 
 def test_a_ratio_to_another_run_is_predicted_as_such() -> None:

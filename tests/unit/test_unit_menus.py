@@ -67,9 +67,9 @@ def test_a_tile_is_taken_up_to_its_largest_result(tokens: int, features: int, si
 
 
 def test_thin_products_run_in_the_tiles_of_a_library_that_has_no_other_kernel() -> None:
-    for thin, names in ((False, ["gemv"]), (True, ["gemm"])):
+    for rows, thin, names in ((8, 9, ["gemv"]), (9, 9, ["gemm"]), (1, 2, ["gemv"]), (2, 2, ["gemm"]), (1, 1, ["gemm"])):
         made = library(gemm_tensor=Menu(tiles=(TILE,), thin=thin))
-        assert [kernel.name for kernel in kernels(product(1, 4096, 4096), made, "bf16").kernels] == names
+        assert [kernel.name for kernel in kernels(product(rows, 4096, 4096), made, "bf16").kernels] == names
 
 
 def attention(queries: int, heads: int, window: int = 0, causal: bool = True) -> BoundOp:

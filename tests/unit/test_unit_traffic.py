@@ -361,6 +361,14 @@ def test_the_second_of_several_launches_finds_the_code_of_the_first() -> None:
     assert found.tolist() == [default()["gemm.first_clk"] / n for n in (1, 4, 16)]
 
 
+def test_a_loop_of_one_kernel_keeps_the_code_of_tensor_cores_in_the_instruction_cache() -> None:
+    kernels, card = gpu_kernels(2, repeat=1.0, round_bytes=row(np.inf, 1e6)), catalog.find("a100_sxm4_40gb").device
+    found = sm.first_wave(kernels, card, "bf16", default())
+    assert found.tolist() == [default()["gemm.tensor_first_clk"], 0.0]
+    lanes = sm.first_wave(gpu_kernels(2, repeat=1.0, plain=1.0, round_bytes=row(np.inf, 1e6)), card, "fp32", default())
+    assert lanes.tolist() == [default()["gemm.first_clk"]] * 2
+
+
 def test_a_real_card_has_what_these_records_have() -> None:
     """The records above stand for devices: every name that they use is one of a real card or processor."""
     card, host = catalog.find("gtx_1080").device, catalog.find("i7_6700k").device
