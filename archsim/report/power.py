@@ -82,7 +82,7 @@ def notes(found: PowerEstimate) -> str:
     seen = found.held_out
     lines = [f"held out    on {seen.rows} held-out measurements of this class ({found.interval_class}): "
              f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %"] if seen.rows else []  # fmt: skip
-    lines += [f"nearest     evidence: {seen.basis}"] if seen.rows and seen.basis else []
+    lines += [f"nearest     evidence: {seen.basis.partition(' with ')[0]}"] if seen.rows and seen.basis else []
     lines += [f"assumed     {line}" for line in found.assumptions]
     if found.assumed_values:
         values = ", ".join(found.assumed_values)

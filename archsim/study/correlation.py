@@ -3,12 +3,14 @@
 Correlations of log errors of times, over pairs of rows of networks.csv that constants may be fitted to, with the same network,
 task, batch and precision (tests/bench/correlation.py prints them):
 
-    two GPUs, one source and stack      0.59   596 pairs
-    two GPUs, two stacks                0.15  3664 pairs
-    one GPU, two stacks                 0.08  2350 pairs
-    a CPU and a GPU                     0.03  5614 pairs
-    one CPU, two stacks                 0.03  1764 pairs, all of one CPU
-    two CPUs                            too few: 588 of 624 pairs are of the same two CPUs
+    two GPUs, one source and stack      0.56   596 pairs
+    two GPUs, two stacks                0.26  3668 pairs
+    one GPU, two stacks                 0.13  2350 pairs
+    a CPU and a GPU                    -0.02  5506 pairs
+    one CPU, two stacks                -0.06  1548 pairs, all of one CPU
+    two CPUs                            too few: of 624 pairs most are of the same two CPUs
+
+Contenders with two stacks share one figure, the mean of the three rows of GPUs by their pairs.
 
 A shared error moves both alike and leaves their order as it is. Where nothing was measured, the figures of GPUs are used.
 """
