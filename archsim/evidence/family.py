@@ -9,7 +9,7 @@ from functools import lru_cache
 from archsim.base.schema import LONGEST_WORD
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.resolve import Refused
-from archsim.evidence.table import MOST_COUNTED, Row, Table, number, positive, whole
+from archsim.evidence.table import MOST_COUNTED, Row, Table, counted, number, positive, whole
 
 Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values may have some that cannot be predicted
 
@@ -22,6 +22,7 @@ class Family:
     words: must not be empty
     numbers: finite and above 0, where given
     readings: the same, or 0: below the resolution of the timer
+    counters: finite, where given, of either sign
     whole: counts from 1, where given; `offsets`: whole numbers from 0
     measured: at least one of them must be given
     """
@@ -31,6 +32,7 @@ class Family:
     words: tuple[str, ...]
     numbers: tuple[str, ...] = ()
     readings: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     offsets: tuple[str, ...] = ()
     measured: tuple[str, ...]
@@ -48,6 +50,7 @@ def malformed(table: Table, family: Family) -> list[str]:
     """One sentence for each cell whose form is wrong, with its line."""
     checks = [(name, positive) for name in family.numbers if name in table.header]
     checks += [(name, number) for name in family.readings if name in table.header]
+    checks += [(name, counted) for name in family.counters if name in table.header]
     checks += [(name, whole) for name in family.whole if name in table.header]
     checks += [(name, offset) for name in family.offsets if name in table.header]
     cached = [(name, lru_cache(maxsize=65536)(_problem(rule))) for name, rule in checks]

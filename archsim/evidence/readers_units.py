@@ -18,6 +18,7 @@ from archsim.stack import catalog as stacks
 
 SHARES = {"util_fp32": "fp32", "util_int": "int", "util_fp64": "fp64", "util_sfu": "special", "util_shared": "shared",
           "util_l2": "l2", "util_dram": "dram"}  # fmt: skip
+ROUNDING = 1e-6  # differences of counters come out a little below 0
 FULL = 1.05  # counters of a busy unit read a little above what it can do
 RATES = ("bandwidth_Bps", "flop_per_s")  # that stand beside the power of a run
 
@@ -26,12 +27,12 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     """The one case of a row of counted shares. Refused where a share is above what the unit can do."""
     cells, spec = row.cells, _gpu(row.cells["hardware"])
     shares = {unit: float(cells[column] or 0.0) for column, unit in SHARES.items() if column in cells}
-    over = [unit for unit, share in shares.items() if share > FULL]
-    if over:
-        raise Refused(f"share of {over[0]} above 1: miscounted")
+    wrong = [unit for unit, share in shares.items() if not -ROUNDING <= share <= FULL]
+    if wrong:
+        raise Refused(f"share of {wrong[0]} is not between 0 and 1: miscounted")
     usual = usual_memory(spec)
     memory, now = (float(cells[name]) * 1e6 / usual for name in ("ref_mem_mhz", "mem_mhz"))
-    busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(share, 1.0) for unit, share in shares.items()}}
+    busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(max(share, 0.0), 1.0) for unit, share in shares.items()}}
     pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now)
     clock = float(cells["core_mhz"]) * 1e6
     return [case_of(row, file, spec, cells["app"] or cells["kind"], float(cells["power_w"]), clock, pattern)]
@@ -98,7 +99,7 @@ FAMILY = Family(
              "util_dram"),
     words=("source", "hardware", "kind", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"),
     numbers=("power_w", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"),
-    readings=tuple(SHARES),
+    counters=tuple(SHARES),
     measured=("power_w",),
     read=read,
 )

@@ -153,6 +153,21 @@ def number(text: str) -> float:
     return value
 
 
+def counted(text: str) -> float:
+    """A finite number of either sign, as counters of a profiler give it; ValueError says what is wrong.
+
+    >>> counted("-1.4e-11")
+    -1.4e-11
+    """
+    plain = text.strip()
+    if not _NUMBER.match(plain.removeprefix("-")):
+        return number(text)
+    value = float(plain)
+    if not math.isfinite(value):
+        raise ValueError(f"{_short(text)} is not finite")
+    return value
+
+
 def positive(text: str) -> float:
     """A finite number above zero; ValueError otherwise."""
     value = number(text)
