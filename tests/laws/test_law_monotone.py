@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from archsim.calibration.constants import default
 from archsim.cost.dispatch import dispatch_clock
 from archsim.device import catalog as devices
+from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog as stacks
@@ -151,7 +152,13 @@ def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
 
 @given(cell=cells(GPUS + CPUS))
 def test_twice_the_batch_does_not_take_less_time(cell: dict[str, Any]) -> None:
-    """A library with a grain multiplies few rows on one thread, and twice as many on all: there one thread has to do."""
+    """A library with a grain multiplies few rows on one thread, and twice as many on all: there one thread has to do.
+
+    Halves on a pipe that is slower than the one for fp32 (GP104: a 64th) run in tiles that nobody has tuned for it.
+    """
+    device = devices.find(cell["hw"]).device
+    if cell["precision"] == "fp16" and isinstance(device, Gpu):
+        assume(device.rate.fp16 is None or device.rate.fp16 >= device.rate.fp32)
     threads = 1 if make_request(**cell).stack.min_rows_per_thread else None
     single, double = (run(make_request(**cell | {"batch": n * cell["batch"]}, threads=threads)) for n in (1, 2))
     assert double.latency_s[0] >= single.latency_s[0] / BATCH
