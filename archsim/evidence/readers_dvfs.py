@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from archsim.device.device import Gpu
-from archsim.device.spec import Spec
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, Reader
 from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
-from archsim.evidence.readers_units import case_of, usual_memory
-from archsim.evidence.resolve import Refused, device
+from archsim.evidence.readers_units import case_of, gpu_spec, usual_memory
+from archsim.evidence.resolve import Refused
 from archsim.evidence.table import Row, Table
 
 VOLTAGE, IDLE = "core_voltage_v", "idle_power_w"
-Curve = Mapping[float, Mapping[str, str]]  # core clock [Hz] -> the cells of its row
 
 
 def curves(table: Table, *names: str) -> dict[tuple[str, ...], dict[float, Mapping[str, str]]]:
@@ -40,7 +37,7 @@ def workload_reader(table: Table) -> Reader:
         rates = {at: float(of["relative_performance"]) / float(curve[top]["relative_performance"]) for at, of in curve.items()}
         free = 1.0 - math.log(rates[least]) / math.log(least / top)
         pattern = ClockPattern(top=top, power=float(curve[top]["power_w"]), rate=rates[clock], free=min(1.0, max(0.0, free)))
-        return [case_of(row, file, _gpu(cells["hardware"]), cells["workload"], float(cells["power_w"]), clock, pattern)]
+        return [case_of(row, file, gpu_spec(cells["hardware"]), cells["workload"], float(cells["power_w"]), clock, pattern)]
 
     return read
 
@@ -50,7 +47,7 @@ def voltage_reader(table: Table) -> Reader:
     known = curves(table, "hardware", "quantity", "kind")
 
     def read(row: Row, file: str) -> list[Case | Skip]:
-        cells, spec = row.cells, _gpu(row.cells["hardware"])
+        cells, spec = row.cells, gpu_spec(row.cells["hardware"])
         if cells["kind"] != "read":
             raise Refused("fitted to powers, not read")
         value = float(cells["value"])
@@ -75,13 +72,6 @@ def _clock(row: Row) -> float:
     if not row.cells["core_mhz"]:
         raise Refused("no core clock")
     return float(row.cells["core_mhz"]) * 1e6
-
-
-def _gpu(name: str) -> Spec:
-    spec = device(name)
-    if not isinstance(spec.device, Gpu):
-        raise Refused(f"{spec.identity.id} is no GPU")
-    return spec
 
 
 WORKLOADS = Family(

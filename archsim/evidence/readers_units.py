@@ -25,7 +25,7 @@ RATES = ("bandwidth_Bps", "flop_per_s")  # that stand beside the power of a run
 
 def read(row: Row, file: str) -> list[Case | Skip]:
     """The one case of a row of counted shares. Refused where a share is above what the unit can do."""
-    cells, spec = row.cells, _gpu(row.cells["hardware"])
+    cells, spec = row.cells, gpu_spec(row.cells["hardware"])
     shares = {unit: float(cells[column] or 0.0) for column, unit in SHARES.items() if column in cells}
     wrong = [unit for unit, share in shares.items() if not -ROUNDING <= share <= FULL]
     if wrong:
@@ -64,7 +64,7 @@ def runs(table: Table) -> dict[str, dict[str, float]]:
 
 def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
     """The case of the power of a run whose rates are known: multiply-adds on the lanes, and bytes through L2 and memory."""
-    cells, spec = row.cells, _gpu(row.cells["hardware"])
+    cells, spec = row.cells, gpu_spec(row.cells["hardware"])
     gpu, precision = spec.device, cells["kernel"].removeprefix("fma_")
     assert isinstance(gpu, Gpu)
     if precision not in ("fp32", "fp64") or not cells["clock_mhz"] or not set(RATES) <= rates.keys():
@@ -77,7 +77,8 @@ def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
     return [case_of(row, file, spec, label, float(cells["value"]), clock, pattern)]
 
 
-def _gpu(name: str) -> Spec:
+def gpu_spec(name: str) -> Spec:
+    """The spec of a GPU; Refused for any other device."""
     spec = device(name)
     if spec.kind != "gpu":
         raise Refused(f"{spec.identity.id} is no GPU")
