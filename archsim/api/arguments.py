@@ -28,6 +28,7 @@ class CommonWords(DeviceWords, total=False):
     """How something runs: the options that most commands share, under their names."""
 
     seq_len: int | str
+    bind: Mapping[str, int] | Names
     precision: str
     task: str
     threads: int | str
@@ -229,9 +230,14 @@ def calibration_of(value: object) -> Any:
     return value if isinstance(value, Calibration) else load(text("calibration", value))
 
 
+def sizes(name: str, value: object) -> dict[str, int]:
+    """Sizes of symbols: a table, or texts NAME=SIZE."""
+    return {symbol: whole(f"{name}: {symbol}", size) for symbol, size in table(name, value).items()}
+
+
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
-    "batch": whole, "seq_len": whole, "threads": whole, "devices": whole, "streams": whole, "precision": text, "task": text,
-    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text, "graph": yes_or_no,
-    "clock": quantity("Hz"), "power_limit": quantity("W"),
+    "batch": whole, "seq_len": whole, "bind": sizes, "threads": whole, "devices": whole, "streams": whole, "precision": text,
+    "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
+    "graph": yes_or_no, "clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

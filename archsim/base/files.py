@@ -46,6 +46,21 @@ def read_text(path: str | Path | Traversable, limit: int) -> str:
     return text
 
 
+def read_head(place: Path, count: int) -> bytes:
+    """The first `count` bytes of a file. Raises MissingFile, or InputError for a folder or an unreadable file."""
+    try:
+        if not place.exists():
+            raise MissingFile(f"{place}: no such file")
+        if place.is_dir():
+            raise InputError(str(place), "is a folder, not a file")
+        with place.open("rb") as stream:
+            return stream.read(count)
+    except OSError as error:
+        raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
+    except ValueError:  # a zero byte, or half a character
+        raise InputError(str(place), "is no name of a file") from None
+
+
 def read_bytes(place: Path | Traversable, limit: int) -> bytes:
     """The content of a file of at most `limit` bytes, inflated when its name ends in `.gz`.
 

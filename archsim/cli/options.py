@@ -64,6 +64,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "batch": click.option("--batch", type=int, default=None, show_default="1", help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
+    "bind": click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",
+                         help="Size of a symbol in the shapes of the network's file, by the name that it has there: batch=8."),
     "precision": click.option("--precision", type=Known("precision"), default=None,
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
                                    "takes it unless asked."),
@@ -106,6 +108,8 @@ def choices(**given: Any) -> dict[str, Any]:
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     given = {name: value for name, value in given.items() if value is not None or name not in ("batch", "clock", "power_limit")}
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
+    bound = once([pair(text, "--bind", "batch=8") for text in given.pop("bind", ())], "--bind")
+    given |= {"bind": {name: whole(size, "--bind") for name, size in bound.items()}} if bound else {}
     factors = once([pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
     if calibration is not None:

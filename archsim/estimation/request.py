@@ -23,12 +23,13 @@ from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import check_names
+from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
 from archsim.evidence.case import DeviceGroup
 from archsim.stack import catalog as stacks
 from archsim.stack import choose as stack_choice
 from archsim.stack.stack import Stack
 from archsim.trace import file as networks
-from archsim.trace.dims import BATCH, SEQUENCE
+from archsim.trace.dims import BATCH
 from archsim.trace.file import digest
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
@@ -124,7 +125,7 @@ def make_request(
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
-    traffic: str = CLOSED, inputs: str | None = None,
+    traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -142,6 +143,7 @@ def make_request(
     host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
     traffic: bytes between the levels of caches by closed forms, or from simulated caches
     inputs: where a GPU finds each batch: `device`, `host`, or `decoded`, with keys of a reader; as the stack says if not given
+    bind: sizes of the network's symbols, by the names that its file has for them
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -152,13 +154,13 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
         "inputs": inputs,
     }  # fmt: skip
+    asked |= {"bind": bind} if bind else {}
     spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
     wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
     asked |= {"net": net, "precision": precision, "task": task, "stack": wanted}
-    _check(1 if batch is None else batch, threads, devices, clock)
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = stacks.find(wanted or spec.identity.default_stack, spec.identity.kernels_of)
@@ -169,11 +171,13 @@ def make_request(
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
-    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused)
-    samples = _samples(work, batch)
+    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind))
+    batch, seq_len = sized(work, batch, seq_len)
+    _check(1 if batch is None else batch, threads, devices, clock)
+    samples = samples_of(work, batch)
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
-    trace = _bound(work, samples, seq_len)
+    trace = bound(work, samples, seq_len)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -254,31 +258,6 @@ def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str
     """The spec of a device, with the user's settings and factors applied."""
     spec = devices.find(hw)
     return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
-
-
-@lru_cache(maxsize=256)
-def _bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
-    trace = prepared(*work)
-    symbols = {BATCH: batch} if BATCH in trace.free_symbols else {}
-    if seq_len is not None:
-        if SEQUENCE not in trace.free_symbols:
-            raise ArgumentError(f"seq_len: network {trace.name} takes no sequences of a length that can be set")
-        symbols[SEQUENCE] = seq_len
-    free = [symbol for symbol in trace.unsized if symbol not in symbols]
-    if free:
-        raise Unsupported(f"network {trace.name} has the free symbols {', '.join(free)}; only {BATCH}, the batch, and "
-                          f"{SEQUENCE}, the tokens of a sequence, can be set")  # fmt: skip
-    try:
-        return trace.bind(**symbols)
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
-
-
-def _samples(work: Work, batch: int | None) -> int:
-    try:
-        return prepared(*work).samples(batch)
-    except ValueError as error:
-        raise ArgumentError(f"{work.net}: {error}") from None
 
 
 @lru_cache(maxsize=256)

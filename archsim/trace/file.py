@@ -21,31 +21,41 @@ from archsim.base.limits import LIMITS
 from archsim.base.naming import resolve
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
+from archsim.trace.formats import SUFFIXES, Sizes, format_of, unknown_symbol
 from archsim.trace.jsonlines import parse
 from archsim.trace.trace import Op, Trace
 
 FOLDER = "traces/nets"
-SUFFIXES = (".jsonl", ".jsonl.gz")
 LIMIT = LIMITS["network"]
+HINT = f"a file of your own is named by a path that ends in {', '.join(SUFFIXES)}"
 
 
-def load(path_or_name: str | Path | Traversable) -> Trace:
-    """The trace in a file, or the shipped network of that name or alias.
+def load(path_or_name: str | Path | Traversable, sizes: Sizes = ()) -> Trace:
+    """The network in a file of any of `formats.FORMATS`, or the shipped one of that name or alias.
 
-    Text with a slash or with the suffix of a trace file is a path, everything else a name.
-    Raises UnknownName, MissingFile or InputError.
+    Text with a slash or with the suffix of a format is a path, everything else a name. `sizes` are those of symbols, by the names
+    that the file has for them; a reader may leave them to its caller.
+    Raises UnknownName, MissingFile, InputError, MissingExtra, Unsupported, or ArgumentError for a symbol that is not there.
     """
-    place: Path | Traversable
     if isinstance(path_or_name, str):
         name = canonical(path_or_name)
-        place = Path(name) if _is_path(name) else data_folder(FOLDER).joinpath(f"{name}.jsonl")
-    else:
-        place = path_or_name
+        if _is_path(name):
+            return format_of(Path(name)).read(Path(name), dict(sizes))
+        return read(data_folder(FOLDER).joinpath(f"{name}.jsonl"), dict(sizes))
+    return read(path_or_name, dict(sizes))
+
+
+def read(place: Path | Traversable, sizes: Mapping[str, int]) -> Trace:
+    """The trace in a trace file, whose symbols all stay free; `sizes` must be of some of them. Raises what `load` does."""
     try:
         text = read_text(place, LIMIT.size)
     except OSError as error:
         raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
-    return loads(text, str(place))
+    trace = loads(text, str(place))
+    for name in sizes:
+        if not trace.symbol_called(name):
+            raise unknown_symbol(trace.name, name, trace.free_symbols)
+    return trace
 
 
 def loads(text: str, path: str = "trace") -> Trace:
@@ -81,7 +91,7 @@ def digest(trace: Trace) -> str:
 
 
 def _is_path(text: str) -> bool:
-    return "/" in text or "\\" in text or text.endswith(SUFFIXES)
+    return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES)
 
 
 def canonical(name_or_path: str) -> str:
@@ -92,7 +102,7 @@ def canonical(name_or_path: str) -> str:
     """
     if _is_path(name_or_path) and name_or_path.lower() not in _with_slash():
         return name_or_path
-    return resolve("network", name_or_path, names(), aliases, f"a file of your own is named by a path that ends in {SUFFIXES[0]}")
+    return resolve("network", name_or_path, names(), aliases, HINT)
 
 
 @cache

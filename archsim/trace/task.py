@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
 from archsim.trace.file import load
+from archsim.trace.formats import Sizes
 from archsim.trace.trace import Trace
 from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
 from archsim.trace.unfused import unfused
@@ -21,18 +22,19 @@ class Work(NamedTuple):
     input_gradient: bool
     fused_attention: bool
     loss_apart: bool = False
+    sizes: Sizes = ()
 
 
 @lru_cache(maxsize=256)
 def prepared(
     net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True,
-    loss_apart: bool = False,
+    loss_apart: bool = False, sizes: Sizes = (),
 ) -> Trace:  # fmt: skip
     """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
     the products and the softmax that it stands for. With `loss_apart` the forward pass ends in the scores, and the backward pass
-    begins with the gradient of their loss."""
+    begins with the gradient of their loss. `sizes` are those of symbols by the names that the network's file has for them."""
     try:
-        forward = load(net) if fused_attention else unfused(load(net))
+        forward = load(net, sizes) if fused_attention else unfused(load(net, sizes))
         return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None

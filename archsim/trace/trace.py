@@ -138,6 +138,14 @@ class Trace:
         """The symbols that `bind` needs, sorted: those without a size of their own."""
         return tuple([name for name in self.free_symbols if name not in self.sizes])
 
+    def symbol_called(self, name: str) -> str:
+        """The symbol of this name, or of which `symbols` says nothing but this name; empty where there is none.
+
+        So a file's own name of a size leads to its symbol.
+        """
+        free = self.free_symbols
+        return name if name in free else next((symbol for symbol in free if self.symbols.get(symbol) == name), "")
+
     @property
     def fixed_batch(self) -> int | None:
         """Samples of a run where the shapes fix them: the first dimension that all inputs share, else 1; None where N is free."""

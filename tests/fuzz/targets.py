@@ -99,12 +99,12 @@ def estimate_of(net: str, hw: str, **words: Any) -> None:
 
 def forget() -> None:
     """Empty the caches that hold files of earlier cases by their names."""
-    from archsim.estimation import request
+    from archsim.estimation import request, sizes
     from archsim.evidence import resolve
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (request._bound, request._digest, resolve._stack, resolve._network)
+    held = (sizes.bound, request._digest, resolve._stack, resolve._network)
     for function in (catalog.find, catalog.composition, task.prepared, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:

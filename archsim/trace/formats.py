@@ -1,0 +1,82 @@
+"""The formats of networks that `--net` reads: one table, a row for each.
+
+The ending of a path decides; where several formats share an ending, the first whose `known_by` recognises how the file begins. A
+reader returns a `Trace` and raises InputError, MissingFile, MissingExtra or Unsupported. To add a format, write its reader and
+its row; `archsim/base/limits.py` has the row of what a file of it may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from archsim.base.errors import ArgumentError, InputError, nearest
+from archsim.base.files import read_head
+
+if TYPE_CHECKING:
+    from archsim.trace.trace import Trace
+
+Sizes = tuple[tuple[str, int], ...]  # of symbols, by the names that a user gave
+Reader = Callable[[Path, Mapping[str, int]], "Trace"]
+HEAD = 1 << 16  # bytes from which a format is recognised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFormat:
+    """A format of networks.
+
+    name: as messages call it
+    suffixes: endings of the names of its files
+    reader: "module:function", called with the path and with the sizes of symbols by the file's own names. It uses those
+        sizes that it needs to know the shapes, leaves symbols that are still free in the trace to its caller, and raises
+        ArgumentError (`unknown_symbol`) for a name that the file does not have
+    known_by: "module:function", called with the first bytes of a file, where other formats have the same ending
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    known_by: str = ""
+
+    def read(self, path: Path, sizes: Mapping[str, int]) -> Trace:
+        """The trace of a file."""
+        return cast(Reader, _function(self.reader))(path, sizes)
+
+    def has(self, path: Path) -> bool:
+        """Whether a file that ends as this format's do is one of them."""
+        return not self.known_by or bool(_function(self.known_by)(read_head(path, HEAD)))
+
+
+FORMATS: tuple[NetworkFormat, ...] = (
+    NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
+)  # fmt: skip
+TRACE = FORMATS[0]
+SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
+
+
+def format_of(path: Path) -> NetworkFormat:
+    """The format of a file. One with another ending is a trace. Raises InputError where only the content can tell, and does not.
+    """
+    able = [format for format in FORMATS if path.name.lower().endswith(format.suffixes)]
+    if not able:
+        return TRACE
+    found = next((format for format in able if format.has(path)), None)
+    if found is None:
+        kinds = ", ".join(format.name for format in able)
+        raise InputError(str(path), f"is no network that is read here; files with this ending may be: {kinds}")
+    return found
+
+
+def unknown_symbol(path: object, name: str, known: Mapping[str, object] | tuple[str, ...]) -> ArgumentError:
+    """The error for a size of a symbol that a network does not have."""
+    near = nearest(name, known) or [*known]
+    has = f"nearest: {', '.join(near)}" if near else "none of its sizes is free"
+    return ArgumentError(f"bind: {path} has no symbol {name!r}; {has}")
+
+
+def _function(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
