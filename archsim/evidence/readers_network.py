@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
@@ -21,6 +22,7 @@ TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
 LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
+_PACKAGES = re.compile(r"(\d{1,4}) packages?, ")  # what `archsim measure` says that RAPL covered
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
 
 
@@ -46,6 +48,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart)
     trace = network(work, samples, tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
+    _same_packages(cells.get("covers", ""), metric, found.spec)
     alone = cells.get("op", "")
     return [
         Case(
@@ -86,6 +89,17 @@ def _same_spec(written: str, spec: Spec) -> None:
     if written and written != spec.digest:
         raise Refused(f"measured with another spec of {spec.identity.id!r} (hash {written}, this one has {spec.digest}); "
                       "name its file with --hw")  # fmt: skip
+
+
+def _same_packages(covers: str, metric: str, spec: Spec) -> None:
+    """Energy that `archsim measure` counted is comparable where it is that of the packages of the spec."""
+    if QUANTITY[metric] == "time" or not covers.endswith(", RAPL"):
+        return
+    counted = _PACKAGES.match(covers)
+    if counted is None:
+        raise Refused(f"covers {covers}: only the power of packages is predicted")
+    if isinstance(spec.device, Cpu) and int(counted[1]) != spec.device.core.sockets:
+        raise Refused(f"covers {covers}, but {spec.identity.id} has {spec.device.core.sockets:g} sockets")
 
 
 def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:

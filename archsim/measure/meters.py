@@ -7,20 +7,26 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from archsim.base.errors import Unsupported
-from archsim.detect.system import words_of
+from archsim.measure.rapl import POWERCAP, counted, zones
 
-POWERCAP = Path("/sys/class/powercap")
+MODULES = "memory modules, RAPL"  # what a row of their energy covers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyMeter:
-    """An energy counter [J] with what it covers; only differences of `read()` have a meaning."""
+    """An energy counter with what it covers.
+
+    begin: starts to follow the counter; what it returns gives the energy [J], of which only differences have a meaning
+    memory: the same of the memory modules that `begin` leaves out, where they are counted
+    """
 
     covers: str
-    read: Callable[[], float]
+    begin: Callable[[], Callable[[], float]]
+    memory: Callable[[], Callable[[], float]] | None = None
 
 
 def load_average() -> float | None:
@@ -29,38 +35,19 @@ def load_average() -> float | None:
 
 
 def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
-    """Energy of all processor packages by RAPL; Unsupported says why it cannot be read.
+    """Energy of all processor packages by RAPL, and of their memory modules where each package counts them.
 
-    The counters wrap around: whenever a reading falls, the range of that package's counter is added.
+    Unsupported says why the packages cannot be read.
     """
-    packages = sorted(place for place in _listed(folder) if place.name.startswith("intel-rapl:") and place.name.count(":") == 1)
-    if not packages:
-        raise Unsupported(f"no energy: {folder} lists no package (a virtual machine or container rarely shows any)")
-    last, wrapped = dict.fromkeys(packages, 0), dict.fromkeys(packages, 0)
-
-    def read() -> float:
-        for place in packages:
-            now = _microjoules(place / "energy_uj")
-            if now < last[place]:
-                wrapped[place] += _microjoules(place / "max_energy_range_uj")
-            last[place] = now
-        return (sum(last.values()) + sum(wrapped.values())) * 1e-6
-
-    read()
-    return EnergyMeter(covers=f"{len(packages)} packages, RAPL", read=read)
-
-
-def _listed(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(folder.iterdir())
-    return []
-
-
-def _microjoules(place: Path) -> int:
-    text = words_of(place)
-    if not text.isdecimal():
-        raise Unsupported(f"no energy: {place} cannot be read by this user (only root may, unless its mode is changed)")
-    return int(text)
+    packages, modules = zones(folder)
+    counted(packages)
+    memory = None
+    with suppress(Unsupported):
+        if modules:
+            counted(modules)
+            memory = partial(counted, modules)
+    covers = f"{len(packages)} package{'s' * (len(packages) > 1)}, RAPL"
+    return EnergyMeter(covers=covers, begin=partial(counted, packages), memory=memory)
 
 
 def board_meter(index: int = 0) -> EnergyMeter:
@@ -77,7 +64,7 @@ def board_meter(index: int = 0) -> EnergyMeter:
         read()
     except nvml.NVMLError as error:
         raise Unsupported(f"no energy: NVML says {error} (the counter needs Volta or newer)") from None
-    return EnergyMeter(covers="board, NVML", read=read)
+    return EnergyMeter(covers="board, NVML", begin=lambda: read)
 
 
 def meter_for(host: str) -> EnergyMeter | str:

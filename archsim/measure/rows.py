@@ -35,8 +35,8 @@ class Cell:
     split: str
 
 
-def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, str]]:
-    """The rows of a whole network: its time, and its energy where there is a meter."""
+def rows_of(cell: Cell, reading: Reading) -> list[dict[str, str]]:
+    """The rows of a whole network: its time, and its energy and mean power where there is a meter."""
     timed_by = "events" if cell.spec.kind == "gpu" else "processor" if reading.by_processor else "wall"
     spread = {"low": _figure(reading.low_s), "high": _figure(reading.high_s), "least": _figure(reading.least_s)}
     noted = {
@@ -45,8 +45,9 @@ def rows_of(cell: Cell, reading: Reading, covers: str = "") -> list[dict[str, st
         "load": "" if reading.load is None else f"{reading.load:.2f}",
     }  # fmt: skip
     found = [_row(cell, SOURCE, "latency_s", reading.time_s) | spread | noted]
-    if reading.energy_j:
-        found.append(_row(cell, SOURCE, "energy_j", reading.energy_j) | noted | {"covers": covers})
+    for of in reading.metered:
+        for metric, value in (("energy_j", of.energy_j), ("power_w", of.power_w)):
+            found.append(_row(cell, SOURCE, metric, value) | noted | {"covers": of.covers})
     return found
 
 

@@ -156,8 +156,7 @@ def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, t
     if plan.strict and not found.sound:
         said = f"{label}: refused, other work took the cores in {found.disturbed} of {found.rounds} rounds"
         return Result(label=label, rows=[], said=said, refused=True)
-    covers = meter.covers if isinstance(meter, EnergyMeter) else ""
-    rows, said = rows_of(cell, found, covers), _said(label, found)
+    rows, said = rows_of(cell, found), _said(label, found)
     if plan.per_op:
         tell(f"{label}: profiling")
         times, others = session.per_op(PROFILED)
@@ -169,6 +168,8 @@ def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, t
 
 def _said(label: str, r: Reading) -> str:
     text = f"{label}: {1e3 * r.time_s:.3g} ms ({1e3 * r.low_s:.3g} to {1e3 * r.high_s:.3g}), {r.rounds} rounds"
+    text += "".join(f", {of.power_w:.3g} W ({of.covers})" for of in r.metered)
+    text += f"; {r.unmetered}" if r.unmetered else ""
     if r.disturbed:
         text += f", {r.disturbed} disturbed" + ("" if r.sound else f" (processor share {100 * r.share:.0f} %: do not trust it)")
     return text
@@ -177,7 +178,9 @@ def _said(label: str, r: Reading) -> str:
 def energy_said(host: str) -> str:
     """The source of the energy, or the reason why there is none."""
     meter = meter_for(host)
-    return f"energy: {meter.covers}" if isinstance(meter, EnergyMeter) else meter
+    if isinstance(meter, str):
+        return meter
+    return f"energy: {meter.covers}" + ("" if meter.memory is None else ", and memory modules apart")
 
 
 def whole_numbers(text: str, option: str) -> tuple[int, ...]:

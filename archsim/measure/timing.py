@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import median, quantiles
 from typing import Protocol
 
-from archsim.measure.meters import EnergyMeter, load_average, processor_time
+from archsim.base.errors import Unsupported
+from archsim.measure.meters import MODULES, EnergyMeter, load_average, processor_time
 
 LEAST_SHARE = 0.9  # of wall time x threads, as processor time; a round with less is disturbed
 LEAST_ROUND_S = 0.02  # shorter rounds are dominated by the resolution of the clocks
@@ -58,8 +59,21 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """Energy of one run [J] and mean power while runs followed each other [W], of what the meter covers."""
+
+    covers: str
+    energy_j: float
+    power_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result of the rounds; times are of one run [s], `energy_j` of one run [J] or None."""
+    """The result of the rounds; times are of one run [s].
+
+    metered: what an energy meter counted, and of memory modules after it, if it could
+    unmetered: why a meter that could be read before the runs gave no energy
+    """
 
     time_s: float
     low_s: float
@@ -70,7 +84,8 @@ class Reading:
     share: float
     cpu_s: float
     load: float | None
-    energy_j: float | None = None
+    metered: tuple[Metered, ...] = ()
+    unmetered: str = ""
     by_processor: bool = False
 
     @property
@@ -91,8 +106,12 @@ def measure(
     while len(found) < LEAST_SOUND or (sum(r.sound for r in found) < rounds and time.perf_counter() < limit):
         found.append(replace(one_round(session, times, share_of), by_processor=by_processor))
         tell(sum(r.sound for r in found))
-    energy = energy_of(session, meter) if meter is not None else None
-    return reading(found, energy)
+    if meter is None:
+        return reading(found)
+    try:
+        return reading(found, energy_of(session, meter))
+    except Unsupported as error:  # the times are worth having
+        return reading(found, unmetered=str(error))
 
 
 def one_round(session: Session, times: int, share_of: Callable[[float, float, int], float]) -> Round:
@@ -117,16 +136,26 @@ def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
     return 1.0
 
 
-def energy_of(session: Session, meter: EnergyMeter) -> float:
-    """Energy of one run [J], over a time that is long compared with the meter's resolution."""
-    begin, before, runs = time.perf_counter(), meter.read(), 0
-    while time.perf_counter() - begin < METER_S:
+def energy_of(session: Session, meter: EnergyMeter) -> tuple[Metered, ...]:
+    """Energy and power over a time that is long compared with the meter's resolution.
+
+    The meter is read after each run, so that its counter cannot wrap unseen. Raises Unsupported where it does not move.
+    """
+    reads = {meter.covers: meter.begin()} | ({} if meter.memory is None else {MODULES: meter.memory()})
+    begin, before, runs, took = time.perf_counter(), {covers: read() for covers, read in reads.items()}, 0, 0.0
+    after = before
+    while took < METER_S:
         session.timed(1)
         runs += 1
-    return (meter.read() - before) / runs
+        after, took = {covers: read() for covers, read in reads.items()}, time.perf_counter() - begin
+    if not after[meter.covers] > before[meter.covers]:
+        raise Unsupported(f"no energy: the counter ({meter.covers}) did not move in {took:.3g} s")
+    spent = {covers: after[covers] - before[covers] for covers in reads}
+    return tuple(Metered(covers=covers, energy_j=joules / runs, power_w=joules / took)
+                 for covers, joules in spent.items() if joules > 0.0)  # fmt: skip
 
 
-def reading(found: list[Round], energy: float | None = None) -> Reading:
+def reading(found: list[Round], metered: tuple[Metered, ...] = (), unmetered: str = "") -> Reading:
     """Median and quartiles of the undisturbed rounds; of all rounds where fewer than `LEAST_SOUND` are undisturbed."""
     sound = [r for r in found if r.sound]
     kept = sound if len(sound) >= min(LEAST_SOUND, len(found)) else found
@@ -134,6 +163,6 @@ def reading(found: list[Round], energy: float | None = None) -> Reading:
     low, middle, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
     return Reading(
         time_s=middle, low_s=low, high_s=high, least_s=times[0], rounds=len(found), disturbed=len(found) - len(sound),
-        share=sum(r.share for r in kept) / len(kept), cpu_s=median(r.cpu_s for r in kept), load=load_average(), energy_j=energy,
-        by_processor=kept[0].by_processor,
+        share=sum(r.share for r in kept) / len(kept), cpu_s=median(r.cpu_s for r in kept), load=load_average(), metered=metered,
+        unmetered=unmetered, by_processor=kept[0].by_processor,
     )  # fmt: skip

@@ -46,6 +46,19 @@ def test_a_network_row(write: Write) -> None:
     assert case.ops[0].input_shapes[0][0] == 32
 
 
+def test_energy_counted_by_rapl_is_compared_where_it_is_that_of_the_packages_of_the_spec(write: Write) -> None:
+    mine = network(hardware="i7_6700k", stack="onnxruntime-cpu", metric="power_w", value="60", threads="4")
+    covered = ("", "1 package, RAPL", "2 packages, RAPL", "memory modules, RAPL", "board, NVML")
+    cases, skips = rows(write, HEAD + ",covers", *(mine | {"covers": covers} for covers in covered))
+    assert [case.fields["covers"] for case in cases] == ["", "1 package, RAPL", "board, NVML"]
+    assert [skip.reason for skip in skips] == [
+        "covers 2 packages, RAPL, but i7_6700k has 1 sockets",
+        "covers memory modules, RAPL: only the power of packages is predicted",
+    ]
+    times, _ = rows(write, HEAD + ",covers", mine | {"metric": "latency_s", "value": "0.1", "covers": "2 packages, RAPL"})
+    assert len(times) == 1
+
+
 def test_a_stack_that_a_row_names_too_coarsely_is_refined(write: Write) -> None:
     place = 'README.md at commit c0715e4 (2016-01-26), row "Nervana-fp32"'
     early, late = (

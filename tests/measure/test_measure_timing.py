@@ -16,10 +16,10 @@ from archsim.base.writer import OutputFile, table_with
 from archsim.detect.system import Told
 from archsim.device.catalog import find
 from archsim.measure.memory import check_memory, needed_bytes
-from archsim.measure.meters import EnergyMeter, meter_for, package_meter
+from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
 from archsim.measure.run import MeasurementPlan, check, check_networks, check_threads, opener, results, stack_of, whole_numbers
-from archsim.measure.timing import Round, Session, cpu_share, energy_of, measure, reading
+from archsim.measure.timing import Metered, Round, Session, cpu_share, energy_of, measure, reading
 from archsim.trace.trace import BoundTrace
 
 Pretended = Callable[..., Session]
@@ -74,33 +74,42 @@ def test_a_gpu_s_host_may_sleep(pretended: Pretended) -> None:
     assert measure(session, rounds=3, seconds=60).disturbed == 0
 
 
-def test_a_package_counter_that_wraps_is_unwrapped(tmp_path: Path) -> None:
-    place = tmp_path / "intel-rapl:0"
-    (tmp_path / "intel-rapl:0:0").mkdir()
-    place.mkdir()
-    (place / "energy_uj").write_text("900000")
-    (place / "max_energy_range_uj").write_text("1000000")
-    meter = package_meter(tmp_path)
-    before = meter.read()
-    (place / "energy_uj").write_text("400000")
-    assert meter.read() - before == pytest.approx(0.5)
+def test_a_meter_that_cannot_be_read_is_a_reason() -> None:
+    assert isinstance(meter_for("gpu"), EnergyMeter | str)
+    assert isinstance(meter_for("cpu"), EnergyMeter | str)
 
 
-def test_a_meter_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="lists no package"):
-        package_meter(tmp_path / "nothing")
-    (tmp_path / "intel-rapl:0").mkdir()
-    with pytest.raises(Unsupported, match="cannot be read by this user"):
-        package_meter(tmp_path)
-    found = meter_for("gpu")
-    assert isinstance(found, EnergyMeter | str)
-
-
-def test_energy_is_of_one_run(pretended: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archsim.measure.timing.METER_S", 0.02)
+
+
+def test_energy_is_of_one_run_and_power_is_energy_over_time(pretended: Pretended, short: None) -> None:
     session: Any = pretended()
-    meter = EnergyMeter(covers="test", read=lambda: 3.0 * session.calls)
-    assert energy_of(session, meter) == pytest.approx(3.0)
+    meter = EnergyMeter(covers="1 package, RAPL", begin=lambda: lambda: 3.0 * session.calls, memory=lambda: lambda: session.calls)
+    package, modules = energy_of(session, meter)
+    assert (package.covers, modules.covers) == ("1 package, RAPL", "memory modules, RAPL")
+    assert (package.energy_j, modules.energy_j) == pytest.approx((3.0, 1.0))
+    assert package.power_w == pytest.approx(3.0 * modules.power_w)
+    assert session.calls * package.energy_j / package.power_w >= 0.02  # the time that it was metered
+
+
+def test_a_counter_that_stands_still_gives_no_row_but_a_reason(pretended: Pretended, short: None) -> None:
+    still = EnergyMeter(covers="1 package, RAPL", begin=lambda: lambda: 7.0)
+    found = measure(pretended(), 3, 60.0, still, share_of=lambda *_: 1.0)
+    assert not found.metered
+    assert "(1 package, RAPL) did not move" in found.unmetered
+    assert [row["metric"] for row in rows_of(CELL, found)] == ["latency_s"]
+    memory_asleep = EnergyMeter(covers="1 package, RAPL", begin=lambda: iter(range(10**6)).__next__, memory=lambda: lambda: 7.0)
+    assert [one.covers for one in energy_of(pretended(), memory_asleep)] == ["1 package, RAPL"]
+
+
+def test_a_meter_that_fails_between_runs_keeps_the_times(pretended: Pretended, short: None) -> None:
+    def refused() -> float:
+        raise Unsupported("no energy: gone")
+
+    found = measure(pretended(), 3, 60.0, EnergyMeter(covers="x", begin=lambda: refused), share_of=lambda *_: 1.0)
+    assert (found.metered, found.unmetered, found.rounds) == ((), "no energy: gone", 3)
 
 
 CELL = Cell(network="alexnet", batch=2, threads=1, stack="onnxruntime-cpu", software="x", spec=find("i7_6700k"), shipped=True,
@@ -108,10 +117,11 @@ CELL = Cell(network="alexnet", batch=2, threads=1, stack="onnxruntime-cpu", soft
 
 
 def test_rows_have_the_columns_and_the_joined_ops() -> None:
-    found = reading(rounds((0.5, 1.0)), energy=4.0)
-    rows = [*rows_of(CELL, found, "package"), *op_rows(CELL, {("a", "b"): 0.25})]
-    assert [(row["metric"], row["value"], row.get("op", "")) for row in rows] == [
-        ("latency_s", "0.5", ""), ("energy_j", "4", ""), ("latency_s", "0.25", "a+b")]  # fmt: skip
+    found = reading(rounds((0.5, 1.0)), (Metered(covers="1 package, RAPL", energy_j=4.0, power_w=8.0),))
+    rows = [*rows_of(CELL, found), *op_rows(CELL, {("a", "b"): 0.25})]
+    assert [(row["metric"], row["value"], row.get("op", ""), row.get("covers", "")) for row in rows] == [
+        ("latency_s", "0.5", "", ""), ("energy_j", "4", "", "1 package, RAPL"), ("power_w", "8", "", "1 package, RAPL"),
+        ("latency_s", "0.25", "a+b", "")]  # fmt: skip
     assert all(set(row) <= set(COLUMNS) for row in rows)
     assert {row["spec_hash"] for row in rows} == {""}  # a shipped device needs no hash
 
