@@ -19,11 +19,31 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.idle import idle_clock_power, leakage_power, standing_power
-from archsim.cost.switched import byte_energy, cache_energy, clock_energy, issue_energy, mac_energy, node_energy, operation_energy
+from archsim.cost.switched import (
+    byte_energy,
+    cache_energy,
+    clock_energy,
+    issue_energy,
+    mac_energy,
+    node_energy,
+    operation_energy,
+    tensor_share,
+)
 from archsim.cost.voltage import voltage
 from archsim.device.device import Device
 
-COMPONENTS = ("base", "leakage", "clock", "compute", "cache", "dram")  # in this order in every output
+COMPONENTS = {  # in this order in every output -> what it covers
+    "base": "what stands of the idle power: regulators, fans, memory that holds its data",
+    "leakage": "leakage of the chip, at work or not",
+    "clock": "clock tree of the chip that always runs",
+    "awake": "clock tree and front end of the SMs or cores at work",
+    "lanes": "multiply-accumulates on lanes, with their registers and shared memory or L1",
+    "tensor": "multiply-accumulates on tensor cores, with their registers and shared memory",
+    "instructions": "other instructions: fp32, integer and special functions, addresses, loads and stores",
+    "cache": "bytes between the shared cache (L2, or L3 of a CPU) and the SMs or cores",
+    "dram": "bytes from and to memory",
+}
+IDLE = ("base", "leakage", "clock")  # drawn as long as time passes, whatever runs
 TINY = float(np.finfo(float).tiny)
 
 
@@ -82,24 +102,45 @@ class EnergyTerms:
 
     @cached_property
     def clock_j(self) -> Array:
-        """Clock trees: those that always run, and those of the units at work with their front ends [J].
-
-        awake: clocks of all units at work [1]
-        """
-        awake = self.units * self.core_clock * self.busy_s
-        always = idle_clock_power(self.device, self.core_clock, self.volt, self.constants) * self.took
-        return always + clock_energy(self.device, self.volt, self.node, self.constants) * awake
+        """Clock trees that always run [J]."""
+        return idle_clock_power(self.device, self.core_clock, self.volt, self.constants) * self.took
 
     @cached_property
-    def compute_j(self) -> Array:
-        """Multiply-accumulates, and other instructions [J].
+    def awake_j(self) -> Array:
+        """Clock trees of the units at work, with their front ends [J].
+
+        clocks: of all units at work [1]
+        """
+        clocks = self.units * self.core_clock * self.busy_s
+        return clock_energy(self.device, self.volt, self.node, self.constants) * clocks
+
+    @cached_property
+    def product_j(self) -> Array:
+        """Multiply-accumulates of products [J].
 
         mac: energy of one multiply-accumulate of this format [J]
-        issue: energy of one other instruction [J]
         """
         mac = mac_energy(self.device, self.precision, self.volt, self.operation, self.constants)
+        return self.macs * mac
+
+    @cached_property
+    def lanes_j(self) -> Array:
+        """Multiply-accumulates on lanes [J]."""
+        return self.product_j * (1.0 - tensor_share(self.device, self.precision))
+
+    @cached_property
+    def tensor_j(self) -> Array:
+        """Multiply-accumulates on tensor cores [J]."""
+        return self.product_j * tensor_share(self.device, self.precision)
+
+    @cached_property
+    def instructions_j(self) -> Array:
+        """Other instructions [J].
+
+        issue: energy of one of them [J]
+        """
         issue = issue_energy(self.device, self.volt, self.operation, self.constants)
-        return self.macs * mac + self.issues * issue
+        return self.issues * issue
 
     @cached_property
     def cache_j(self) -> Array:
@@ -114,7 +155,7 @@ class EnergyTerms:
     @cached_property
     def dynamic_j(self) -> Array:
         """All that a lower clock lowers, or less work [J]."""
-        return self.leakage_j + self.clock_j + self.compute_j + self.cache_j + self.dram_j
+        return self.leakage_j + self.clock_j + self.awake_j + self.product_j + self.instructions_j + self.cache_j + self.dram_j
 
     @cached_property
     def base_j(self) -> Array:
@@ -167,7 +208,7 @@ def spent(
 ) -> dict[str, Array]:
     """Energy of one launch of every variant by component [J], [D, V]; `base` is what stands of the idle power.
 
-    E = base + kept (leakage + clock + compute + cache + dram)        (Kandiah et al. 2021, equation 1)
+    E = base + kept (leakage + clock + awake + lanes + tensor + instructions + cache + dram)    (Kandiah et al. 2021, eq. 1)
 
     cost: times [s], traffic [B] and work [1] of one launch, [D, V]; clock: core clock [Hz], a float, [D, 1] or [D, V]
     limit: of power [W], a float or [D, 1]; kept: share that it leaves [1]
@@ -188,5 +229,4 @@ def spent(
     of = energy_terms(cost, device, precision, clock, limit, constants)
     with np.errstate(invalid="ignore"):
         kept = of.kept
-        parts = {"leakage": of.leakage_j, "clock": of.clock_j, "compute": of.compute_j, "cache": of.cache_j, "dram": of.dram_j}
-        return {"base": of.base_j, **{name: part * kept for name, part in parts.items()}}
+        return {name: of.base_j if name == "base" else getattr(of, f"{name}_j") * kept for name in COMPONENTS}

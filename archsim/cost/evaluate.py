@@ -12,7 +12,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.bounds import CPU, GPU, ROOFLINE, bounds_of, overhead_of
 from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.cpu import CpuTerms
-from archsim.cost.energy import spent
+from archsim.cost.energy import TINY, spent
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
@@ -135,6 +135,12 @@ def roofline_cost(
                 dram_bytes=np.broadcast_to(np.atleast_2d(t.dram_bytes), time.shape), cache_bytes=nothing,
                 work={"macs": 0.5 * t.flop, "issues": nothing, "units": np.asarray(t.units)})  # fmt: skip
     energy = spent(cost, device, precision, t.speed, device.power.tdp if limit is None else limit, constants)
+
+    def drawn() -> Array:
+        power = np.zeros_like(wide)
+        power[:, first] = reduce(np.add, energy.values()) / np.maximum(time, TINY)
+        return power
+
     return PlanCost(
         time_s=time, option=np.broadcast_to(t.option, time.shape), bound_names=tuple(bounds),
         bound_s={name: np.where(largest == i, time, 0.0) for i, name in enumerate(bounds)},
@@ -143,4 +149,5 @@ def roofline_cost(
         total_energy_j=lambda: np.asarray(reduce(np.add, energy.values())), clocks=time * t.speed, launches=nothing,
         workspace=nothing, kernel_time_s=wide, kernel_bound=bound,
         kernel_clock=np.broadcast_to(np.asarray(t.speed, dtype=float), wide.shape), variant_energy_j={},
+        kernel_power_w=lambda: np.where(wide > 0, drawn(), 0.0),
     )  # fmt: skip

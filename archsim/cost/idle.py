@@ -78,3 +78,21 @@ def idle_clock_power(device: Device, clock: Array | float, volt: Array, constant
     top = idle_top(device)
     top_volt = voltage(top, device, constants)
     return np.asarray(device.power.idle * constants["energy.idle_clock"] * clock / top * (volt / top_volt) ** 2)
+
+
+def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> dict[str, Array]:
+    """What a device draws at a core clock while nothing runs [W], by the components `base`, `leakage`, `clock` of the energy.
+
+    clock: [Hz], a float, [D, 1] or [D, V]; at the highest clock of the product they add up to its idle power
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> gpu = find("gtx_1080").device
+    >>> round(sum(part.item() for part in idle_parts(gpu, idle_top(gpu), default()).values()) / gpu.power.idle, 12)
+    1.0
+    """
+    volt = voltage(clock, device, constants)
+    return {
+        "base": standing_power(device, constants), "leakage": leakage_power(device, volt, constants),
+        "clock": idle_clock_power(device, clock, volt, constants),
+    }  # fmt: skip

@@ -20,9 +20,9 @@ class PlanCost:
 
     `bound_s` splits `time_s` by what limits [s]: each kernel counts for its largest bound, launches for `launch`. `energy_j` has
     the components of `cost.energy` [J], `total_energy_j` is their sum; `clocks` are the core clocks that pass meanwhile.
-    `kernel_bound` is the position in `bound_names`, `kernel_clock` that of the chosen variants [Hz]. `choice` is what was
-    chosen among the `variants`, and `variant_energy_j` what one launch of each takes [J]; a fidelity without variants has none
-    of the three. What may be given as a function is computed when somebody asks for it.
+    `kernel_bound` is the position in `bound_names`, `kernel_clock` and `kernel_power_w` are those of the chosen variants [Hz, W].
+    `choice` is what was chosen among the `variants`, and `variant_energy_j` what one launch of each takes [J]; a fidelity without
+    variants has none of the three. What may be given as a function is computed when somebody asks for it.
     """
 
     time_s: Array
@@ -40,6 +40,7 @@ class PlanCost:
     kernel_time_s: LazyField[Array] = LazyField()
     kernel_bound: LazyField[Index] = LazyField()
     kernel_clock: LazyField[Array] = LazyField()
+    kernel_power_w: LazyField[Array] = LazyField()
     variants: Cost | None = None
     choice: Choice | None = None
     variant_energy_j: LazyField[Mapping[str, Array]] = LazyField()
@@ -79,6 +80,7 @@ def plan_cost(
         clocks=lambda: of.summed((of.ran.busy_s + of.ran.overhead_s) * of.ran.clock),
         launches=lambda: of.summed(np.array(1.0)), workspace=lambda: kernels.nest.workspace[of.choice.option],
         kernel_time_s=of.kernel_time_s, kernel_bound=of.kernel_bound,
+        kernel_power_w=of.kernel_power_w,
         kernel_clock=lambda: of.at_variant(np.asarray(cost.clock)), variant_energy_j=lambda: spend(cost),
     )  # fmt: skip
 
@@ -142,6 +144,16 @@ class _Sums:
         lengths = np.diff([*self.kernels.option_start, len(self.kernels.kernels)])
         with np.errstate(invalid="ignore"):
             return np.where(np.repeat(chosen, lengths, axis=-1) > 0, self.choice.kernel_time_s, 0.0)
+
+    def kernel_power_w(self) -> Array:
+        """Mean power of the kernels that run, launch gaps included [W]; 0 for those that do not."""
+        columns, runs = self.choice.ran
+        power = reduce(np.add, self.spend(self.ran).values()) / (self.ran.busy_s + self.ran.overhead_s)
+        power, runs = np.broadcast_arrays(power, runs)
+        drawn = np.zeros((len(power), len(self.kernels.kernels)))
+        rows, places = np.nonzero(runs)
+        drawn[rows, self.kernels.kernel_of[columns[places]]] = power[rows, places]
+        return drawn
 
     def kernel_bound(self) -> Index:
         """What limits each kernel."""

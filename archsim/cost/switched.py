@@ -92,13 +92,23 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
     """
     if isinstance(device, Gpu):
         lane = node * (1.0 - constants["energy.clock"]) * volt**2
-        if device.has_tensor("fp16" if precision == "half" else precision):
+        if tensor_share(device, precision):
             return np.asarray(lane * constants["energy.tensor"] * TENSOR_WIDTH.get(precision, 1.0))
         if precision == "fp64":
             return np.asarray(lane * constants["energy.double"] / constants["energy.lane"])
         return np.asarray(lane * np.minimum(device.rate.fp32 / device.pipe(precision), 1.0))
     single, pipe = device.pipe("fp32"), device.pipe(precision)
     return np.asarray(node * constants["energy.core_mac"] * single / pipe * volt**2)
+
+
+def tensor_share(device: Device, precision: str) -> float:
+    """The share of the multiply-accumulates of products that tensor cores do: all of them where the chip has any for this format.
+
+    >>> from archsim.device.catalog import find
+    >>> tensor_share(find("tesla_v100_sxm2").device, "fp16"), tensor_share(find("tesla_v100_sxm2").device, "fp32")
+    (1.0, 0.0)
+    """
+    return float(isinstance(device, Gpu) and device.has_tensor("fp16" if precision == "half" else precision))
 
 
 def issue_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:

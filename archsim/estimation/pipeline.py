@@ -19,6 +19,8 @@ from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, graph_launch, host_time
+from archsim.cost.energy import IDLE
+from archsim.cost.idle import idle_parts
 from archsim.cost.input_stage import InputStage
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
@@ -37,7 +39,6 @@ from archsim.trace.trace import BoundOp
 if TYPE_CHECKING:
     from archsim.schedule.simulated import Plans
 
-STATIC = ("base", "leakage")  # components of energy that are a power times the time that passes
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
@@ -63,7 +64,7 @@ class Run:
     cost: PlanCost
     timeline: Timeline
     host: HostTime
-    idle: float | Array  # power while the device waits for the host CPU [W]
+    idle_w: Mapping[str, Array]  # power while the device waits for the host CPU [W], by component
     order: InOrder  # the same ops one after the other, with other times
     stage: InputStage | None = None  # of samples that the host decodes
     late_s: Array | None = None  # what the device waits for them before the first op [s], [D]
@@ -79,17 +80,21 @@ class Run:
     def energy(self) -> Mapping[str, Array]:
         """Energy of each op by component [J]: that of its kernels, and the idle power while the device waits for the host CPU.
 
-        Static power (idle, leakage) is drawn once, whatever runs at the same time: an op that overlaps with others is charged
-        for the time that it adds to the latency, not for the time that it takes alone.
+        Static power (what stands, leakage, the clock tree that always runs) is drawn once, whatever runs at the same time: an op
+        that overlaps with others is charged for the time that it adds to the latency, not for the time that it takes alone.
         """
         energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
         if not self.overlaps:
-            return {**energy, "base": energy["base"] + self.idle * self.timeline.wait_s}
+            return self._with_idle(energy, self.timeline.wait_s)
         added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
         shadowed = added < alone * (1.0 - ROUNDING)
         share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
-        energy |= {name: energy[name] * share for name in STATIC if name in energy}
-        return {**energy, "base": energy["base"] + self.idle * np.maximum(added - alone, 0.0)}
+        energy |= {name: energy[name] * share for name in IDLE if name in energy}
+        return self._with_idle(energy, np.maximum(added - alone, 0.0))
+
+    def _with_idle(self, energy: Mapping[str, Array], waited_s: Array) -> Mapping[str, Array]:
+        """The energy of kernels, with the idle power of the time in which the device waits [J]."""
+        return {**energy, **{name: energy[name] + power * waited_s for name, power in self.idle_w.items()}}
 
     @property
     def energy_j(self) -> Array:
@@ -122,7 +127,8 @@ class Run:
         if self.overlaps:
             return np.asarray(self.energy_j.sum(axis=-1))
         of_plans = (self.cost.total_energy_j * self._times).sum(axis=-1)
-        return np.asarray(of_plans + np.ravel(self.idle) * self.timeline.wait_s.sum(axis=-1))
+        idle = np.ravel(reduce(np.add, self.idle_w.values()))
+        return np.asarray(of_plans + idle * self.timeline.wait_s.sum(axis=-1))
 
     @property
     def total_dram_bytes(self) -> Array:
@@ -225,8 +231,9 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     step_s = None
     if request.group is not None and request.fidelity.overheads:
         step_s = _group_step(request.group, lowered, request.batch, timeline)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, idle=device.power.idle, order=order,
-               stage=stage, late_s=late_s, overlaps=request.fidelity.events, group_step_s=step_s)  # fmt: skip
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage,
+               idle_w=idle_parts(device, request.clock, constants), late_s=late_s, overlaps=request.fidelity.events,
+               group_step_s=step_s)  # fmt: skip
 
 
 def _simulated(

@@ -50,10 +50,13 @@ def json_text(estimate: Estimate) -> str:
 
 
 def csv_text(estimate: Estimate) -> str:
-    """One row per op."""
-    rows = [[getattr(op, name) for name in OP_COLUMNS] for op in estimate.ops]
+    """One row per op, with its energy by component."""
+    parts = tuple(estimate.energy_breakdown_j)
+    rows = [[*(getattr(op, name) for name in OP_COLUMNS), *(op.energy_breakdown_j[part] for part in parts)]
+            for op in estimate.ops]  # fmt: skip
     of_all = ("network", "hardware", "hardware_name", "batch")
-    return rows_as_csv((*of_all, *OP_COLUMNS), [[*(getattr(estimate, name) for name in of_all), *row] for row in rows])
+    head = (*of_all, *OP_COLUMNS, *(f"energy_breakdown_j.{part}" for part in parts))
+    return rows_as_csv(head, [[*(getattr(estimate, name) for name in of_all), *row] for row in rows])
 
 
 def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:

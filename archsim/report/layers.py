@@ -14,11 +14,12 @@ LARGE = 1.6  # the row of the remaining ops is not drawn to scale beyond this mu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRow:
-    """One bar: times [s] and energies [J] by bound, of `count` ops."""
+    """One bar: times [s] and energies [J] by bound, energies by component [J], of `count` ops."""
 
     name: str
     time_s: dict[str, float]
     energy_j: dict[str, float]
+    component_j: dict[str, float]
     count: int = 1
     drawn: bool = True
 
@@ -81,4 +82,5 @@ def _row(name: str, ops: list[OpEstimate]) -> LayerRow:
         name=name, count=len(ops),
         time_s={bound: math.fsum(op.time_s for op in ops if op.bound == bound) for bound in bounds},
         energy_j={bound: math.fsum(op.energy_j for op in ops if op.bound == bound) for bound in bounds},
+        component_j={name: math.fsum(op.energy_breakdown_j[name] for op in ops) for name in ops[0].energy_breakdown_j},
     )  # fmt: skip

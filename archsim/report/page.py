@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 
 from archsim.base.units import show, show_capacity
+from archsim.cost.energy import COMPONENTS
 from archsim.device.entry import Entry
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
+from archsim.report.components_svg import component_colour, components_svg
 from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import TableCell, number, percent, table, text, words
@@ -31,8 +33,8 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         raise ValueError(f"the estimate is of {estimate.hardware!r}, the spec of {spec.identity.id!r}")
     sections = [
         _heading(estimate, spec), _warnings(estimate), _totals(estimate), _measured(estimate), _breakdown(estimate),
-        _bars(estimate), _timeline(recording), _roofline(estimate, spec), _layers(estimate), _assumptions(estimate, spec),
-        _provenance(estimate),
+        _bars(estimate), _components(estimate), _timeline(recording), _roofline(estimate, spec), _layers(estimate),
+        _assumptions(estimate, spec), _provenance(estimate),
     ]  # fmt: skip
     title = text(f"{estimate.network} on {device_name(estimate, spec)}")
     return (
@@ -151,6 +153,15 @@ def _bars(e: Estimate) -> str:
         f"{kinds}\n<h2>Time and energy of the longest layers</h2>\n"
         f'<p class="quiet">{order_note}; the table below has all {len(e.ops)} ops.</p>\n{layers}'
     )
+
+
+def _components(e: Estimate) -> str:
+    """The energy of each layer by component, as one static drawing, with what the components cover."""
+    rows = [(TableCell(body=f'<i class="swatch" style="background:{component_colour(name)}"></i>{text(name)}'), number(part, "J"),
+             percent(part / e.energy_j), words(COMPONENTS[name])) for name, part in e.energy_breakdown_j.items()]  # fmt: skip
+    shown = by_kind(e) if is_large(e) else by_op(e)
+    return (f"<h2>Energy by component and layer</h2>\n{table(('component', 'energy', 'share', 'meaning'), rows)}\n"
+            f"{components_svg(shown, e.energy_j)}")  # fmt: skip
 
 
 def _timeline(recording: Recording | None) -> str:

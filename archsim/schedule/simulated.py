@@ -18,6 +18,7 @@ from archsim.schedule.waves import POWER, capacity, device_row, phases_of
 from archsim.trace.trace import BoundOp
 
 Plans = Sequence[tuple[Phase, ...]]
+BEYOND_IDLE = "power beyond idle [W]"  # counter
 
 
 def simulated(
@@ -90,4 +91,4 @@ def _counters(device: Device) -> Mapping[str, tuple[str, float]]:
         return {}
     bandwidth = float(np.ravel(device.memory.bandwidth * device.memory.achievable)[0])
     shares = {resource: (f"{resource} [%]", 100.0) for resource in capacity()}
-    return {**shares, DRAM: ("memory [GB/s]", bandwidth / 1e9), POWER: ("power beyond idle [W]", 1.0)}
+    return {**shares, DRAM: ("memory [GB/s]", bandwidth / 1e9), POWER: (BEYOND_IDLE, 1.0)}

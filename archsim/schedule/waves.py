@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from archsim.cost.bounds import PIPES, contended
 from archsim.cost.cost import Array, Cost
+from archsim.cost.energy import IDLE
 from archsim.cost.occupancy import issue_slots
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
@@ -115,9 +116,9 @@ def _kernel(row: list[float], name: str, power: float | None) -> list[Phase]:
 
 
 def _drawn(kernels: Kernels, cost: PlanCost, variant: Index, device_index: int) -> list[float]:
-    """Power of each kernel beyond the idle power of the device [W]."""
+    """Power of each kernel beyond what the device draws at its clock when nothing runs [W]."""
     assert cost.variants is not None
     width = kernels.repeat.size
     time = _at(cost.variants.busy_s + cost.variants.overhead_s, variant, device_index, width)
-    energy = [_at(part, variant, device_index, width) for name, part in cost.variant_energy_j.items() if name != "base"]
+    energy = [_at(part, variant, device_index, width) for name, part in cost.variant_energy_j.items() if name not in IDLE]
     return (np.sum(energy, axis=0) / time).tolist()  # type: ignore[no-any-return]

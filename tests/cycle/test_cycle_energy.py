@@ -46,8 +46,8 @@ def test_faster_instructions_save_no_energy_of_the_operations() -> None:
     devices = (find_device("gtx_1080", {"sm.alu_latency": latency}) for latency in ("24clk", "6clk"))
     slow, fast = (simulate_sm(one, "gemm 64x64x8 threads=64", clock=1.65e9, depth=64, waves=1) for one in devices)
     assert fast.time_s < slow.time_s
-    assert all(fast.energy_j[name] == slow.energy_j[name] for name in ("compute", "cache", "dram"))
-    assert all(fast.energy_j[name] < slow.energy_j[name] for name in ("base", "leakage", "clock"))
+    assert all(fast.energy_j[name] == slow.energy_j[name] for name in ("lanes", "tensor", "instructions", "cache", "dram"))
+    assert all(fast.energy_j[name] < slow.energy_j[name] for name in ("base", "leakage", "clock", "awake"))
 
 
 @pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "a100_sxm4_40gb", "h100_sxm5_80gb", "b200_sxm"])
@@ -58,7 +58,8 @@ def test_the_multiply_accumulates_of_each_generation_of_tensor_cores_are_those_o
     volt, node = voltage(found.clock_hz, device, default()), node_energy(device, default())
     one = np.ravel(mac_energy(device, "fp16", volt, node, default())).item()
     macs = found.result.ctas * 128 * 128 * 256
-    assert macs * one <= found.energy_j["compute"] * 1.000001 < 1.4 * macs * one  # the rest: addresses, and what stores results
+    computed = found.energy_j["tensor"] + found.energy_j["instructions"]
+    assert macs * one <= computed * 1.000001 < 1.4 * macs * one  # the rest: addresses, and what stores results
 
 
 def test_a_product_that_fills_the_pipes_draws_what_the_card_does() -> None:

@@ -151,7 +151,7 @@ def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
 @given(cells())
 def test_components_of_the_energy_add_up(cell: dict[str, Any]) -> None:
     estimate = predicted(cell)
-    assert tuple(estimate.energy_breakdown_j) == COMPONENTS
+    assert tuple(estimate.energy_breakdown_j) == tuple(COMPONENTS)
     for found in (estimate, *estimate.ops):
         assert min(found.energy_breakdown_j.values()) >= 0
         assert math.isclose(math.fsum(found.energy_breakdown_j.values()), found.energy_j, rel_tol=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import subprocess
 import sys
@@ -12,10 +14,13 @@ from html.parser import HTMLParser
 import pytest
 
 from archsim.base.units import show, show_capacity
+from archsim.cost.energy import COMPONENTS
 from archsim.device import catalog
 from archsim.device.spec import Spec
 from archsim.estimation.estimate import estimate
 from archsim.estimation.result import Estimate
+from archsim.report import components_svg
+from archsim.report.data import csv_text
 from archsim.report.figures import library
 from archsim.report.page import page
 
@@ -159,6 +164,24 @@ def test_the_page_loads_nothing(read: Reader) -> None:
 
 def test_the_library_stands_in_the_page_once(written: str) -> None:
     assert written.count(library()) == 1
+
+
+def test_the_bars_of_components_add_up_to_the_energy_of_each_layer(alexnet: Estimate, read: Reader) -> None:
+    bars = [float(str(attributes["width"])) for tag, attributes in read.tags if tag == "rect"]
+    most = max(op.energy_j for op in alexnet.ops)
+    full = (components_svg.WIDTH - components_svg.LEFT - components_svg.RIGHT) / most
+    assert sum(bars) == pytest.approx(alexnet.energy_j * full, abs=0.05 * len(alexnet.ops) * len(COMPONENTS))
+    for name, meaning in COMPONENTS.items():
+        assert name in read.text
+        assert meaning in read.text
+
+
+def test_rows_of_csv_have_the_energy_by_component(alexnet: Estimate) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(alexnet))))
+    for row, op in zip(rows, alexnet.ops, strict=True):
+        parts = {name: float(row[f"energy_breakdown_j.{name}"]) for name in COMPONENTS}
+        assert parts == dict(op.energy_breakdown_j)
+        assert sum(parts.values()) == pytest.approx(float(row["energy_j"]), rel=1e-12)
 
 
 def test_our_own_parts_name_no_address(written: str) -> None:

@@ -626,7 +626,7 @@ def test_energy_grows_with_work_and_stops_at_the_limit() -> None:
     device, constants = catalog.find("gtx_1080").device, default()
     found = [spent(launched(flop, dram), device, "fp32", 1.6e9, device.power.tdp, constants)
              for flop, dram in ((0.0, 0.0), (1e12, 1e9), (1e15, 1e12))]  # fmt: skip
-    assert all(tuple(parts) == COMPONENTS for parts in found)
+    assert all(tuple(parts) == tuple(COMPONENTS) for parts in found)
     idle, some, most = (sum(part.item() for part in parts.values()) for parts in found)
     assert device.power.idle <= idle < some < most
     assert most == pytest.approx(device.power.tdp)

@@ -301,9 +301,11 @@ def test_each_component_has_its_own_quantity() -> None:
     expected = {
         "base": 3 * idle.standing_power(device, CONSTANTS),
         "leakage": 3 * idle.leakage_power(device, volt, CONSTANTS),
-        "clock": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS)
-        + 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
-        "compute": 7e9 * multiply + 11e9 * issue,
+        "clock": 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
+        "awake": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS),
+        "lanes": 7e9 * multiply,
+        "tensor": 0.0 * one,
+        "instructions": 11e9 * issue,
         "cache": 5e9 * switched.cache_energy(volt, node, CONSTANTS),
         "dram": 3e9 * switched.byte_energy(device, CONSTANTS),
     }
@@ -318,8 +320,8 @@ def test_what_a_limit_leaves_is_shared_by_the_parts_that_a_lower_clock_saves() -
     free, tight, loose = (energy.spent(cost, device, "fp32", CLOCK, limit, CONSTANTS) for limit in (np.inf, 100.0, 1e6))
     assert {name: only(part) for name, part in loose.items()} == {name: only(part) for name, part in free.items()}
     assert sum(map(only, tight.values())) == pytest.approx(100.0)
-    shares = [only(tight[name]) / only(free[name]) for name in free if name != "base"]
-    assert shares == pytest.approx([shares[0]] * 5)
+    shares = [only(tight[name]) / only(free[name]) for name in free if name != "base" and only(free[name])]
+    assert shares == pytest.approx([shares[0]] * 6)
     assert only(tight["base"]) == only(free["base"])
 
 

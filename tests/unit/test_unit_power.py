@@ -115,8 +115,8 @@ def test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_on
     kepler, other = card("tesla_k40"), card("tesla_k40", power={"operation": None})
     cost = launch()
     more, less = (energy.energy_terms(cost, device, "fp32", 0.8e9, np.inf, CONSTANTS) for device in (kepler, other))
-    assert number(more.compute_j) == pytest.approx(2.0 * number(less.compute_j))
-    assert (number(more.clock_j), number(more.cache_j)) == (number(less.clock_j), number(less.cache_j))
+    assert number(more.product_j) == pytest.approx(2.0 * number(less.product_j))
+    assert (number(more.awake_j), number(more.cache_j)) == (number(less.awake_j), number(less.cache_j))
 
 
 def launch(took: float = 1.0, macs: float = 1e13, gap: float = 0.0, dram: float = 1e11) -> Cost:
