@@ -42,7 +42,6 @@ def command(
     """
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find
-    from archsim.report.data import csv_text, json_text, record
     from archsim.schedule.observer import Recording
 
     one_form(as_json, as_csv)
@@ -52,15 +51,17 @@ def command(
     watched = timeline is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], **arguments)
     if fail_if is not None:
+        from archsim.report.data import record
+
         missed = holds(fail_if, record(result))
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
-        write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}")
-    if as_json:
-        click.echo(json_text(result))
-    elif as_csv:
-        click.echo(csv_text(result), nl=False)
+        write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
+    if as_json or as_csv:
+        from archsim.report.data import csv_text, json_text
+
+        click.echo(json_text(result) if as_json else csv_text(result), nl=as_json)
     else:
         from archsim.report.text import estimate_text
 

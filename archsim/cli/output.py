@@ -10,6 +10,7 @@ import click
 from archsim.base.writer import TIMELINE, OutputFile, OutputKind
 
 if TYPE_CHECKING:
+    from archsim.estimation.power_curve import PowerCurve
     from archsim.schedule.observer import Recording
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
@@ -66,8 +67,8 @@ def write(file: OutputFile, text: str) -> None:
     click.echo(f"archsim: wrote {file.path}", err=True)
 
 
-def write_timeline(file: OutputFile, recording: Recording, title: str) -> None:
-    """Write a timeline for Perfetto; InputError where it cannot be written."""
+def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
+    """Write a timeline for Perfetto, with the power of the run if it is known; InputError where it cannot be written."""
     from archsim.report.timeline import chrome_trace
 
-    write(file, chrome_trace(recording, title))
+    write(file, chrome_trace(recording, title, power))

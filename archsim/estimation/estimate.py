@@ -16,6 +16,7 @@ from archsim.estimation.intervals import class_of, energy_interval, power_interv
 from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
 from archsim.estimation.pipeline import Run, mean_clock, run
+from archsim.estimation.power_curve import power_curve
 from archsim.estimation.references import references_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
@@ -56,7 +57,8 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency),
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),
-        power_boundary=device.power.boundary, memory=lambda: footprint_of(request, result),
+        power_boundary=device.power.boundary, power_over_time=lambda: power_curve(request, result),
+        memory=lambda: footprint_of(request, result),
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
@@ -114,11 +116,12 @@ def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
     chosen = int(cost.option[0, plan])
     first = int(columns.option_start[chosen])
     option = columns.options[chosen]
-    times, limits, clocks = (values[0, first:] for values in (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock))
+    times, limits, clocks, powers = (values[0, first:] for values in
+                                     (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock, cost.kernel_power_w))  # fmt: skip
     return tuple(
         KernelEstimate(name=kernel.name, role=kernel.role.value, algorithm=option.algorithm, time_s=float(time),
-                       bound=cost.bound_names[int(limit)], clock_hz=float(clock))
-        for kernel, time, limit, clock in zip(option.kernels, times, limits, clocks, strict=False)
+                       bound=cost.bound_names[int(limit)], clock_hz=float(clock), power_w=float(power))
+        for kernel, time, limit, clock, power in zip(option.kernels, times, limits, clocks, powers, strict=False)
         if time > 0
     )
 

@@ -11,6 +11,7 @@ from archsim.calibration.constants import Spread
 from archsim.device.spec import Spec
 from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
+from archsim.estimation.power_curve import SENSOR_S, PowerCurve
 from archsim.estimation.references import Reference
 
 SCHEMA = "archsim-estimate/1"
@@ -18,7 +19,10 @@ SCHEMA = "archsim-estimate/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEstimate:
-    """One kernel of the algorithm that was chosen for an op. `name` is for people, `role` for programs (`archsim.lower.role`)."""
+    """One kernel of the algorithm that was chosen for an op. `name` is for people, `role` for programs (`archsim.lower.role`).
+
+    `power_w` is its mean power alone, launch gaps included.
+    """
 
     name: str
     role: str
@@ -26,6 +30,7 @@ class KernelEstimate:
     time_s: float
     bound: str
     clock_hz: float
+    power_w: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class Estimate(Answer):
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
+    power_over_time: power between the starts and ends of kernels; its area is the energy
     max_batch: the largest batch that fits; None where the network fixes its batch
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
     spec: the device as it was estimated
@@ -98,6 +104,7 @@ class Estimate(Answer):
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float
     power_boundary: str
+    power_over_time: LazyField[PowerCurve] = LazyField()
     memory: LazyField[Footprint] = LazyField()
     memory_capacity_bytes: float
     max_batch: LazyField[int | None] = LazyField()
@@ -137,6 +144,21 @@ class Estimate(Answer):
     def host_floor_s(self) -> float:
         """Time in which the host CPU issues the work [s]: what is left with the fastest device."""
         return self.limits.host_floor_s
+
+    @property
+    def power_peak_w(self) -> float:
+        """The highest power of any kernel, or of several that overlap [W]."""
+        return self.power_over_time.peak_w
+
+    @property
+    def power_sensed_peak_w(self) -> float:
+        """The highest mean power over a window of `power_window_s` while the run is repeated, as a sensor sees it [W]."""
+        return self.power_over_time.sensed_peak_w(self.power_window_s)
+
+    @property
+    def power_window_s(self) -> float:
+        """The window over which a board's own sensor averages a reading [s]."""
+        return SENSOR_S
 
     @property
     def memory_bytes(self) -> float:

@@ -15,7 +15,7 @@ SCALARS = (
     "network", "hardware", "hardware_name", "changes", "stack", "task", "batch", "seq_len", "precision", "threads", "devices",
     "fidelity", "traffic", "graph", "streams", "host_cpu",
     "clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s", "power_w",
-    "power_interval_w", "energy_j", "energy_interval_j",
+    "power_interval_w", "power_peak_w", "power_sensed_peak_w", "power_window_s", "energy_j", "energy_interval_j",
     "throughput_per_w", "power_limit_w", "power_boundary", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
     "limited_by", "device_s", "host_wait_s", "host_floor_s",
 )  # fmt: skip
@@ -35,6 +35,7 @@ def record(estimate: Estimate) -> dict[str, Any]:
         "relief_s": dict(estimate.relief_s),
         "breakdown_s": dict(estimate.breakdown_s),
         "energy_breakdown_j": dict(estimate.energy_breakdown_j),
+        "power_over_time": asdict(estimate.power_over_time),
         "ops": [asdict(op) for op in estimate.ops],
         "references": [asdict(reference) for reference in estimate.references],
         "assumptions": list(estimate.assumptions),

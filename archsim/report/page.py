@@ -15,9 +15,10 @@ from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.palette import look, order
+from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import FASTER_TEXT, energy_parts, floor_line, limit_line, rate_unit, streams_note
+from archsim.report.text import FASTER_TEXT, energy_parts, floor_line, limit_line, peaks, rate_unit, streams_note
 from archsim.schedule.observer import Recording
 
 # The browser refuses to load anything from outside the page.
@@ -33,8 +34,8 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         raise ValueError(f"the estimate is of {estimate.hardware!r}, the spec of {spec.identity.id!r}")
     sections = [
         _heading(estimate, spec), _warnings(estimate), _totals(estimate), _measured(estimate), _breakdown(estimate),
-        _bars(estimate), _components(estimate), _timeline(recording), _roofline(estimate, spec), _layers(estimate),
-        _assumptions(estimate, spec), _provenance(estimate),
+        _bars(estimate), _components(estimate), _power(estimate), _timeline(recording), _roofline(estimate, spec),
+        _layers(estimate), _assumptions(estimate, spec), _provenance(estimate),
     ]  # fmt: skip
     title = text(f"{estimate.network} on {device_name(estimate, spec)}")
     return (
@@ -162,6 +163,12 @@ def _components(e: Estimate) -> str:
     shown = by_kind(e) if is_large(e) else by_op(e)
     return (f"<h2>Energy by component and layer</h2>\n{table(('component', 'energy', 'share', 'meaning'), rows)}\n"
             f"{components_svg(shown, e.energy_j)}")  # fmt: skip
+
+
+def _power(e: Estimate) -> str:
+    note = (f"Mean {show(e.power_w, 'W', 3)}, {peaks(e)} while the run is repeated. A kernel draws its mean power, a device that "
+            f"waits its idle power at its clock. Boundary: {e.power_boundary}.")  # fmt: skip
+    return f'<h2>Power over time</h2>\n<p class="quiet">{text(note)}</p>\n{power_svg(e)}'
 
 
 def _timeline(recording: Recording | None) -> str:

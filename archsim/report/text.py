@@ -95,6 +95,12 @@ def energy_parts(e: Estimate) -> str:
     return ", ".join(f"{name} {100 * part / e.energy_j:.0f} %" for name, part in e.energy_breakdown_j.items() if part)
 
 
+def peaks(e: Estimate) -> str:
+    """The highest power of a kernel, and that over the window of a sensor."""
+    window = show(e.power_window_s, "s", 3)
+    return f"peak {show(e.power_peak_w, 'W', 3)}, over {window} {show(e.power_sensed_peak_w, 'W', 3)}"
+
+
 def totals(e: Estimate) -> str:
     """The totals."""
     low, high = e.latency_interval_s
@@ -106,7 +112,8 @@ def totals(e: Estimate) -> str:
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
         ("throughput", f"{e.throughput_per_s:.4g} {rate_unit(e)}"),
         ("power", f"{show(e.power_w, 'W', 3)} ({show(e.power_interval_w[0], 'W', 3)} to "
-                  f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary})"),
+                  f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary}); "
+                  + peaks(e)),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", limit_line(e)),
         ("time", time_line(e)),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from archsim.estimation.power_curve import PowerCurve
 from archsim.schedule.observer import Recording, TimelineSlice
 
 PROCESS = 1
+POWER = "power [W]"  # counter: all that is drawn, idle power included
 
 
-def chrome_trace(recording: Recording, title: str) -> str:
-    """The text of the file."""
+def chrome_trace(recording: Recording, title: str, power: PowerCurve | None = None) -> str:
+    """The text of the file; `power` becomes a counter track of its own."""
     threads = {track: number for number, track in enumerate(recording.tracks, 1)}
     events: list[dict[str, Any]] = [_named("process_name", 0, title)]
     for track, number in threads.items():
@@ -23,7 +25,10 @@ def chrome_trace(recording: Recording, title: str) -> str:
     pieces = sorted(recording.slices, key=lambda piece: (_ns(piece.start_s), -_ns(piece.end_s)))
     events += [_slice(piece, threads[piece.track]) for piece in pieces if _ns(piece.end_s) > _ns(piece.start_s)]
     for counter, time, value in recording.levels:
-        events.append({"ph": "C", "pid": PROCESS, "name": counter, "ts": _us(time), "args": {"value": round(value, 6)}})
+        events.append(_counter(counter, time, value))
+    if power is not None:
+        ends_w = (*power.power_w, 0.0)
+        events += [_counter(POWER, time, value) for time, value in zip(power.time_s, ends_w, strict=True)]
     for number, ends in enumerate(recording.flows, 1):
         for letter, (track, time) in zip("sf", ends, strict=True):
             # a flow event must begin inside the interval that it comes from, whose end is already outside
@@ -33,6 +38,10 @@ def chrome_trace(recording: Recording, title: str) -> str:
             events.append(point | ({"bp": "e"} if letter == "f" else {}))
     lines = ",\n".join(json.dumps(event, allow_nan=False) for event in events)
     return f'{{"displayTimeUnit": "ms", "traceEvents": [\n{lines}\n]}}\n'
+
+
+def _counter(name: str, time_s: float, value: float) -> dict[str, Any]:
+    return {"ph": "C", "pid": PROCESS, "name": name, "ts": _us(time_s), "args": {"value": round(value, 6)}}
 
 
 def _slice(piece: TimelineSlice, thread: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import ArgumentError
+from archsim.cost.idle import idle_parts
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.intervals import trust
@@ -116,7 +117,8 @@ def batch_costs(request: Request) -> BatchCosts:
         result = run(asked if size == asked.batch else with_batch(asked, size))
         return float(result.latency_s[0]), float(result.energy_j[0].sum())
 
-    return BatchCosts(of=of, idle_w=float(np.ravel(request.spec.device.power.idle)[0]), seen={})
+    parts = idle_parts(request.spec.device, request.clock, request.calibration)
+    return BatchCosts(of=of, idle_w=float(sum(np.ravel(part)[0] for part in parts.values())), seen={})
 
 
 def simulate_serving(

@@ -135,8 +135,8 @@ def simulate_training(
             tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
         watched = observers if count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
-    energy = float(result.energy_j[0].sum())
-    points = tuple(_point(asked, count, found[count], found[1], energy, step) for count in devices)
+    energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
+    points = tuple(_point(asked, count, found[count], found[1], (energy, idle), step) for count in devices)
 
     def group_of(count: int) -> DeviceGroup:
         return DeviceGroup(node=node, devices=count, overlaps=overlap)
@@ -183,9 +183,11 @@ def _of_images(request: Request) -> bool:
     return any(len(shape) == 4 for shape in request.trace.inputs.values())
 
 
-def _point(request: Request, count: int, t: TrainingRun, alone: TrainingRun, energy: float, step: DeviceStep) -> ScalingPoint:
-    """Energy is that of the kernels of a step, plus idle power while the device waits."""
-    idle = float(np.ravel(request.spec.device.power.idle)[0])
+def _point(
+    request: Request, count: int, t: TrainingRun, alone: TrainingRun, drawn: tuple[float, float], step: DeviceStep
+) -> ScalingPoint:  # fmt: skip
+    """Energy is that of the kernels of a step, plus idle power while the device waits; `drawn` are the two [J, W]."""
+    energy, idle = drawn
     waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
     links = {name: share for name, share in t.busy.items() if " > " in name}
     throughput = count * request.batch / t.step_s

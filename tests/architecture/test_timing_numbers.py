@@ -53,6 +53,7 @@ STRUCTURE = {
     "estimation/memory.py": {"USABLE": "share of a capacity", "MASTER": "bytes", "STRAIGHT": "steps of a search"},
     "estimation/limits.py": {"NEGLIGIBLE": "accuracy"},
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
+    "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
     "estimation/power.py": {"COUNTED": "accuracy of counters", "OVER": "accuracy of a clock", "HALVINGS": "steps of a search"},
