@@ -10,7 +10,7 @@ from archsim.lower.context import Context, element_wise, plan, quantised
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention
+from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention, LatentAttention
 from archsim.trace.trace import BoundOp
 
 RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 4.1)
@@ -83,6 +83,37 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         items=max(1.0, pairs / context.vector), dense=1,
         gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots),
     )  # fmt: skip
+
+
+def latent(op: BoundOp, context: Context) -> Plan:
+    """Attention to latent vectors: as `_fused`, of one head of keys whose tile all heads of queries share, and which is loaded
+    once for scores and results alike.
+
+        m = queries x heads        n = d        k = vectors        work = (d + rank) / d x share
+    """
+    kind = op.kind
+    assert isinstance(kind, LatentAttention)
+    queries, cache = op.input_shapes
+    share = kind.scores(op.input_shapes) / (queries[0] * kind.heads * queries[1] * cache[1])
+    new, rules = float(prod((cache[0], min(queries[1], cache[1]), cache[2]))), context.stack.attention
+    menus = context.stack.menus
+    cached = _over_cache(queries[1], cache[1])
+    wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
+    menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
+    work, pairs = (1.0 + kind.rank / cache[2]) * share, context.bytes(cache)
+    kernels = [Kernel(
+        name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
+        m=queries[1] * kind.heads, n=cache[2], k=cache[1], count=queries[0], work=work, operand_a=0.0,
+        operand_b=share * context.element, a_bytes=pairs, b_bytes=context.bytes(queries), c_bytes=context.bytes(op.shape),
+        flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=share),
+    )]  # fmt: skip
+    count = rules.cache_kernels_decode if cached else rules.cache_kernels_prefill
+    if count and op.phase == "forward":
+        moved = new * context.result / count
+        kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))
+    if context.device_kind == "cpu":
+        kernels.append(_softmax(op))
+    return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
 
 
 def _over_cache(queries: int, keys: int) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
-from archsim.lower import attention, conv, gemm, pointwise, recurrent
+from archsim.lower import attention, conv, experts, gemm, pointwise, recurrent
 from archsim.lower.context import Context
 from archsim.lower.fusion import fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu
@@ -33,6 +33,8 @@ RULES: dict[str, Rule] = {
     "linear": gemm.linear,
     "matmul": gemm.matmul,
     "attention": attention.attention,
+    "latent_attention": attention.latent,
+    "experts": experts.experts,
     "reshape": pointwise.view,
     "dropout": pointwise.dropout,
     "concat": pointwise.concat,

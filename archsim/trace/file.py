@@ -21,7 +21,7 @@ from archsim.base.limits import LIMITS
 from archsim.base.naming import resolve
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
-from archsim.trace.formats import SUFFIXES, Sizes, format_of, unknown_symbol
+from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, unknown_symbol
 from archsim.trace.jsonlines import parse
 from archsim.trace.trace import Op, Trace
 
@@ -39,7 +39,7 @@ def load(path_or_name: str | Path | Traversable, sizes: Sizes = ()) -> Trace:
     """
     if isinstance(path_or_name, str):
         name = canonical(path_or_name)
-        if _is_path(name):
+        if is_path(name):
             return format_of(Path(name)).read(Path(name), dict(sizes))
         return read(data_folder(FOLDER).joinpath(f"{name}.jsonl"), dict(sizes))
     return read(path_or_name, dict(sizes))
@@ -90,17 +90,13 @@ def digest(trace: Trace) -> str:
     return hashlib.sha256(dumps(trace).encode()).hexdigest()
 
 
-def _is_path(text: str) -> bool:
-    return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES)
-
-
 def canonical(name_or_path: str) -> str:
     """The shipped network that a name stands for; a path as it is. Raises AmbiguousName or UnknownName.
 
     >>> canonical("ResNet-50")
     'resnet_50'
     """
-    if _is_path(name_or_path) and name_or_path.lower() not in _with_slash():
+    if is_path(name_or_path) and name_or_path.lower() not in _with_slash():
         return name_or_path
     return resolve("network", name_or_path, names(), aliases, HINT)
 

@@ -52,6 +52,9 @@ class NetworkFormat:
 
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
+    NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
+                  reader="archsim.trace.huggingface.network:read",
+                  known_by="archsim.trace.huggingface.network:begins_as_config"),
 )  # fmt: skip
 TRACE = FORMATS[0]
 SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
@@ -68,6 +71,11 @@ def format_of(path: Path) -> NetworkFormat:
         kinds = ", ".join(format.name for format in able)
         raise InputError(str(path), f"is no network that is read here; files with this ending may be: {kinds}")
     return found
+
+
+def is_path(text: str) -> bool:
+    """Whether a text names a file: it has a slash, or ends as one of a format does."""
+    return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES)
 
 
 def unknown_symbol(path: object, name: str, known: Mapping[str, object] | tuple[str, ...]) -> ArgumentError:

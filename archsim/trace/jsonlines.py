@@ -46,6 +46,11 @@ def _constant(text: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
 
 
+def strict_json(text: str) -> Any:
+    """One JSON document. Raises ValueError for what is none, for a key that comes twice and for a number that is not finite."""
+    return _DECODER.decode(text)
+
+
 def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
     """The objects of `text`, at most `most` of them, and the problems of its lines. Blank lines are skipped."""
     lines: list[JsonLine] = []

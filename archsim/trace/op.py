@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from archsim.trace.dims import Dim, Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, PHASES, UPDATE, Kind
-from archsim.trace.kinds.activation import Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Relu, Relu6, Sigmoid, Silu, Tanh
-from archsim.trace.kinds.attention import Attention
+from archsim.trace.kinds.activation import (
+    Gated,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    LeakyRelu,
+    Relu,
+    Relu6,
+    Sigmoid,
+    Silu,
+    Tanh,
+)
+from archsim.trace.kinds.attention import Attention, LatentAttention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
+from archsim.trace.kinds.experts import Experts
 from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
@@ -24,10 +37,10 @@ KINDS: dict[str, type[Kind]] = {
         Conv2d, ConvTranspose2d, Linear, Matmul, Embedding, BiasAdd,
         MaxPool, AvgPool, GlobalAvgPool,
         Lrn, BatchNorm, LayerNorm, RmsNorm, Softmax, CrossEntropy, ArgMax,
-        Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Silu, HardSigmoid, HardSwish,
+        Relu, Relu6, LeakyRelu, Sigmoid, Tanh, Gelu, GeluTanh, Silu, HardSigmoid, HardSwish, Gated,
         Rotary, Dropout, Mask, Floor, Scale, ScaleBy, Quantise, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice, Upsample,
-        Lstm, LstmCell, Gru, Rnn, Attention,
+        Lstm, LstmCell, Gru, Rnn, Attention, LatentAttention, Experts,
         Update,
     )
 }  # fmt: skip
@@ -35,7 +48,8 @@ KINDS: dict[str, type[Kind]] = {
 __all__ = [
     "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
     "Add", "ArgMax", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
-    "Dropout", "Embedding", "Floor", "Gelu", "GeluTanh", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish", "Kind", "LayerNorm",
+    "Dropout", "Embedding", "Experts", "Floor", "Gated", "Gelu", "GeluTanh", "GlobalAvgPool", "Gru", "HardSigmoid", "HardSwish",
+    "Kind", "LatentAttention", "LayerNorm",
     "LeakyRelu", "Linear", "Lrn", "Lstm", "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Relu", "Relu6",
     "Reshape", "RmsNorm",
     "Rnn", "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh", "Transpose", "Update",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
@@ -31,10 +32,22 @@ def prepared(
     loss_apart: bool = False, sizes: Sizes = (),
 ) -> Trace:  # fmt: skip
     """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
-    the products and the softmax that it stands for. With `loss_apart` the forward pass ends in the scores, and the backward pass
-    begins with the gradient of their loss. `sizes` are those of symbols by the names that the network's file has for them."""
+    the products and the softmax that it stands for, or what the module of a `config.json` runs. With `loss_apart` the forward
+    pass ends in the scores, and the backward pass begins with the gradient of their loss. `sizes` are those of symbols by the
+    names that the network's file has for them."""
     try:
-        forward = load(net, sizes) if fused_attention else unfused(load(net, sizes))
+        forward = load(net, sizes) if fused_attention else _apart(net, sizes)
         return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
+
+
+def _apart(net: str, sizes: Sizes) -> Trace:
+    """A network whose attention is products around a softmax."""
+    if net.lower().endswith(".json"):
+        from archsim.trace.huggingface.network import read_eager
+
+        found = read_eager(Path(net), dict(sizes))
+        if found is not None:
+            return found
+    return unfused(load(net, sizes))

@@ -38,6 +38,7 @@ STRUCTURE = {
     "cost/power.py": {"STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock"},
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
     "lower/context.py": {"HALF": "bytes"},
+    "lower/experts.py": {"CHOICES": "kernels of an op"},
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
     "lower/conv_transforms.py": {
         "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions"},

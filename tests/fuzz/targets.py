@@ -149,6 +149,16 @@ def run_trace(data: bytes, folder: Path) -> None:
         estimate_of(path, **_asked(zlib.crc32(data) >> shift))
 
 
+def run_config(data: bytes, folder: Path) -> None:
+    """A model's configuration, and an estimate of its network on a GPU."""
+    from archsim.trace.file import load
+
+    path = _file(data, folder, "config.json")
+    trace = load(path)
+    if len(trace.ops) < 2000:
+        estimate_of(path, **_asked(zlib.crc32(data)))
+
+
 @cache
 def _devices() -> tuple[str, ...]:
     from archsim.device.catalog import names
@@ -399,6 +409,8 @@ TARGETS = {target.name: target for target in (
            sound=TINY.encode),
     Target(name="network", make=lambda random: networks.network(random).encode("utf-8", "surrogatepass"), run=run_trace,
            weight=16, sound=TINY.encode),
+    Target(name="config", make=_from(lambda: shipped("traces/models", ".json")), run=run_config, weight=6,
+           sound=lambda: next(text for text in shipped("traces/models", ".json") if '"id": "gpt2_small"' in text).encode()),
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8,
            sound=lambda: _spec("gtx_1080")),
     Target(name="spec_deep", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec_deep, weight=1,

@@ -127,8 +127,9 @@ def test_an_unknown_command_or_option_is_noticed():
 
 def test_the_device_and_the_network_of_the_manual_can_be_read(tmp_path):
     page = SOURCES["own-files.md"]
-    for language, name, read in (("toml", "my_gpu.toml", find), ("json", "tiny.jsonl", load)):
-        (body,) = re.findall(rf"```{language}\n(.*?)```", page, re.S)
+    for language, name, read in (("toml", "my_gpu.toml", find), ("json", "tiny.jsonl", load), ("json", "config.json", load)):
+        bodies = re.findall(rf"```{language}\n(.*?)```", page, re.S)
+        (body,) = [body for body in bodies if ("model_type" in body) == (name == "config.json")]
         (tmp_path / name).write_text(body)
         read(str(tmp_path / name))
 

@@ -26,7 +26,9 @@ from archsim.trace.op import (
     CrossEntropy,
     Dropout,
     Embedding,
+    Experts,
     Floor,
+    Gated,
     Gelu,
     GeluTanh,
     GlobalAvgPool,
@@ -34,6 +36,7 @@ from archsim.trace.op import (
     HardSigmoid,
     HardSwish,
     Kind,
+    LatentAttention,
     LayerNorm,
     LeakyRelu,
     Linear,
@@ -157,6 +160,14 @@ CASES = [
     (Attention(heads=2), [(2, 3, 24)], (), (2, 3, 8), 2 * 36 * 4, 4 * 36 * 4 + 6 * 36, 0),  # side by side, the same
     (Attention(heads=4, kv_heads=2, causal=True), [(2, 3, 16)], (), (2, 3, 8), 2 * 48 * 2, 4 * 48 * 2 + 6 * 48, 0),
     (Attention(heads=4, kv_heads=2, causal=True), [(1, 1, 8), (1, 5, 4), (1, 5, 4)], (), (1, 1, 8), 80, 280, 0),
+    # new tokens side by side, 1 of each sample; keys and values of 5
+    (Attention(heads=4, kv_heads=2, causal=True, cached=True), [(1, 1, 16), (1, 5, 4), (1, 5, 4)], (), (1, 1, 8), 80, 280, 0),
+    # 2 heads x 6 vectors of 10 features, 8 of which are values, for each of 2 samples
+    (LatentAttention(heads=2, rank=8), [(2, 1, 20), (2, 6, 10)], (), (2, 1, 16), 24 * 18, 48 * 18 + 6 * 24, 0),
+    (Gated(), [(2, 8)], (), (2, 4), 0, 48, 0),
+    # 3 tokens through 2 of 4 experts with three matrices of 5 x 7; 2 FLOP for each weighted value
+    (Experts(total=4, top=2, hidden=7), [(3, 5), (3, 4)], (), (3, 5), 6 * 105, 12 * 105 + 60, 420),
+    (Experts(total=4, top=2, hidden=7, experts=2, gated=False), [(3, 5), (3, 4)], (), (3, 5), 210, 420 + 30, 140),
     (Update(count=10), [(10,)], (), (10,), 0, 40, 0),
     (Update(count=10, optimiser="sgd"), [(10,)], (), (10,), 0, 20, 0),
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from archsim.trace.dims import Shape, show
+from archsim.trace.kind import Kind, only
 from archsim.trace.kinds.pointwise import Pointwise
 
 
@@ -112,3 +115,23 @@ class HardSwish(Pointwise):
     flop_per_element: ClassVar[int] = 5
     backward_flop_per_element: ClassVar[int] = 5
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated(Kind):
+    """act(a) * b of the halves a and b of the last axis, [..., 2 K] to [..., K] (Shazeer 2020, equation 6, as engines fuse it).
+
+    FLOP per result: a sigmoid (4), two multiplies; backward 10.
+    """
+
+    op: ClassVar[str] = "gated"
+    flop_per_element: ClassVar[int] = 6
+    backward_flop_per_element: ClassVar[int] = 10
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of a half."""
+        data = only(inputs)
+        if len(data) < 1 or data[-1] % 2:
+            raise ValueError(f"needs two halves along the last axis, got {show(data)}")
+        return (*data[:-1], data[-1] // 2)

@@ -31,13 +31,16 @@ class Attention(Kind):
     kv_heads: int = integer(most=65536, default=0)
     causal: bool = flag(default=False)
     window: int = integer(default=0)
+    cached: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the queries."""
         if len(inputs) not in (1, 3) or any(len(shape) != 3 for shape in inputs):
             raise ValueError(f"takes queries, keys and values [N, T, features], got {', '.join(map(show, inputs))}")
         shared = self.kv_heads or self.heads
-        if len(inputs) == 1 and inputs[0][2] % (self.heads + 2 * shared):
+        if self.cached and len(inputs) != 3:
+            raise ValueError(f"is over cached keys, which takes 3 inputs, got {len(inputs)}")
+        if (self.cached or len(inputs) == 1) and inputs[0][2] % (self.heads + 2 * shared):
             raise ValueError(f"has {self.heads} heads and 2 x {shared} of keys and values, which do not divide {show(inputs[0])}")
         queries, keys, values = self.parts(inputs)
         if self.heads % shared or queries[2] % self.heads:
@@ -53,11 +56,13 @@ class Attention(Kind):
 
     def parts(self, inputs: Sequence[Shape]) -> tuple[Shape, Shape, Shape]:
         """Queries, keys and values, also where one input holds them all."""
-        if len(inputs) == 3:
+        if len(inputs) == 3 and not self.cached:
             return inputs[0], inputs[1], inputs[2]
         n, t, features = inputs[0]
         shared = self.kv_heads or self.heads
         size = features // (self.heads + 2 * shared)
+        if self.cached:
+            return (n, t, self.heads * size), inputs[1], inputs[2]
         return (n, t, self.heads * size), (n, t, shared * size), (n, t, shared * size)
 
     def _scores(self, inputs: Sequence[Shape]) -> int:
@@ -86,3 +91,40 @@ class Attention(Kind):
         """Four products, the softmax derivative, and the row sums of dO * O."""
         own = BACKWARD_FLOP * self._scores(inputs) + 2 * elements(out) if phase == BACKWARD else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention(Kind):
+    """Attention to cached latent vectors, which are the keys of all heads and, but for their last features, the values too
+    (DeepSeek-V2, section 2.1.2, with the projections of keys and values taken into those of queries and results).
+
+    Queries [N, T, heads * d] and vectors [N, S, d] to [N, T, heads * rank]; query t sees the first S - T + t + 1 vectors.
+    """
+
+    op: ClassVar[str] = "latent_attention"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+
+    heads: int = integer(least=1, most=65536)
+    rank: int = integer(least=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """[N, T, heads * rank]."""
+        if len(inputs) != 2 or any(len(shape) != 3 for shape in inputs):
+            raise ValueError(f"takes queries [N, T, heads * d] and vectors [N, S, d], got {', '.join(map(show, inputs))}")
+        queries, cache = inputs
+        if queries[0] != cache[0] or queries[2] != self.heads * cache[2] or self.rank > cache[2] or cache[1] < queries[1]:
+            raise ValueError(f"has {self.heads} heads of rank {self.rank}, which {show(queries)} and {show(cache)} do not fit")
+        return (queries[0], queries[1], self.heads * self.rank)
+
+    def scores(self, inputs: Sequence[Shape]) -> int:
+        """Query-key pairs over all heads and samples."""
+        (n, t, _), (_, s, _) = inputs
+        return n * self.heads * (t * (s - t) + t * (t + 1) // 2)
+
+    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """d for each score, and the rank for each weighted value."""
+        return self.scores(inputs) * (inputs[1][2] + self.rank)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the softmax."""
+        return 2 * self.macs(inputs, out) + SOFTMAX_FLOP * self.scores(inputs)

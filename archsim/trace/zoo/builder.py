@@ -16,8 +16,8 @@ from archsim.trace.kinds.recurrent import Lstm
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
-BATCH, TOKENS = 1_000_003, 1_000_033  # values of N and T while shapes are computed: primes that divide no size
-STANDING = {"N": BATCH, "T": TOKENS}
+BATCH, TOKENS, CACHED = 1_000_003, 1_000_033, 1_000_037  # of N, T and S while shapes are computed: primes that divide no size
+STANDING = {"N": BATCH, "T": TOKENS, "S": CACHED}
 
 Size = int | tuple[int, int]
 Edges = int | tuple[int, int] | tuple[int, int, int, int]

@@ -1,0 +1,67 @@
+"""A `config.json` as a network: what `--net config.json` reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from archsim.base.errors import InputError
+from archsim.base.limits import LIMITS
+from archsim.trace.formats import unknown_symbol
+from archsim.trace.huggingface.graph import graph_of
+from archsim.trace.huggingface.model import TransformerModel
+from archsim.trace.huggingface.reader import config_words, load_model
+from archsim.trace.trace import Trace
+
+MARKS = re.compile(rb'"(model_type|hidden_size|num_hidden_layers|n_embd|n_layer|d_model|architectures|num_attention_heads)"\s*:')
+
+
+def begins_as_config(head: bytes) -> bool:
+    """Whether a JSON file begins as the configuration of a transformer does.
+
+    >>> begins_as_config(b'{"n_embd": 768}'), begins_as_config(b'{"traceEvents": []}')
+    (True, False)
+    """
+    return bool(MARKS.search(head))
+
+
+def read(path: Path, sizes: Mapping[str, int]) -> Trace:
+    """The network of a model, in its attention one kernel for each layer. Raises MissingFile, InputError or ArgumentError."""
+    return _sized(path, built(load_model(path), str(path)), sizes)
+
+
+def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
+    """The same op by op, as the module runs it without fused attention; None for a family that is not written so."""
+    from archsim.trace.zoo import eager
+
+    model = load_model(path)
+    words = config_words(path)
+    standard = "post" if model.model_type == "bert" else "pre"
+    if model.model_type not in eager.FAMILIES or model.windows or model.projected or model.order != standard:
+        return None
+    try:
+        config = eager.config_of(words)
+    except ValueError as error:
+        raise InputError(str(path), str(error)) from None
+    return _sized(path, replace(eager.build(model.name, config), source=model.source), sizes)
+
+
+def built(model: TransformerModel, path: str) -> Trace:
+    """The graph of a model. Raises InputError for one of more layers than are built."""
+    layers = model.layers + (model.audio.layers if model.audio else 0)
+    most = LIMITS["config"].entries
+    if layers > most:
+        raise InputError(path, f"num_hidden_layers: {layers} layers are more than the {most} that are built")
+    try:
+        return graph_of(model)
+    except ValueError as error:
+        raise InputError(path, str(error)) from None
+
+
+def _sized(path: Path, trace: Trace, sizes: Mapping[str, int]) -> Trace:
+    for name in sizes:
+        if not trace.symbol_called(name):
+            raise unknown_symbol(path, name, trace.free_symbols)
+    return trace
