@@ -34,6 +34,7 @@ class CommonWords(DeviceWords, total=False):
     threads: int | str
     devices: int | str
     clock: float | str
+    memory_clock: float | str
     power_limit: float | str
     power_mode: str
     fidelity: str
@@ -235,9 +236,10 @@ def sizes(name: str, value: object) -> dict[str, int]:
     return {symbol: whole(f"{name}: {symbol}", size) for symbol, size in table(name, value).items()}
 
 
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")  # of a what-if
+CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
+           "host_cpu")  # fmt: skip  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "bind": sizes, "threads": whole, "devices": whole, "streams": whole, "precision": text,
     "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
-    "graph": yes_or_no, "clock": quantity("Hz"), "power_limit": quantity("W"),
+    "graph": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Unpack[RunWords]) -> Estimate:
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
-    Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, power_limit, power_mode,
-    fidelity, traffic, streams, host_cpu, inputs, graph, set, scale, calibration. Numbers are in SI units, or texts with a unit
-    ("690MHz").
+    Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, memory_clock, power_limit,
+    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, set, scale, calibration. Numbers are in SI units, or texts with
+    a unit ("690MHz").
 
     `observers` are told when what runs, at a fidelity with events.
 

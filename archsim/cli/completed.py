@@ -57,7 +57,7 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "fidelity": lambda: [*FIDELITIES], "traffic": lambda: ["closed", "simulated"],
     "devices": lambda: ["all", "gpu", "cpu", *_devices()],
 }  # fmt: skip
-VARIED = ("batch", "seq_len", "clock", "power_limit", "threads", "precision", "task", "stack")  # besides keys of a device
+VARIED = ("batch", "seq_len", "clock", "memory_clock", "power_limit", "threads", "precision", "task", "stack")  # not of a spec
 FROM_FILES = ("device", "devices", "node", "network", "stack")  # whose names may also be paths
 
 

@@ -9,7 +9,6 @@ import click
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, quantity, some_options
 from archsim.cli.terminal import say
-from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, csv_option, json_option, one_form
 
 OTHERS = ("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "power_mode", "fidelity", "traffic",
@@ -23,14 +22,12 @@ UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram
               help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them; or a CSV file with a "
                    "row for each power.")  # fmt: skip
 @some_options(*OTHERS)
-@click.option("--memory-clock", type=Quantity("Hz"), default=None, metavar="CLOCK",
-              help="Memory clock as drivers show it, half the data rate of a pin; the usual one if not given.")  # fmt: skip
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @json_option("Print one JSON object; a list of them for a file.")
 @csv_option("Print one CSV row per power.")
 def command(
-    hw: str, use: str, memory_clock: float | None, counted_at: str | None, as_json: bool, as_csv: bool, **given: Any
+    hw: str, use: str, counted_at: str | None, as_json: bool, as_csv: bool, **given: Any
 ) -> None:  # fmt: skip
     """Power of a GPU from how busy its units are, as a profiler counts them, without a network.
 
@@ -51,7 +48,7 @@ def command(
     if not use.strip():
         raise click.BadParameter("names no unit and no file", param_hint="--use")
     asked = {name: value for name, value in choices(**given).items() if name not in OTHERS}
-    asked |= {"memory_clock_hz": memory_clock, "counted_at": _clocks(counted_at)}
+    asked |= {"memory_clock_hz": asked.pop("memory_clock", None), "counted_at": _clocks(counted_at)}
     file = "=" not in use
     found = powers_of_file(use, hw, **asked) if file else (power_by_unit(hw, _shares(use), **asked),)
     if as_json:

@@ -66,7 +66,8 @@ def command(
     clock = words.get("clock") or float(spec.device.usual_clock)
     wanted = RECORDED if html is not None or timeline is not None else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
-                        scheduler=scheduler, record=wanted, fast=False if plain else None)  # fmt: skip
+                        scheduler=scheduler, record=wanted, fast=False if plain else None,
+                        memory_clock=words.get("memory_clock"))  # fmt: skip
     if html is not None:
         write(html, sm_page(found))
     if timeline is not None:

@@ -53,7 +53,8 @@ def command(
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
-    Knobs are the keys that `archsim show hw` prints, and batch, seq_len, clock, power_limit, threads, precision, task and stack.
+    Knobs are the keys that `archsim show hw` prints, and batch, seq_len, clock, memory_clock, power_limit, threads, precision,
+    task and stack.
     A sweep may be killed at any moment; the same command with --resume continues it.
 
     \b

@@ -14,7 +14,8 @@ from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
 
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "threads", "power_limit", "seq_len", "host_cpu")
+CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
+           "host_cpu")  # fmt: skip
 
 
 @click.command("whatif")
@@ -77,7 +78,7 @@ def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
             hint = "; spec values are changed by --set and --scale" if "." in name else f"; nearest: {', '.join(near)}"
             raise click.BadParameter(f"{name!r} cannot be changed{hint}", param_hint="--to")
         try:
-            units = {"clock": "Hz", "power_limit": "W"}
+            units = {"clock": "Hz", "memory_clock": "Hz", "power_limit": "W"}
             if name in units:
                 found[name] = parse(value, units[name])
             else:

@@ -160,7 +160,7 @@ class EnergyTerms:
     @cached_property
     def base_j(self) -> Array:
         """What stands meanwhile of the idle power of the board, module or package [J]."""
-        return standing_power(self.device, self.constants) * self.took
+        return standing_power(self.device, self.constants, self.device.memory.clock_share) * self.took
 
     @cached_property
     def kept(self) -> Array:

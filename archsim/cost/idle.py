@@ -20,13 +20,30 @@ def idle_top(device: Device) -> Array | float:
     return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
 
 
-def standing_power(device: Device, constants: Calibration, memory: Array | float = 1.0) -> Array:
+def idle_power(device: Device, constants: Calibration, memory: Array | float) -> Array:
+    """Power with nothing to do, the core's clocks up and the memory at its clock [W].
+
+    idle (1 - idle_memory (1 - memory)), a float or [D, 1]
+
+    idle: `power.idle`, at the usual memory clock [W]; idle_memory: share of it that goes with it, `energy.idle_memory` [1]
+    memory: memory clock, as a share of the usual one [1]
+
+    >>> from archsim.device.catalog import find
+    >>> gpu = find("gtx_1080").device
+    >>> round(idle_power(gpu, {"energy.idle_memory": 0.4}, 0.5).item() / gpu.power.idle, 12)
+    0.8
+    """
+    return np.asarray(device.power.idle * (1.0 - constants["energy.idle_memory"] * (1.0 - memory)))
+
+
+def standing_power(device: Device, constants: Calibration, memory: Array | float) -> Array:
     """What of the idle power no core clock moves: regulators, fans, the memory at its clock [W].
 
-    idle (1 - leakage - clock - memory (1 - share)), a float or [D, 1]
+    idle_power(memory) - idle (leakage + clock), a float or [D, 1]
 
-    idle: `power.idle` [W]; leakage, clock, memory: shares of it, `energy.idle_*` [1]
-    share: memory clock, as a share of the usual one [1]
+    idle: `power.idle` [W]; leakage, clock: shares of it, `energy.idle_*` [1]
+    core: the shares that the core takes, leakage + clock [1]
+    memory: memory clock, as a share of the usual one [1]
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.idle_leakage": 0.1, "energy.idle_clock": 0.2, "energy.idle_memory": 0.4}
@@ -34,8 +51,8 @@ def standing_power(device: Device, constants: Calibration, memory: Array | float
     >>> round(standing_power(gpu, of, 0.5).item() / gpu.power.idle, 12)
     0.5
     """
-    taken = constants["energy.idle_leakage"] + constants["energy.idle_clock"] + constants["energy.idle_memory"] * (1.0 - memory)
-    return np.asarray(device.power.idle * (1.0 - taken))
+    core = constants["energy.idle_leakage"] + constants["energy.idle_clock"]
+    return np.asarray(idle_power(device, constants, memory) - device.power.idle * core)
 
 
 def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
@@ -93,6 +110,6 @@ def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> 
     """
     volt = voltage(clock, device, constants)
     return {
-        "base": standing_power(device, constants), "leakage": leakage_power(device, volt, constants),
+        "base": standing_power(device, constants, device.memory.clock_share), "leakage": leakage_power(device, volt, constants),
         "clock": idle_clock_power(device, clock, volt, constants),
     }  # fmt: skip

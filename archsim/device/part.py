@@ -138,7 +138,7 @@ def declared(part: type) -> dict[str, tuple[Unit, bool]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Main memory of a device. A long stream gets bandwidth x achievable [B/s]."""
+    """Main memory of a device. A long stream gets bandwidth x achievable [B/s], `clock_share` is of a run, no key of a file."""
 
     type: str = spec(TEXT, "memory technology (GDDR5, HBM2, LPDDR4, DDR4, ...)")
     bandwidth: Number = spec("B/s", "peak bandwidth of all channels", low=1e6, high=1e16)
@@ -148,6 +148,7 @@ class Memory:
     bus: Number | None = spec("bit", "bus width", low=1, high=1e6, optional=True, informational=True)
     data_rate: Number | None = spec("bit/s", "transfer rate of one pin", low=1e6, high=1e13, optional=True, informational=True)
     channels: Number | None = spec(COUNT, "channels over all sockets", low=1, high=1e4, optional=True, informational=True)
+    clock_share: Number = 1.0  # memory clock over the usual one [1]; `bandwidth` is that at this clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
+from archsim.base.units import show
 from archsim.cost.cost import Array
-from archsim.device.device import Cpu, Gpu
+from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
+from archsim.device.units import memory_clock as usual_memory_clock
+
+CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
+MOST_POWER = 1e5  # W; no board or package takes as much
+ROUNDED = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one
 
 
 def clock_and_limit(
@@ -70,3 +77,128 @@ def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Ar
     if clock is not None:
         raise ArgumentError("a power mode sets the clock: give one of the two")
     return modes[found]
+
+
+def clock_note(spec: Spec, device: Gpu) -> str:
+    """What is said of a clock that nobody asked for."""
+    if clock_and_limit(spec)[1] is None:
+        return f"clock {megahertz(device)} MHz: the sustained clock of the spec; --clock sets another"
+    return (f"clock up to {megahertz(device)} MHz, less for kernels that would draw more than "
+            f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
+
+
+def megahertz(device: Gpu | Cpu) -> str:
+    """The clock of an estimate that names none [MHz]."""
+    return f"{float(device.usual_clock) / 1e6:.0f}"
+
+
+def check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+    """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
+    idle = float(np.ravel(device.power.idle)[0])
+    if not idle < power_limit <= MOST_POWER:
+        raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
+
+
+def check_clock(what: str, clock: float) -> None:
+    """Raise ArgumentError for a clock that no chip has [Hz]."""
+    if not CLOCKS[0] <= clock <= CLOCKS[1]:
+        raise ArgumentError(f"{what} {clock:g} Hz is not between 1 MHz and 100 GHz")
+
+
+# ---------------------------------------------------------------------------------------------- of the memory
+
+
+def memory_clock_share(spec: Spec, clock: float | Array | None) -> float | Array:
+    """A memory clock that is asked for, as a share of the usual one [1], a float or [D, 1]; 1 for none.
+
+    clock: as drivers show it, half the data rate of a pin [Hz]
+
+    Raises Unsupported for a device whose memory clock is not known, ArgumentError for one above it.
+
+    >>> from archsim.device.catalog import find
+    >>> round(memory_clock_share(find("titan_x_maxwell"), 810e6), 3)
+    0.231
+    """
+    if clock is None:
+        return 1.0
+    lowest, highest = float(np.min(clock)), float(np.max(clock))
+    for one in (lowest, highest):
+        check_clock("memory clock", one)
+    top = memory_clock_top(spec, highest)
+    if highest > ROUNDED * top:
+        raise ArgumentError(f"memory clock {show(highest, 'Hz')} is above {show(top, 'Hz')}, the clock of the memory of "
+                            f"{spec.identity.id}, which is half the data rate of a pin; --set memory.data_rate and "
+                            "memory.bandwidth make it faster")  # fmt: skip
+    share = np.minimum(clock / (0.5 * spec.entries["memory.data_rate"].number), 1.0)
+    return float(share) if np.ndim(share) == 0 else share
+
+
+def memory_clock_problems(spec: Spec, clocks: Array) -> list[str]:
+    """Why the memory of a device cannot have each of these clocks [Hz], [D]; "" where it can."""
+    said: dict[float, str] = {}
+    for clock in np.unique(clocks).tolist():
+        try:
+            memory_clock_share(spec, clock)
+        except (ArgumentError, Unsupported) as error:
+            said[clock] = str(error)
+    return [said.get(clock, "") for clock in clocks.tolist()]
+
+
+def memory_clock_top(spec: Spec, asked: float) -> float:
+    """The usual memory clock of a device, which none is above [Hz].
+
+    Raises Unsupported where it is not known, naming the clock that was asked for.
+    """
+    device = spec.device
+    if not isinstance(device, Gpu):
+        raise Unsupported(f"memory clock {show(asked, 'Hz')}: {spec.identity.id} is a {spec.kind.upper()}, and only the memory "
+                          "of GPUs has a clock to set; --set memory.bandwidth changes what it delivers")  # fmt: skip
+    usual = usual_memory_clock(device)
+    if usual is None:
+        raise Unsupported(f"{spec.identity.id}: the data rate of its memory is not known, so that {show(asked, 'Hz')} cannot be "
+                          "compared with its usual clock; --set memory.data_rate=8Gbit/s states it")  # fmt: skip
+    return usual
+
+
+def memory_clock_of(spec: Spec, share: float | Array) -> float | None:
+    """The memory clock at a share of the usual one [Hz]; None where it is not known."""
+    usual = usual_memory_clock(spec.device) if isinstance(spec.device, Gpu) else None
+    return None if usual is None else usual * float(np.ravel(share)[0])
+
+
+def memory_clock_note(spec: Spec, share: float | Array) -> str:
+    """What is said of a memory clock that somebody asked for."""
+    usual = memory_clock_top(spec, 0.0)
+    clock = show(float(np.ravel(share)[0]) * usual, "Hz")
+    return (f"memory clock {clock} of {show(usual, 'Hz')}: bandwidth and the memory's part of the idle power follow it; its "
+            "latency stays")  # fmt: skip
+
+
+def bandwidth_at(device: Device, share: float | Array) -> Array | float:
+    """Peak bandwidth of the memory at its clock [B/s]: the bytes of a clock stay.
+
+    bandwidth share, a float or [D, 1]
+
+    bandwidth: `memory.bandwidth`, at the usual clock [B/s]; share: memory clock over the usual one [1]
+
+    >>> from archsim.device.catalog import find
+    >>> bandwidth_at(find("gtx_1080").device, 0.5) / 1e9
+    160.0
+    """
+    return device.memory.bandwidth * share
+
+
+def at_memory_clock(device: Device, share: float | Array) -> Device:
+    """The device with its memory at another clock, `share` of the usual one [1], a float or [D, 1].
+
+    The latency stays: timings of DRAM arrays are set in nanoseconds, and what the clock moves, the burst of a sector, is a
+    few of them. So does the share of the peak that a stream reaches.
+
+    >>> from archsim.device.catalog import find
+    >>> gpu = find("gtx_1080").device
+    >>> at_memory_clock(gpu, 0.5).memory.bandwidth / gpu.memory.bandwidth
+    0.5
+    """
+    if np.ndim(share) == 0 and share == 1.0:
+        return device
+    return replace(device, memory=replace(device.memory, bandwidth=bandwidth_at(device, share), clock_share=share))

@@ -11,6 +11,7 @@ from archsim.base.version import __version__
 from archsim.cost.bounds import INPUT
 from archsim.cost.energy import COMPONENTS
 from archsim.device.variant import device_fields
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.limits import limits_of
@@ -43,14 +44,15 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
     kind, spread = class_of(request)
-    device = request.spec.device
+    device = request.device
     power = energy / latency
     return Estimate(
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
         traffic=request.traffic, graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,
-        clock_hz=float(mean_clock(request, result)[0]), latency_s=latency,
+        clock_hz=float(mean_clock(request, result)[0]), memory_clock_hz=memory_clock_of(request.spec, request.memory),
+        latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),

@@ -8,6 +8,7 @@ import numpy as np
 
 from archsim.calibration.constants import Spread
 from archsim.calibration.nearness import Platform
+from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
 
 
@@ -42,9 +43,9 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
     >>> low < 175.0 < high <= 180.0  # the board's limit
     True
     """
-    device, spread = request.spec.device, _power_spread(request)
+    device, spread = request.device, _power_spread(request)
     most = device.power.tdp if request.limit is None else request.limit
-    idle, limit = (float(np.ravel(value)[0]) for value in (device.power.idle, most))
+    idle, limit = (float(np.ravel(value)[0]) for value in (idle_of(request), most))
     return max(min(idle, power), power * math.exp(-spread.high)), min(max(limit, power), power * math.exp(-spread.low))
 
 

@@ -119,7 +119,7 @@ def largest_batch(request: Request, result: Run) -> int | None:
     """
     if "N" not in request.trace.symbols:
         return None
-    room = USABLE * float(request.spec.device.memory.capacity)
+    room = USABLE * float(request.device.memory.capacity)
     positions, here = _with_workspace(result), footprint_of(request, result)
 
     def need(batch: int) -> float:

@@ -49,4 +49,4 @@ def read_by(request: Request, key: str) -> str:
 def _outcome(request: Request) -> tuple[float, ...]:
     result = run(request)
     outputs = (result.latency_s, result.energy_j.sum(axis=-1), result.dram_bytes.sum(axis=-1), needed_bytes(request, result))
-    return (*(float(output[0]) for output in outputs), float(request.spec.device.memory.capacity))
+    return (*(float(output[0]) for output in outputs), float(request.device.memory.capacity))

@@ -20,7 +20,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, graph_launch, host_time
 from archsim.cost.energy import IDLE
-from archsim.cost.idle import idle_parts
+from archsim.cost.idle import idle_parts, idle_power
 from archsim.cost.input_stage import InputStage
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
@@ -264,7 +264,7 @@ def lowered_of(request: Request) -> Lowered:
 
 def lowered_ops(request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = ()) -> Lowered:
     """Any ops as kernels, by the device, stack, precision and task of a request; `lengths`: of several networks, see `lower`."""
-    device = request.spec.device
+    device = request.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
                  architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths)  # fmt: skip
@@ -284,9 +284,14 @@ def mean_clock(request: Request, result: Run) -> Array:
     return np.asarray(result.cost.clocks[..., live].sum(axis=-1) / time)
 
 
+def idle_of(request: Request) -> Array:
+    """Idle power of the device, the core's clocks up and the memory at its clock [W], a float or [D, 1]."""
+    return idle_power(request.device, request.calibration, request.memory)
+
+
 def device_of(request: Request) -> Device:
     """The device as a request runs it: in a replayed graph the gap between dependent kernels is at most `graph.gap_s`."""
-    device = request.spec.device
+    device = request.device
     if not request.graph or not isinstance(device, Gpu):
         return device
     return replace(device, launch=replace(device.launch, latency=replayed_gap(device, request.calibration)))

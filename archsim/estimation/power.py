@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from archsim.base.answer import Answer
-from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.errors import Unsupported
 from archsim.base.units import show
 from archsim.calibration.constants import Calibration, Spread, default
 from archsim.calibration.nearness import Platform
@@ -22,7 +22,8 @@ from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, memory_clock, unit_rates
 from archsim.device.variant import device_fields
-from archsim.estimation.request import CLOCKS, check_limit, find_device
+from archsim.estimation.clock import CLOCKS, ROUNDED, check_clock, check_limit, memory_clock_top
+from archsim.estimation.request import find_device
 
 IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
 OF_SM = ("fp32", "int", "fp64", "special", "tensor", "shared")  # units that only work where their SM does
@@ -32,7 +33,6 @@ CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double"
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
 ELSEWHERE = ("power.tdp", "memory.data_rate", "clock.sustained")  # they set the limit, and which clocks are the usual ones
 COUNTED = 0.02  # counters of one run that are read one after the other differ by as much. A choice.
-OVER = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one
 HALVINGS = 50  # of the range in which the clock under a limit is sought
 
 
@@ -199,15 +199,11 @@ def _gpu(spec: Spec) -> Gpu:
 def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks | None = None) -> UnitClocks:
     """Clocks [Hz] as the model takes them; without a memory clock that of `counted`, or the usual one."""
     for what, value in (("clock", clock), ("memory clock", memory)):
-        if value is not None and not CLOCKS[0] <= value <= CLOCKS[1]:
-            raise ArgumentError(f"{what} {value:g} Hz is not between 1 MHz and 100 GHz")
+        if value is not None:
+            check_clock(what, value)
     if memory is None:
         return UnitClocks(core=clock, memory=1.0 if counted is None else counted.memory)
-    usual = memory_clock(_gpu(spec))
-    if usual is None:
-        raise Unsupported(f"{spec.identity.id}: the data rate of its memory is not known, so that {show(memory, 'Hz')} cannot be "
-                          "compared with its usual clock; --set memory.data_rate=8Gbit/s states it")  # fmt: skip
-    return UnitClocks(core=clock, memory=memory / usual)
+    return UnitClocks(core=clock, memory=memory / memory_clock_top(spec, memory))
 
 
 def _counted(spec: Spec, shares: dict[str, float]) -> dict[str, float]:
@@ -258,9 +254,9 @@ def _warnings(use: UnitUse, shares: Mapping[str, float], power: float, within: f
         way = "at no clock does this work stay within it" if within is None else (
             f"the board would lower its clock; the same work stays within it up to {show(within, 'Hz')}")  # fmt: skip
         found.append(f"{power:.4g} W is above the power limit, {use.limit:g} W: {way}")
-    if clock > OVER * top:
+    if clock > ROUNDED * top:
         found.append(f"clock {show(clock, 'Hz')} is above the chip's highest, {show(top, 'Hz')}: the voltage is extrapolated")
-    if memory > OVER:
+    if memory > ROUNDED:
         found.append(f"memory clock: {memory:.3g} times the usual one; the constants are of lower ones")
     busiest = max(OF_SM, key=lambda unit: shares[unit])
     if shares[busiest] > shares[AWAKE] + COUNTED:

@@ -11,6 +11,7 @@ from archsim.base.errors import ArchsimError
 from archsim.device.catalog import twins
 from archsim.device.device import PRECISION_BYTES
 from archsim.device.variant import values_digest
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
@@ -113,6 +114,11 @@ def _clock(request: Request) -> str:
     return clock if request.limit is None else f"up to {clock} within {float(np.ravel(request.limit)[0]):g} W"
 
 
+def _memory_clock(request: Request) -> str:
+    clock = memory_clock_of(request.spec, request.memory)
+    return "" if clock is None else f"{clock / 1e6:.0f} MHz"
+
+
 def _threads(request: Request) -> str:
     return "" if request.thread_count is None else str(request.thread_count)
 
@@ -159,6 +165,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("weights updated by", _optimiser),
     ("device description", lambda request: values_digest(request.spec)),
     ("core clock", _clock),
+    ("memory clock", _memory_clock),
     ("threads", _threads),
     ("host CPU", lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id),
     ("input", _input),

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
@@ -16,10 +14,21 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures
-from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Gpu
+from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
-from archsim.estimation.clock import asked_clock, clock_and_limit, mode_clock
+from archsim.estimation.clock import (
+    asked_clock,
+    at_memory_clock,
+    check_clock,
+    check_limit,
+    clock_and_limit,
+    clock_note,
+    megahertz,
+    memory_clock_note,
+    memory_clock_share,
+    mode_clock,
+)
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import check_names
@@ -39,8 +48,6 @@ LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 MOST_THREADS = 1 << 16  # of a stack on one computer
 MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
-CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
-MOST_POWER = 1e5  # W; no board or package takes as much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,7 @@ class Request:
     clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
     turbo: whether few cores of a CPU run above `clock`: nobody named one
     limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
+    memory: memory clock, as a share of the usual one [1], a float or [D, 1]
     threads: threads on a CPU, a number or [D, 1]; None on a GPU
     work: what the ops are made of; None for single ops that somebody timed
     graph: whether the run is replayed as one CUDA graph
@@ -76,6 +84,7 @@ class Request:
     clock: float | Array
     turbo: bool = True
     limit: float | Array | None = None
+    memory: float | Array = 1.0
     fidelity: Fidelity
     calibration: Calibration
     graph: bool = False
@@ -93,6 +102,11 @@ class Request:
     def thread_count(self) -> int | None:
         """The threads of a request for one device; None on a GPU."""
         return None if self.threads is None else int(self.threads)
+
+    @property
+    def device(self) -> Device:
+        """The device with its memory at the clock of the request."""
+        return at_memory_clock(self.spec.device, self.memory)
 
     @property
     def host(self) -> Cpu:
@@ -125,7 +139,7 @@ def make_request(
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
-    traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None,
+    traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -136,6 +150,7 @@ def make_request(
     threads: on a CPU; without them, what the stack takes
     clock: highest core clock [Hz]; `power_mode`: the clock of a module's mode (maxn, maxp, maxq)
     power_limit: kernels run at the highest clock at which they draw no more [W]
+    memory_clock: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     settings, scales: spec keys with written values, and with factors
     input_gradient: training also computes the gradient of the network's input
     graph: the run is replayed as one CUDA graph, where the stack can do that
@@ -152,7 +167,7 @@ def make_request(
         "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
         "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
-        "inputs": inputs,
+        "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
     asked |= {"bind": bind} if bind else {}
     spec = find_device(hw, settings, scales)
@@ -183,7 +198,7 @@ def make_request(
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if clock is None and power_limit is None:
-            notes.append(_clock_note(spec, device))
+            notes.append(clock_note(spec, device))
         if chosen.inputs == stack_choice.DECODED:
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
@@ -191,10 +206,13 @@ def make_request(
     else:
         threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
-            notes.append(f"clock {_megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
+            notes.append(f"clock {megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
         check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
+    memory = memory_clock_share(spec, memory_clock)
+    if memory_clock is not None:
+        notes.append(memory_clock_note(spec, memory))
     notes += said + precision_notes(device, precision, chosen)
     notes += _architecture_notes(spec)
     if graph:
@@ -209,7 +227,7 @@ def make_request(
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
-        precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit,
+        precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit, memory=memory,
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
         host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
     )  # fmt: skip
@@ -234,7 +252,7 @@ def host_of(spec: Spec, name: str | None = None) -> Spec:
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     """The same request with other numbers of the device; clock, limit and threads that were not asked for follow them.
 
-    `asked` replaces arguments of `make_request` among clock, power_limit and threads, floats or [D, 1].
+    `asked` replaces arguments of `make_request` among clock, memory_clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
     named = asked_clock(spec, given)
@@ -243,8 +261,9 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     if threads is None and not isinstance(spec.device, Gpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
     host_cpu = host_of(spec, given.get("host_cpu"))
-    return replace(request, spec=spec, threads=threads, clock=clock, turbo=named is None, limit=limit, host_cpu=host_cpu,
-                   asked=given)  # fmt: skip
+    memory = memory_clock_share(spec, given.get("memory_clock"))
+    return replace(request, spec=spec, threads=threads, clock=clock, turbo=named is None, limit=limit, memory=memory,
+                   host_cpu=host_cpu, asked=given)  # fmt: skip
 
 
 def with_batch(request: Request, batch: int) -> Request:
@@ -305,8 +324,8 @@ def _check(batch: int, threads: int | None, devices: int, clock: float | None) -
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
-    if clock is not None and not CLOCKS[0] <= clock <= CLOCKS[1]:
-        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+    if clock is not None:
+        check_clock("clock", clock)
 
 
 def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
@@ -328,25 +347,6 @@ def _check_streams(device: Gpu | Cpu, stack: Stack, fidelity: str, streams: int)
         raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
-
-
-def check_limit(device: Gpu | Cpu, power_limit: float) -> None:
-    """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
-    idle = float(np.ravel(device.power.idle)[0])
-    if not idle < power_limit <= MOST_POWER:
-        raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
-
-
-def _clock_note(spec: Spec, device: Gpu) -> str:
-    megahertz = _megahertz(device)
-    if clock_and_limit(spec)[1] is None:
-        return f"clock {megahertz} MHz: the sustained clock of the spec; --clock sets another"
-    return (f"clock up to {megahertz} MHz, less for kernels that would draw more than "
-            f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
-
-
-def _megahertz(device: Gpu | Cpu) -> str:
-    return f"{float(device.usual_clock) / 1e6:.0f}"
 
 
 def _products(

@@ -9,6 +9,7 @@ from archsim.base.answer import Answer
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
 from archsim.device.spec import Spec
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
 from archsim.estimation.power_curve import SENSOR_S, PowerCurve
@@ -60,6 +61,7 @@ class Estimate(Answer):
     hardware, hardware_name, changes: the device's id; what people call it, with what was changed; the changed values by key
     traffic: how the bytes between the levels of caches were found: closed or simulated
     clock_hz: mean over the time of all kernels
+    memory_clock_hz: as drivers show it, half the data rate of a pin; None where that is not known
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
@@ -90,6 +92,7 @@ class Estimate(Answer):
     streams: int
     host_cpu: str  # the CPU that dispatches ops; a CPU dispatches for itself
     clock_hz: float
+    memory_clock_hz: float | None
     latency_s: float
     latency_interval_s: tuple[float, float]
     interval_level: float
@@ -119,6 +122,11 @@ class Estimate(Answer):
     assumed_values: LazyField[tuple[str, ...]] = LazyField()
     provenance: LazyField[Mapping[str, str]] = LazyField()
     spec: Spec
+
+    @property
+    def memory_clock_share(self) -> float:
+        """Memory clock over the usual one [1]."""
+        return 1.0 if self.memory_clock_hz is None else self.memory_clock_hz / float(memory_clock_of(self.spec, 1.0) or 1.0)
 
     @property
     def limited_by(self) -> str:

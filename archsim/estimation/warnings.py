@@ -20,7 +20,7 @@ NOTABLE = 0.01  # of the latency: a smaller loss to the board's own power limit 
 def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     """The warnings of an estimate, one sentence each."""
     found = []
-    device, memory = request.spec.device, footprint_of(request, result)
+    device, memory = request.device, footprint_of(request, result)
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
@@ -56,7 +56,7 @@ def _throttled(request: Request, result: Run) -> list[str]:
     changed = any(request.asked.get(name) for name in ("settings", "scales", "clock"))
     if not changed or request.limit is not None or not request.fidelity.overheads:
         return []
-    tdp = float(np.ravel(request.spec.device.power.tdp)[0])
+    tdp = float(np.ravel(request.device.power.tdp)[0])
     slower = float(run(replace(request, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
     if slower < 1.0 + NOTABLE:
         return []

@@ -76,7 +76,7 @@ def _listed(request: Request, op: BoundOp) -> list[str]:
     plain = untransposed(op)
     if plain.kind.op != "conv2d":
         return []
-    device = request.spec.device
+    device = request.device
     context = Context(stack=request.stack, device_kind=device.kind, element=PRECISION_BYTES[request.precision], training=False,
                       tensor=on_tensor_cores(request.stack, device, request.precision),
                       architecture=device.identity.kernels_of)  # fmt: skip

@@ -131,7 +131,7 @@ def of_layer(
     if index is None:
         names = [op.name for op in request.trace.ops]
         raise UnknownName("layer", layer, names, f"`archsim show net {request.network}` prints all")
-    op, result, device = request.trace.ops[index], run(request), request.spec.device
+    op, result, device = request.trace.ops[index], run(request), request.device
     chosen = _moving(result, int(result.lowered.plan_of[index]))
     if not chosen:
         raise Unsupported(f"{layer} moves nothing in stack {request.stack.id}: it has no kernel that reads or writes")

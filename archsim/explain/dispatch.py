@@ -48,7 +48,7 @@ def host_steps(request: Request, result: Run, index: int, plan: int) -> tuple[tu
     kernels, one = result.lowered.kernels, slice(plan, plan + 1)
     asked = {name: getattr(kernels, name, np.zeros(plan + 1))[one] for name in ("host_ops", "nested", "stalls")}
     op = OpOnHost(**asked, launches=result.cost.launches[0, one], time_s=result.cost.time_s[0, one])
-    known = {"kernels": op, "cost": op, "stack": request.stack, "device": request.spec.device, "constants": request.calibration}
+    known = {"kernels": op, "cost": op, "stack": request.stack, "device": request.device, "constants": request.calibration}
     given = [Value(value=known[name]) if name in known else Value(value=getattr(request, name), path=name)
              for name in inspect.signature(host_time).parameters]  # fmt: skip
     spent = float(result.host_s[0, index])

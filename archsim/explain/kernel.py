@@ -17,12 +17,13 @@ from archsim.cost.gpu import GpuTerms
 from archsim.cost.moved import MovedCpuTerms, MovedGpuTerms
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import arithmetic
+from archsim.estimation.clock import bandwidth_at
 from archsim.estimation.pipeline import Run, replayed_gap
 from archsim.estimation.request import Request
 from archsim.explain import docs
 from archsim.explain.equation import Equation, Step, solve
-from archsim.explain.reader import COLUMN, FIXED, Leaf, Reader
-from archsim.explain.value import Value
+from archsim.explain.reader import COLUMN, FIXED, SETTING, Leaf, Reader
+from archsim.explain.value import Value, literal
 from archsim.lower.columns import columns_of
 from archsim.lower.kernel import GpuKernels, Kernels
 
@@ -159,9 +160,10 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
         found = getattr(cost.terms, name, None) if hasattr(type(terms), name) else None
         return _at(found, v) if isinstance(found, np.ndarray) else None
 
-    replayed = (replayed_gap, (Value(value=request.spec.device), Value(value=request.calibration)))
+    replayed = (replayed_gap, (Value(value=request.device), Value(value=request.calibration)))
     reader = Reader(model=model, instead={"launch.latency": replayed} if request.graph else {}, asked=_asked(terms, request),
                     reserved=BOUNDS)  # fmt: skip
+    _at_memory_clock(reader, request)
     bounds: list[str] = []
     overheads: list[str] = []
     for row in BOUNDS.values():
@@ -179,16 +181,31 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
 
 def _asked(terms: Any, request: Request) -> dict[str, tuple[str, str]]:
     """Keys of the spec that the settings of a run replace: a clock that was asked for is that of every core, without turbo."""
-    device = request.spec.device
+    device = request.device
     if not isinstance(device, Cpu) or _at(np.asarray(terms.device.clock.boost), 0) == _at(np.asarray(device.clock.boost), 0):
         return {}
     return {"clock.boost": ("clock", docs.symbols(CpuTerms)["clock"][1])}
 
 
+def _at_memory_clock(reader: Reader, request: Request) -> None:
+    """The memory clock of a run is a setting, on which the bandwidth depends; the usual one is not written."""
+    usual = request.memory == 1.0
+    share = literal(1.0) if usual else reader.leaf("memory_clock_share", request.memory, COUNT, SETTING,
+                                                   "memory clock over the usual one")  # fmt: skip
+    reader.instead["memory.clock_share"] = (_itself, (share,))
+    if not usual:
+        reader.instead["memory.bandwidth"] = (bandwidth_at, (Value(value=request.spec.device), share))
+
+
+def _itself(share: float) -> float:
+    """What is given."""
+    return share
+
+
 def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Leaf]]:
     """The equations of one variant's energy; where the limit cuts it, its parts are those before the cut."""
     request, cost = explained.request, explained.cost
-    device, launches = request.spec.device, float(explained.kernels.repeat[v])
+    device, launches = request.device, float(explained.kernels.repeat[v])
     parts = {name: _at(part, v) for name, part in explained.result.cost.variant_energy_j.items()}
     limit = device.power.tdp if request.limit is None else request.limit
     clock = np.asarray(cost.clock)
@@ -196,6 +213,7 @@ def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str,
                          clock if clock.size == 1 else clock[..., v : v + 1], limit, request.calibration)  # fmt: skip
     values = {"base_j": parts["base"]} | ({} if terms.kept.item() < 1.0 else {f"{n}_j": part for n, part in parts.items()})
     reader = Reader(model=values.get)
+    _at_memory_clock(reader, request)
     total = reader.quantity(Value(value=terms), "total_j")
     assert total.text is not None
     reader.leaf("launches", launches, COUNT, COLUMN, "launches, one after the other")

@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.device.variant import device_fields
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
@@ -52,6 +53,7 @@ class ExplainedOp:
     precision: str
     threads: int | None
     clock_hz: float
+    memory_clock_hz: float | None
     layer: str
     kind: str
     phase: str
@@ -133,12 +135,13 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
     """The fields of `ExplainedOp` for the op at `index`."""
     op, plan = request.trace.ops[index], int(result.lowered.plan_of[index])
     kernels, timeline = result.lowered.kernels, result.timeline
-    least = find_fidelity("roofline").cost(kernels, request.spec.device, request.precision, request.clock, request.threads or 1,
+    least = find_fidelity("roofline").cost(kernels, request.device, request.precision, request.clock, request.threads or 1,
                                            request.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
     return {
         "network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
         "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE), "precision": request.precision,
-        "threads": request.thread_count, "clock_hz": _clock(request, result, plan), "layer": op.name, "kind": op.kind.op,
+        "threads": request.thread_count, "clock_hz": _clock(request, result, plan),
+        "memory_clock_hz": memory_clock_of(request.spec, request.memory), "layer": op.name, "kind": op.kind.op,
         "phase": op.phase, "attributes": written(op.kind), "inputs": op.input_shapes, "output": op.shape, "flop": float(op.flop),
         "least_bytes": float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         "roofline_s": float(least.time_s[0, plan]) if least else 0.0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.units import show, show_capacity
 from archsim.estimation.result import Estimate
 from archsim.report.markup import text
-from archsim.report.text import METRIC_NAMES, METRIC_UNITS, limit_line, rate_unit, time_line
+from archsim.report.text import METRIC_NAMES, METRIC_UNITS, clock_words, limit_line, rate_unit, time_line
 from archsim.study.whatif import TOTALS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def notebook_table(estimate: Estimate) -> str:
     tokens = f", {estimate.seq_len} tokens" if estimate.seq_len else ""
     asked = (
         f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}{tokens}, {estimate.precision}, stack {estimate.stack}, "
-        f"{show(estimate.clock_hz, 'Hz')}{threads}, {estimate.fidelity} model"
+        f"{clock_words(estimate)}{threads}, {estimate.fidelity} model"
     )
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
     rows = "".join(

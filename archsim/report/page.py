@@ -18,7 +18,7 @@ from archsim.report.palette import look, order
 from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import FASTER_TEXT, energy_parts, floor_line, limit_line, peaks, rate_unit, streams_note
+from archsim.report.text import FASTER_TEXT, clock_words, energy_parts, floor_line, limit_line, peaks, rate_unit, streams_note
 from archsim.schedule.observer import Recording
 
 # The browser refuses to load anything from outside the page.
@@ -58,7 +58,7 @@ def _asset(name: str) -> str:
 
 def _heading(e: Estimate, spec: Spec) -> str:
     tokens = [f"{e.seq_len} tokens"] if e.seq_len else []
-    asked = [e.task.replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", show(e.clock_hz, "Hz")]
+    asked = [e.task.replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", clock_words(e)]
     if e.threads:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:

@@ -64,7 +64,7 @@ def roof(estimate: Estimate, spec: Spec) -> RooflineChart:
     """The roofline of all ops with work and traffic, and a ceiling for each peak of the device."""
     points = _points(estimate)
     ceilings = _ceilings(estimate, spec.device)
-    bandwidth = float(spec.device.memory.bandwidth)
+    bandwidth = float(spec.device.memory.bandwidth) * estimate.memory_clock_share
     cached = sum(op.flop > 0 and op.time_s > 0 and op.dram_bytes <= 0 for op in estimate.ops)
     ridges = [ceiling.rate / bandwidth for ceiling in ceilings]
     across = [point.intensity for point in points] + ridges

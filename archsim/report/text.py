@@ -58,8 +58,14 @@ def heading(e: Estimate) -> str:
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{show(e.clock_hz, 'Hz')}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
+        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
     )
+
+
+def clock_words(e: Estimate) -> str:
+    """The core clock, and that of the memory where it is not the usual one."""
+    memory = "" if e.memory_clock_hz is None or e.memory_clock_share == 1.0 else f", memory {show(e.memory_clock_hz, 'Hz')}"
+    return f"{show(e.clock_hz, 'Hz')}{memory}"
 
 
 def layer_table(e: Estimate, all_layers: bool) -> str:

@@ -117,7 +117,7 @@ def batch_costs(request: Request) -> BatchCosts:
         result = run(asked if size == asked.batch else with_batch(asked, size))
         return float(result.latency_s[0]), float(result.energy_j[0].sum())
 
-    parts = idle_parts(request.spec.device, request.clock, request.calibration)
+    parts = idle_parts(request.device, request.clock, request.calibration)
     return BatchCosts(of=of, idle_w=float(sum(np.ravel(part)[0] for part in parts.values())), seen={})
 
 

@@ -18,6 +18,7 @@ from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_u
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
+from archsim.estimation.clock import at_memory_clock, memory_clock_share
 from archsim.simulate.sm_energy import sm_energy
 
 SCHEMA = "archsim-sm/1"
@@ -84,18 +85,19 @@ MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16,
 
 
 def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, waves: int = 2, precision: str = "fp32",
-                scheduler: str = "gto", record: int = 0, fast: bool | None = None) -> SimulatedSm:  # fmt: skip
+                scheduler: str = "gto", record: int = 0, fast: bool | None = None,
+                memory_clock: float | None = None) -> SimulatedSm:  # fmt: skip
     """Run `waves` waves of CTAs of a kernel on one SM.
 
     kernel: `gemm 128x128x8 threads=256`, `attention 128x64 d=128`, `norm row=4096` or `stream read=1 write=1 bytes=16`; the words
     are those of `WORDS`
     clock: core clock [Hz]; depth: k of a product, keys of an attention; precision: of their operands
     scheduler: gto (greedy, then oldest) or lrr
-    record: instructions to keep, from the first on
+    record: instructions to keep, from the first on; memory_clock: the usual one if not given [Hz]
 
     Raises ArgumentError for words that make no kernel, Unsupported for a device without the keys of its SM.
     """
-    device = spec.device
+    device = at_memory_clock(spec.device, memory_clock_share(spec, memory_clock))
     if not isinstance(device, Gpu):
         raise ArgumentError(f"hw {spec.identity.id}: is a CPU, which has no SM")
     name, shape, words = parsed(kernel)

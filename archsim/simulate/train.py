@@ -155,7 +155,7 @@ def simulate_training(
 
 def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
     """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
-    node, device = spec.node, request.spec.device
+    node, device = spec.node, request.device
     decode = None if given.decode is None else _decode_rate(request, node, given.decode)
     rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
     size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
@@ -169,7 +169,7 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
     """Samples that the cores of a node prepare together [1/s]: as its file states for each, else as estimates have it."""
     if node.input.decode is not None:
         return float(worker_rate(float(workers), node.cores, node.input.decode))
-    device = request.spec.device
+    device = request.device
     assert isinstance(device, Gpu)  # as `_check` has made sure
     stored, pixels = ("jpeg", int(node.input.pixels or 0)) if _of_images(request) else ("array", 0)
     stack = replace(request.stack, reader=replace(request.stack.reader, workers=workers, stored=stored, pixels=pixels))
@@ -233,7 +233,7 @@ def _options(given: Input, sync: str, bucket_bytes: float) -> tuple[str, ...]:
 
 
 def _warnings(request: Request, result: Run) -> tuple[str, ...]:
-    memory, capacity = footprint_of(request, result), float(np.ravel(request.spec.device.memory.capacity)[0])
+    memory, capacity = footprint_of(request, result), float(np.ravel(request.device.memory.capacity)[0])
     if fits(memory, capacity):
         return ()
     return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
@@ -264,7 +264,7 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
 def _check(
     request: Request, spec: NodeSpec, devices: Sequence[int], given: Input, sync: str, bucket_bytes: float, steps: int
 ) -> None:
-    if not isinstance(request.spec.device, Gpu):
+    if not isinstance(request.device, Gpu):
         raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
     if request.task != "training_step":
         raise ArgumentError(f"task {request.task}: training is simulated with task training_step")

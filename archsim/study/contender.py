@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.device.device import Gpu
 from archsim.estimation.estimate import estimate_of
+from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
 from archsim.study.certainty import log_normal
@@ -138,13 +139,12 @@ def contender(
 
     With `copies` a GPU's inputs come from the host and its results go back.
     """
-    idle = request.spec.device.power.idle
     shown = with_host_inputs(request) if copies else request
     launch = spec_price(request.spec)
     return Contender(
         estimate=estimate_of(shown, references=references and not copies), kind=request.spec.kind,
         price=launch if price is None else merged(launch, price), usage=usage or Usage(), copies=copies,
-        back_s=result_time(request) if copies else 0.0, idle_w=float(np.ravel(idle)[0]), device=device,
+        back_s=result_time(request) if copies else 0.0, idle_w=float(np.ravel(idle_of(request))[0]), device=device,
         called=called,
     )  # fmt: skip
 
@@ -163,7 +163,7 @@ def result_time(request: Request) -> float:
     >>> round(1e9 * result_time(make_request("alexnet", "gtx_1080")))  # 1000 probabilities [ns]
     334
     """
-    device = request.spec.device
+    device = request.device
     if not isinstance(device, Gpu) or device.link is None or request.task != "inference":
         return 0.0
     read = {name for op in request.trace.ops for name in op.inputs}

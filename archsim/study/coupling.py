@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.cost.cost import Array
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.request import Request
 from archsim.study.axis import BadAxis
 from archsim.study.knob import CHOICES, WORDS, meaning
@@ -50,6 +51,8 @@ def base_value(request: Request, knob: str) -> float:
         value = request.trace.symbols.get(SEQUENCE)
     elif knob in ("clock", "batch", "threads"):
         value = getattr(request, knob)
+    elif knob == "memory_clock":
+        value = memory_clock_of(request.spec, request.memory)
     elif knob == "power_limit":
         value = request.limit
     else:

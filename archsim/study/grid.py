@@ -40,8 +40,8 @@ def evaluate(request: Request, columns: Columns) -> Mapping[str, Array]:
     """The outputs of all points by name (`OUTPUTS`), each [D].
 
     request: the base of all points
-    columns: arrays [D] of what differs from it: spec keys, `clock`, `power_limit`, `threads`, `batch`, `seq_len` in base units;
-        names for `net`, `hw`, `stack`, `task`, `precision`
+    columns: arrays [D] of what differs from it: spec keys, `clock`, `memory_clock`, `power_limit`, `threads`, `batch`, `seq_len`
+        in base units; names for `net`, `hw`, `stack`, `task`, `precision`
 
     Equal to single estimates to the last bits. Raises UnknownName for an unknown knob, and InputError naming the first points
     that are impossible or not modelled.
@@ -131,7 +131,7 @@ def _in_chunks(base: Request, numbers: Mapping[str, Array], count: int) -> Itera
 
 
 def with_columns(base: Request, numbers: Mapping[str, Array]) -> Request:
-    """The request for D devices: `numbers` are columns [D] of spec keys and of `clock`, `power_limit` and `threads`.
+    """The request for D devices: `numbers` are columns [D] of spec keys and of arguments of an estimate.
 
     A column of equal values becomes one number, so that what depends on it is computed once.
     """
@@ -148,7 +148,7 @@ def outputs_of(request: Request, result: Run) -> dict[str, Array]:
     """The outputs of a run by name, each [D], or [1] where all D devices agree."""
     latency, energy = result.latency_s, result.total_energy_j
     memory = needed_bytes(request, result)
-    capacity = np.ravel(np.asarray(request.spec.device.memory.capacity))
+    capacity = np.ravel(np.asarray(request.device.memory.capacity))
     return {
         "latency_s": latency,
         "throughput_per_s": request.batch / latency,

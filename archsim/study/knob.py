@@ -1,7 +1,7 @@
 """Knobs: everything that a study can vary, and which of its values are impossible.
 
-A knob is a numeric key of the spec (`memory.bandwidth`), a numeric argument of an estimate (`clock`, `power_limit`, `threads`),
-or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
+A knob is a numeric key of the spec (`memory.bandwidth`), a numeric argument of an estimate (`clock`, `memory_clock`,
+`power_limit`, `threads`), or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from archsim.cost.cost import Array
 from archsim.device import catalog as devices
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import ORDER, Spec, keys, unit_of
-from archsim.estimation.request import CLOCKS, LARGEST_BATCH, MOST_POWER, precision_of, task_of
+from archsim.estimation.clock import CLOCKS, MOST_POWER, memory_clock_problems
+from archsim.estimation.request import LARGEST_BATCH, precision_of, task_of
 from archsim.stack.choose import chosen
 from archsim.trace import file as networks
 
@@ -25,6 +26,7 @@ SIZES = ("batch", "seq_len")
 CHOICES = (*WORDS, *SIZES)  # each value gives another set of kernels
 ARGUMENTS = {
     "clock": Unit(unit="Hz", doc="core clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
+    "memory_clock": Unit(unit="Hz", doc="memory clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
     "power_limit": Unit(unit="W", doc="power limit", high=MOST_POWER),
     "threads": Unit(unit=COUNT, doc="CPU threads", low=1, above=False, whole=True),
     "batch": Unit(unit=COUNT, doc="samples per run", low=1, high=LARGEST_BATCH, above=False, whole=True),
@@ -70,6 +72,8 @@ def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
             said[i] = said[i] or f"{knob}: {show(float(column[i]), unit.unit)} {problem}"
     if "threads" in columns and spec.kind == "gpu":
         said = [text or "threads: only a CPU has them" for text in said]
+    if "memory_clock" in columns:
+        said = [text or problem for text, problem in zip(said, memory_clock_problems(spec, columns["memory_clock"]), strict=True)]
     for small, large in _pairs(spec, columns):
         low, high = (np.broadcast_to(_value(spec, columns, key), (len(said),)) for key in (small, large))
         shown = meaning(spec.kind, small).unit

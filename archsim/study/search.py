@@ -105,7 +105,7 @@ class Evaluator:
 
     @property
     def _bandwidth(self) -> float:
-        return float(np.ravel(self.request.spec.device.memory.bandwidth)[0])
+        return float(np.ravel(self.request.device.memory.bandwidth)[0])
 
 
 @dataclass(slots=True)

@@ -156,7 +156,8 @@ class Space:
 
 def _check_shape(space: Space) -> None:
     knobs = list(space.knobs)
-    fixed = {knob for knob in ("clock", "power_limit", "threads", "seq_len", "stack") if space.asked.get(knob) is not None}
+    numbers = ("clock", "memory_clock", "power_limit", "threads", "seq_len")
+    fixed = {knob for knob in (*numbers, "stack") if space.asked.get(knob) is not None}
     fixed |= {"clock"} if space.asked.get("power_mode") is not None else set()
     fixed |= {knob for knob, usual in DEFAULTS.items() if space.asked.get(knob, usual) != usual}
     fixed |= {*(space.asked.get("settings") or {}), *(space.asked.get("scales") or {})}

@@ -149,5 +149,5 @@ def changed_words(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> tup
     """The changes, one by one."""
     lines = [f"{key} = {value}" for key, value in (arguments.get("settings") or {}).items()]
     lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]
-    units = {"clock": "Hz", "power_limit": "W"}
+    units = {"clock": "Hz", "memory_clock": "Hz", "power_limit": "W"}
     return (*lines, *(f"{key} = {show(value, units[key]) if key in units else value}" for key, value in moved.items()))

@@ -228,7 +228,7 @@ def _as_derived(names: Sequence[str]) -> Calibration:
 
 def _rings(request: Request) -> bool:
     """Whether products on tensor cores fill rings of stages, so large that their CTA often has its SM alone, start and all."""
-    device = request.spec.device
+    device = request.device
     return isinstance(device, Gpu) and request.precision == "fp16" and device.sm.copies in ("async", "bulk")
 
 

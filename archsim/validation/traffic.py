@@ -67,7 +67,7 @@ def _network(
     hardware: str, network: str, layers: Sequence[str], batch: int, fast: bool | None, tell: Callable[[str], None] | None
 ) -> list[TrafficRow]:
     request = make_request(network, hardware, batch=batch)
-    result, device = run(request), request.spec.device
+    result, device = run(request), request.device
     assert isinstance(device, Gpu)
     kernels, cost, choice = result.lowered.kernels, result.cost.variants, result.cost.choice
     assert cost is not None

@@ -101,7 +101,7 @@ def kernel_distances(
 
 def _of(case: TrafficCase) -> list[KernelDistance]:
     request = make_request(case.network, case.hardware, batch=case.batch, task=case.task, stack=case.stack)
-    result, device = run(request), request.spec.device
+    result, device = run(request), request.device
     kernels, cost, choice = result.lowered.kernels, result.cost.variants, result.cost.choice
     assert cost is not None
     assert choice is not None

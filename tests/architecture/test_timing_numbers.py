@@ -57,11 +57,10 @@ STRUCTURE = {
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
-    "estimation/power.py": {"COUNTED": "accuracy of counters", "OVER": "accuracy of a clock", "HALVINGS": "steps of a search"},
+    "estimation/power.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
-    "estimation/request.py": {
-        "LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads", "MOST_POWER": "limit of an argument",
-        "CLOCKS": "limits of one"},
+    "estimation/clock.py": {"MOST_POWER": "limit of an argument", "CLOCKS": "limits of one", "ROUNDED": "accuracy of a clock"},
+    "estimation/request.py": {"LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads"},
 }  # fmt: skip
 
 

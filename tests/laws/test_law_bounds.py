@@ -142,7 +142,7 @@ def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
 def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
     device = make_request(**cell).spec.device
     limit = cell["power_limit"] or device.power.tdp
-    stands = float(np.ravel(standing_power(device, default()))[0])  # of the idle power, which is that at the highest clock
+    stands = float(np.ravel(standing_power(device, default(), 1.0))[0])  # of the idle power, which is that at the highest clock
     for op in predicted(cell).ops:
         assert op.energy_j <= limit * op.time_s * (1 + LAST_BITS) + 1e-13
         assert op.energy_j >= stands * op.time_s * (1 - LAST_BITS) - 1e-13

@@ -26,7 +26,7 @@ def dense_power(device: Cpu) -> float:
     node, volt = node_energy(device, constants), voltage(clock, device, constants)
     lanes = device.pipe("fp32") * mac_energy(device, "fp32", volt, node, constants)
     core = (clock_energy(device, volt, node, constants) + lanes) * clock
-    idle = standing_power(device, constants) + leakage_power(device, volt, constants)
+    idle = standing_power(device, constants, 1.0) + leakage_power(device, volt, constants)
     return float(idle + idle_clock_power(device, clock, volt, constants) + device.core.count * core)
 
 

@@ -299,7 +299,7 @@ def test_each_component_has_its_own_quantity() -> None:
     multiply = switched.mac_energy(device, "fp16", volt, node, CONSTANTS)
     issue = switched.issue_energy(device, volt, node, CONSTANTS)
     expected = {
-        "base": 3 * idle.standing_power(device, CONSTANTS),
+        "base": 3 * idle.standing_power(device, CONSTANTS, 1.0),
         "leakage": 3 * idle.leakage_power(device, volt, CONSTANTS),
         "clock": 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
         "awake": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS),
