@@ -36,8 +36,8 @@ def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
     Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, memory_clock, power_limit,
-    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, set, scale, calibration. Numbers are in SI units, or texts with
-    a unit ("690MHz").
+    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, set, scale, calibration. Numbers are in SI units, or texts
+    with a unit ("690MHz").
 
     `observers` are told when what runs, at a fidelity with events.
 

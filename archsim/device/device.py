@@ -109,6 +109,19 @@ class Gpu:
         """Core clock of an estimate that names none [Hz]; a power limit may lower it for single kernels."""
         return self.clock.sustained
 
+    @property
+    def memory_clock(self) -> float | None:
+        """The usual memory clock as drivers show it: half the data rate of a pin [Hz]; None where that is not known.
+
+        So NVML and nvidia-smi count GDDR5, GDDR5X, GDDR6, GDDR6X, GDDR7 and HBM; LPDDR has such a clock.
+
+        >>> from archsim.device.catalog import find
+        >>> find("titan_xp").device.memory_clock / 1e6
+        5700.0
+        """
+        rate = self.memory.data_rate
+        return None if rate is None else 0.5 * (rate if isinstance(rate, float | int) else float(rate.flat[0]))
+
     def pipe(self, precision: str) -> Number:
         """Fused multiply-adds per clock and SM of the fastest unit that takes operands of `precision` [FMA/clk].
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from archsim.device.device import Gpu
 
 if TYPE_CHECKING:
@@ -51,16 +49,3 @@ def unit_rates(device: Gpu, at: UnitClocks) -> dict[str, Number | float]:
         "l2": device.l2.bandwidth * at.core,
         "dram": device.memory.bandwidth * at.memory,
     }  # fmt: skip
-
-
-def memory_clock(device: Gpu) -> float | None:
-    """The usual memory clock as drivers show it: half the data rate of a pin [Hz]; None where that is not known.
-
-    So NVML and nvidia-smi count GDDR5, GDDR5X, GDDR6, GDDR6X, GDDR7 and HBM; LPDDR has such a clock.
-
-    >>> from archsim.device.catalog import find
-    >>> memory_clock(find("titan_xp").device) / 1e6
-    5700.0
-    """
-    rate = device.memory.data_rate
-    return None if rate is None else 0.5 * float(np.ravel(rate)[0])

@@ -13,7 +13,6 @@ from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import memory_clock as usual_memory_clock
 
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
@@ -153,7 +152,7 @@ def memory_clock_top(spec: Spec, asked: float) -> float:
     if not isinstance(device, Gpu):
         raise Unsupported(f"memory clock {show(asked, 'Hz')}: {spec.identity.id} is a {spec.kind.upper()}, and only the memory "
                           "of GPUs has a clock to set; --set memory.bandwidth changes what it delivers")  # fmt: skip
-    usual = usual_memory_clock(device)
+    usual = device.memory_clock
     if usual is None:
         raise Unsupported(f"{spec.identity.id}: the data rate of its memory is not known, so that {show(asked, 'Hz')} cannot be "
                           "compared with its usual clock; --set memory.data_rate=8Gbit/s states it")  # fmt: skip
@@ -162,7 +161,7 @@ def memory_clock_top(spec: Spec, asked: float) -> float:
 
 def memory_clock_of(spec: Spec, share: float | Array) -> float | None:
     """The memory clock at a share of the usual one [Hz]; None where it is not known."""
-    usual = usual_memory_clock(spec.device) if isinstance(spec.device, Gpu) else None
+    usual = spec.device.memory_clock if isinstance(spec.device, Gpu) else None
     return None if usual is None else usual * float(np.ravel(share)[0])
 
 

@@ -20,7 +20,7 @@ from archsim.cost.voltage import highest_clock, voltage, voltage_line
 from archsim.device.counters import shares_of
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, UNITS, UnitClocks, memory_clock, unit_rates
+from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
 from archsim.estimation.clock import CLOCKS, ROUNDED, check_clock, check_limit, memory_clock_top
 from archsim.estimation.request import find_device
@@ -174,7 +174,7 @@ def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Seque
     identity, clock = spec.identity, float(np.ravel(use.now.core)[0])
     at = Platform(architecture=identity.kernels_of, device=identity.id, stack=identity.default_stack)
     kind, spread = constants.spread_of(spec.kind, "units", at)
-    usual = memory_clock(device)
+    usual = device.memory_clock
     memory, counted = (None if usual is None else usual * float(np.ravel(one.memory)[0]) for one in (use.now, use.was))
     within = use.within_limit()
     return PowerEstimate(

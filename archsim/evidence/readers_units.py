@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, UnitClocks, memory_clock, unit_rates
+from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
 from archsim.evidence.kernel_ops import alone
@@ -88,7 +88,7 @@ def gpu_spec(name: str) -> Spec:
 def usual_memory(spec: Spec) -> float:
     """The usual memory clock as drivers show it [Hz]."""
     assert isinstance(spec.device, Gpu)
-    usual = memory_clock(spec.device)
+    usual = spec.device.memory_clock
     if usual is None:
         raise Refused(f"{spec.identity.id}: the data rate of its memory is not known")
     return usual

@@ -9,7 +9,7 @@ import pytest
 from archsim.base.files import data_folder
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
-from archsim.device.units import AWAKE, UnitClocks, memory_clock, unit_rates
+from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
@@ -49,7 +49,7 @@ def pattern_of(case: Case) -> UnitPattern:
 
 def test_a_row_is_a_power_at_a_clock_with_shares_counted_at_another(tmp_path: Path) -> None:
     (case,), skips = read(tmp_path, mem_mhz="810")
-    pattern, usual = pattern_of(case), memory_clock(gpu("titan_xp")) or 0.0
+    pattern, usual = pattern_of(case), gpu("titan_xp").memory_clock or 0.0
     assert not skips
     assert (case.hardware, case.metric, case.measured, case.clock) == ("titan_xp", "power_w", 150.0, 911e6)
     assert pattern.core == 1404e6
@@ -109,7 +109,7 @@ def test_a_memory_whose_usual_clock_nobody_knows_is_skipped(tmp_path: Path) -> N
     text = data_folder("hwspecs").joinpath("gtx_1080.toml").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("data_rate")]
     mine.write_text("\n".join(lines).replace('id = "gtx_1080"', 'id = "mine"') + "\n", "utf-8")
-    assert memory_clock(find(str(mine)).device) is None  # type: ignore[arg-type]
+    assert find(str(mine)).device.memory_clock is None  # type: ignore[arg-type]
     cases, reasons = read(tmp_path, hardware=str(mine))
     assert not cases
     assert reasons == ["mine: the data rate of its memory is not known"]

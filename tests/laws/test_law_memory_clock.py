@@ -18,7 +18,7 @@ from archsim.cost.units import unit_power
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import UnitClocks, memory_clock
+from archsim.device.units import UnitClocks
 from archsim.estimation.clock import memory_clock_share
 from archsim.estimation.pipeline import Run, idle_of, run
 from archsim.estimation.request import make_request
@@ -35,7 +35,7 @@ def usual(hw: str) -> float:
     """The usual memory clock of a shipped GPU [Hz]."""
     device = find(hw).device
     assert isinstance(device, Gpu)
-    clock = memory_clock(device)
+    clock = device.memory_clock
     assert clock is not None
     return clock
 

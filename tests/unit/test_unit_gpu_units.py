@@ -16,7 +16,7 @@ from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
 from archsim.device.counters import DCGM, KNOWN, NSIGHT, shares_of, unit_named
 from archsim.device.device import Gpu
-from archsim.device.units import AWAKE, UNITS, UnitClocks, memory_clock, unit_rates
+from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from tests.each import each
 
 GHZ = UnitClocks(core=1e9)
@@ -68,7 +68,7 @@ def test_rates_take_arrays_of_clocks() -> None:
 @each(("name", "megahertz"), [("gtx_980", 3505), ("gtx_1080", 5005), ("titan_xp", 5705), ("a100_sxm4_40gb", 1215),
                               ("tesla_t4", 5001), ("rtx_4090", 10501)])  # fmt: skip  # as nvidia-smi shows them
 def test_memory_clocks_are_those_of_drivers(name: str, megahertz: float) -> None:
-    assert memory_clock(gpu(name)) == pytest.approx(megahertz * 1e6, rel=0.005)
+    assert gpu(name).memory_clock == pytest.approx(megahertz * 1e6, rel=0.005)
 
 
 # counters
