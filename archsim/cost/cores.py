@@ -239,15 +239,17 @@ def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the cores whose clocks run, [D, V], those that wait spinning too.
 
     macs = flop / 2 of products        issues = flop / 2 of all else + values copied into panels        units = awake
+    held = awake where idle threads wait spinning, else 1: cores awake before and after the parallel loop
 
     awake: cores that are not asleep, [D, V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> loop = kernels(matrix=0.0, dense=0.0, flop=2e6, copied=0.0, copied_simd=0.0)
+    >>> loop = kernels(matrix=0.0, dense=0.0, flop=2e6, copied=0.0, copied_simd=0.0, spin=0.0)
     >>> [float(value) for value in work_done(loop, 4.0).values()]
-    [0.0, 1000000.0, 4.0]
+    [0.0, 1000000.0, 4.0, 1.0]
     """
     product = (kernels.matrix > 0) | (kernels.dense > 0)
     half = 0.5 * kernels.flop
     copies = kernels.copied + kernels.copied_simd
-    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half) + copies, "units": awake}
+    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half) + copies, "units": awake,
+            "held": np.where(kernels.spin > 0, awake, np.minimum(awake, 1.0))}  # fmt: skip

@@ -5,20 +5,23 @@
 
 This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
 multiply-accumulate of a matrix product, registers, shared memory, control and clock tree included, and what other things take is
-a multiple of it. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take. V is a
-share of the voltage at the highest clock of the chip. Only DRAM has energies of its own.
+a multiple of it. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of
+a CPU is with every core asleep, and cores and uncore that are awake come on top of it (`archsim.cost.package`). V is a share of
+the voltage at the highest clock of the chip. Only DRAM has energies of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.idle import idle_clock_power, leakage_power, standing_power
+from archsim.cost.package import core_leakage, inside, uncore_power
 from archsim.cost.switched import (
     byte_energy,
     cache_energy,
@@ -30,12 +33,12 @@ from archsim.cost.switched import (
     tensor_share,
 )
 from archsim.cost.voltage import voltage
-from archsim.device.device import Device
+from archsim.device.device import Cpu, Device
 
 COMPONENTS = {  # in this order in every output -> what it covers
-    "base": "what stands of the idle power: regulators, fans, memory that holds its data",
-    "leakage": "leakage of the chip, at work or not",
-    "clock": "clock tree of the chip that always runs",
+    "base": "what stands of the idle power: regulators, fans, memory that holds its data; of a CPU all of it, cores asleep",
+    "leakage": "leakage of the chip, at work or not; of a CPU that of the cores awake",
+    "clock": "clock tree of the chip that always runs; of a CPU the uncore, with any core awake",
     "awake": "clock tree and front end of the SMs or cores at work",
     "lanes": "multiply-accumulates on lanes, with their registers and shared memory or L1",
     "tensor": "multiply-accumulates on tensor cores, with their registers and shared memory",
@@ -49,7 +52,7 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EnergyTerms:
-    """One launch of some kernels, and where its energy goes, each [D, V]; computed when it is asked for.
+    """One launch of some kernels on a GPU, and where its energy goes, each [D, V]; computed when it is asked for.
 
     busy_s: time of the kernel itself [s]
     overhead_s: what comes on top of it [s]
@@ -177,6 +180,48 @@ class EnergyTerms:
         return self.dynamic_j * self.kept + self.base_j
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PackageTerms(EnergyTerms):
+    """The same on a CPU, whose idle power is that of packages with every core asleep.
+
+    units: cores awake while the kernel runs
+    held: cores awake in what comes on top of it
+    """
+
+    device: Cpu
+    held: Array
+
+    @cached_property
+    def awake_s(self) -> Array:
+        """Time of all cores that are awake, added [s]."""
+        return self.units * self.busy_s + self.held * self.overhead_s
+
+    @cached_property
+    def leakage_j(self) -> Array:
+        """What leaks in the cores that are awake [J]."""
+        return core_leakage(self.device, self.volt, self.operation, self.constants) * self.awake_s
+
+    @cached_property
+    def clock_j(self) -> Array:
+        """The uncore: ring or mesh, last cache level and memory controllers, whose clocks run with any core [J]."""
+        return uncore_power(self.device, self.units, self.core_clock, self.operation, self.constants) * self.took
+
+    @cached_property
+    def awake_j(self) -> Array:
+        """Clock trees and front ends of the cores that are awake [J]."""
+        return clock_energy(self.device, self.volt, self.operation, self.constants) * self.core_clock * self.awake_s
+
+    @cached_property
+    def dram_j(self) -> Array:
+        """Bytes from and to memory, without what modules outside the package take [J]."""
+        return self.dram_bytes * byte_energy(self.device, self.constants) * inside(self.device, self.constants)
+
+    @cached_property
+    def base_j(self) -> Array:
+        """The idle power meanwhile [J]."""
+        return np.asarray(self.device.power.idle * self.took)
+
+
 def energy_terms(
     cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
 ) -> EnergyTerms:
@@ -196,9 +241,13 @@ def energy_terms(
     >>> round(terms.total_j.item() / gpu.power.idle, 9)  # a second of doing nothing, with clocks up
     1.0
     """
-    return EnergyTerms(
+    work = cost.work
+    record: Callable[..., EnergyTerms] = EnergyTerms
+    if isinstance(device, Cpu):
+        record = partial(PackageTerms, held=work.get("held", work["units"]))
+    return record(
         busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, llc_bytes=cost.cache_bytes,
-        macs=cost.work["macs"], issues=cost.work["issues"], units=cost.work["units"], core_clock=clock, limit=limit,
+        macs=work["macs"], issues=work["issues"], units=work["units"], core_clock=clock, limit=limit,
         device=device, precision=precision, constants=constants,
     )  # fmt: skip
 

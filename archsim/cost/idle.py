@@ -1,4 +1,4 @@
-"""What a device draws with nothing to do: what stands, what leaks, and what its clocks take."""
+"""What a GPU draws with nothing to do: what stands, what leaks, and what its clocks take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.voltage import voltage
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu
 
 
 def idle_top(device: Device) -> Array | float:
@@ -102,12 +102,16 @@ def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> 
 
     clock: [Hz], a float, [D, 1] or [D, V]; at the highest clock of the product they add up to its idle power
 
+    The idle power of a CPU is that with every core asleep, at whatever clock.
+
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> gpu = find("gtx_1080").device
     >>> round(sum(part.item() for part in idle_parts(gpu, idle_top(gpu), default()).values()) / gpu.power.idle, 12)
     1.0
     """
+    if isinstance(device, Cpu):
+        return {"base": np.asarray(device.power.idle), "leakage": np.zeros(1), "clock": np.zeros(1)}
     volt = voltage(clock, device, constants)
     return {
         "base": standing_power(device, constants, device.memory.clock_share), "leakage": leakage_power(device, volt, constants),

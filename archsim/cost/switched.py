@@ -51,7 +51,7 @@ def operation_energy(device: Device, node: Array) -> Array:
     >>> operation_energy(find("gtx_1080").device, 40e-12).item()
     4e-11
     """
-    own = device.power.operation if isinstance(device, Gpu) else None
+    own = device.power.operation
     return np.asarray(node if own is None else node * own)
 
 
@@ -75,12 +75,14 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
     """Energy of one multiply-accumulate of a product beyond the clocks of its unit [J].
 
     node (1 - clock) V^2 min(fp32 / pipe, 1) on a GPU; node (1 - clock) V^2 tensor width on tensor cores;
-    node core_mac fp32 / pipe V^2 on a CPU, [D, V]
+    node (vector / lanes + core_mac) fp32 / pipe V^2 on a CPU, [D, V]
 
     lane: that of an fp32 lane of a GPU [J]
     volt: V, voltage as a share of the highest, [D, V]
     node: `operation_energy` [J], a float or [D, 1]
     clock, tensor, core_mac: `energy.*` [1]; fp32, pipe: rates of single precision and of this one [FMA/clk]
+    vector: of a vector instruction with its loads, whatever its width, `energy.core_vector` [1]
+    lanes: values of 32 bit in the widest register, fp32 / `core.fma_ports` [1]
 
     A GPU's pipe of twice the rate spends half for each; tensor cores spend `energy.tensor` times as much as an fp32 lane on
     operands of 16 bits, and in proportion to their width on others. Products in double precision take `energy.double` over
@@ -98,7 +100,8 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
             return np.asarray(lane * constants["energy.double"] / constants["energy.lane"])
         return np.asarray(lane * np.minimum(device.rate.fp32 / device.pipe(precision), 1.0))
     single, pipe = device.pipe("fp32"), device.pipe(precision)
-    return np.asarray(node * constants["energy.core_mac"] * single / pipe * volt**2)
+    whole = constants["energy.core_mac"] + constants["energy.core_vector"] * device.core.fma_ports / single
+    return np.asarray(node * whole * single / pipe * volt**2)
 
 
 def tensor_share(device: Device, precision: str) -> float:

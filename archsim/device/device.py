@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
+from archsim.device.cpu_power import CpuPower
 from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.gpu_power import GpuPower
 from archsim.device.part import (
@@ -24,7 +25,6 @@ from archsim.device.part import (
     Market,
     Memory,
     Mode,
-    Power,
     Rate,
     Sm,
     spec,
@@ -166,7 +166,7 @@ class Cpu:
     l2: CpuL2 = part(cache_only=("line",))
     l3: CpuCache | None = part(cache_only=("line",), default=None)
     memory: Memory
-    power: Power
+    power: CpuPower
     chip: Chip
     market: Market | None = None
     pipeline: CorePipeline | None = None

@@ -351,7 +351,7 @@ class CpuClock:
 
     base: Number = hertz("rated base clock", informational=True)
     boost: Number = hertz("one active core")
-    all_core: Number = hertz("all cores active, scalar code", informational=True)
+    all_core: Number = hertz("all cores active, scalar code; the uncore is taken to run no faster")
     simd: Number = hertz("all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
     simd512: Number | None = hertz("all cores active, dense 512-bit code", optional=True)
     silicon: Number | None = hertz("highest clock of any chip with this core and process, where higher", optional=True)

@@ -22,6 +22,7 @@ from archsim.cost.dispatch import HostTime, graph_launch, host_time
 from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power
 from archsim.cost.input_stage import InputStage
+from archsim.cost.package import waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
@@ -232,8 +233,15 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     if request.group is not None and request.fidelity.overheads:
         step_s = _group_step(request.group, lowered, request.batch, timeline)
     return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage,
-               idle_w=idle_parts(device, request.clock, constants), late_s=late_s, overlaps=request.fidelity.events,
+               idle_w=waiting(request), late_s=late_s, overlaps=request.fidelity.events,
                group_step_s=step_s)  # fmt: skip
+
+
+def waiting(request: Request) -> dict[str, Array]:
+    """Power while the kernels wait for the host CPU [W], by component: a GPU idles; a CPU is the host, and one core works."""
+    if isinstance(request.device, Gpu):
+        return idle_parts(request.device, request.clock, request.calibration)
+    return waiting_parts(request.device, request.calibration, None if request.turbo else request.clock, request.limit)
 
 
 def _simulated(

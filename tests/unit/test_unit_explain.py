@@ -12,9 +12,8 @@ import pytest
 
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import UNITS
-from archsim.cost.idle import idle_parts
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.pipeline import run
+from archsim.estimation.pipeline import run, waiting
 from archsim.estimation.request import Request, make_request
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
@@ -98,10 +97,9 @@ def test_the_energies_of_the_kernels_and_of_waiting_are_that_of_the_op(cell):
     spent = {op.name: op for op in estimate_of(request, references=False).ops}
     for time, found in explained:
         op = spent[found.layer]
-        parts = idle_parts(request.spec.device, request.clock, request.calibration)
-        idle = sum(float(np.ravel(part)[0]) for part in parts.values())
-        waiting = idle * max(0.0, time - found.device_s)
-        assert sum(kernel.energy_j for kernel in found.kernels) + waiting == pytest.approx(op.energy_j, rel=1e-8)
+        drawn = sum(float(np.ravel(part)[0]) for part in waiting(request).values())
+        waited = drawn * max(0.0, time - found.device_s)
+        assert sum(kernel.energy_j for kernel in found.kernels) + waited == pytest.approx(op.energy_j, rel=1e-8)
         assert found.energy_j == pytest.approx(op.energy_j, rel=1e-12)
         assert found.energy_breakdown_j == pytest.approx(op.energy_breakdown_j)
 

@@ -66,20 +66,21 @@ def test_the_line_through_the_nodes_goes_on_beyond_the_last_ones() -> None:
     assert at(2.0 * sizes[-1]) == pytest.approx(line(len(sizes) - 2, 2.0 * sizes[-1]), rel=1e-9, abs=0)
 
 
-CORES = CONSTANTS.with_values({"energy.core_mac": 4.0, "energy.core_clock": 5.0, "energy.idle_leakage": 0.1})
+CORES = CONSTANTS.with_values({"energy.core_mac": 3.0, "energy.core_vector": 8.0, "energy.core_clock": 5.0,
+                               "energy.idle_leakage": 0.1})  # fmt: skip
 
 
 def test_a_core_spends_by_the_share_of_its_pipe_and_for_each_clock() -> None:
     device = processor()
-    half = Some(pipe={"fp32": 16.0, "fp16": 32.0}.__getitem__)
-    assert number(switched.mac_energy(device, "fp32", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 0.25
+    half = Some(pipe={"fp32": 16.0, "fp16": 32.0}.__getitem__, core=Some(fma_ports=2.0))
+    assert number(switched.mac_energy(device, "fp32", np.array([0.5]), np.array([3.0]), CORES)) == 3 * (3 + 8 / 8) * 0.25
     assert number(switched.mac_energy(half, "fp16", np.array([0.5]), np.array([3.0]), CORES)) == 3 * 4 * 16 / 32 * 0.25  # type: ignore[arg-type]
     assert number(switched.clock_energy(device, np.array([0.5]), np.array([3.0]), CORES)) == 3 * 5 * 0.25
 
 
 def test_leakage_is_a_share_of_the_idle_power_that_grows_with_the_cube_of_the_voltage() -> None:
-    device = processor()
-    top = number(voltage(device.clock.boost, device, CORES))
+    device = card()
+    top = number(voltage(idle.idle_top(device), device, CORES))
     found = idle.leakage_power(device, np.array([top, 0.9 * top, 0.5 * top]), CORES)
     assert found.tolist() == pytest.approx([0.1 * device.power.idle * share for share in (1.0, 0.729, 0.125)])
 
@@ -92,7 +93,7 @@ def test_clocks_take_their_share_of_the_idle_power_at_the_highest_clock_of_the_p
     for clock, volt in ((1.25e9, top), (1e9, 0.6), (0.5e9, 0.5), (2.5e9, 1.0)):
         expected = fast.power.idle * 0.5 * clock / 1.25e9 * (volt / top) ** 2
         assert number(idle.idle_clock_power(fast, clock, np.array([volt]), constants)) == pytest.approx(expected, abs=1e-12)
-    slow = processor(clock={"boost": 2e9})
+    slow = card(clock={"boost": 2e9, "sustained": 1e9})
     volt = number(voltage(2e9, slow, constants))
     assert number(idle.idle_clock_power(slow, 1e9, np.array([volt]), constants)) == pytest.approx(slow.power.idle * 0.5 * 0.5)
 

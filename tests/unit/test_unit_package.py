@@ -1,0 +1,141 @@
+"""Power of packages: idle, uncore, cores that are awake, their lanes, bytes from memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.cost import energy, package, switched
+from archsim.cost.cost import Cost
+from archsim.cost.voltage import voltage
+from archsim.device import catalog
+from archsim.device.device import Cpu
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.request import make_request
+from tests.each import each
+
+CONSTANTS = default()
+ONE = np.ones((1, 1))
+CLOCK = 3e9
+
+
+def processor(name: str = "i7_6700k", **parts: dict[str, Any]) -> Cpu:
+    device = catalog.find(name).device
+    assert isinstance(device, Cpu)
+    for part, words in parts.items():
+        device = replace(device, **{part: replace(getattr(device, part), **words)})
+    return device
+
+
+def spent(device: Cpu, units: float = 2.0, held: float = 1.0, clock: float = CLOCK, **work: float) -> dict[str, float]:
+    """Energy of two seconds of a kernel and one before it, by component [J]."""
+    done = {"macs": 0.0, "issues": 0.0, "dram": 0.0, "llc": 0.0} | work
+    cost = Cost(bounds={"compute": ONE}, busy_s=2 * ONE, overhead_s=ONE, dram_bytes=done["dram"] * ONE,
+                cache_bytes=done["llc"] * ONE, clock=clock,
+                work={"macs": done["macs"] * ONE, "issues": done["issues"] * ONE, "units": units * ONE,
+                      "held": held * ONE})  # fmt: skip
+    return {name: part.item() for name, part in energy.spent(cost, device, "fp32", clock, np.inf, CONSTANTS).items()}
+
+
+def test_each_part_of_a_package_has_its_own_quantity() -> None:
+    device = processor()
+    volt = voltage(CLOCK, device, CONSTANTS).item()
+    node = switched.node_energy(device, CONSTANTS).item()
+    found = spent(device, units=3.0, held=1.0, macs=7e9, issues=11e9, dram=3e9, llc=5e9)
+    mac = CONSTANTS["energy.core_mac"] + CONSTANTS["energy.core_vector"] / 8  # lanes of 256 bit
+    core, share = CONSTANTS["energy.core_clock"], CONSTANTS["energy.core_leakage"]
+    assert found == pytest.approx({
+        "base": 3 * device.power.idle,
+        "leakage": (3 * 2 + 1) * share * node * core * 4.2e9 * volt**3,
+        "clock": 3 * 4 * node * CONSTANTS["energy.uncore"] * CLOCK * volt**2,
+        "awake": (3 * 2 + 1) * node * core * CLOCK * volt**2,
+        "lanes": 7e9 * node * mac * volt**2,
+        "tensor": 0.0,
+        "instructions": 11e9 * node * mac * volt**2,
+        "cache": 5e9 * node * CONSTANTS["energy.cache"] * volt**2,
+        "dram": 3e9 * CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"],
+    })  # fmt: skip
+
+
+def test_memory_modules_are_inside_a_board_and_a_module_alone() -> None:
+    whole = CONSTANTS["energy.byte.DDR"]
+    board = processor(power={"boundary": "board"})
+    assert spent(board, dram=1e9)["dram"] == pytest.approx(1e9 * whole)
+    assert spent(processor("apple_m1"), dram=1e9)["dram"] == pytest.approx(1e9 * CONSTANTS["energy.byte.LPDDR"])  # on the package
+
+
+def test_a_core_that_is_asleep_draws_nothing_of_its_own() -> None:
+    small, large = (processor("xeon_e5_2698_v3", core={"count": count}) for count in (8.0, 16.0))
+    one, other = spent(small), spent(large)
+    assert {name for name in one if one[name] != other[name]} == {"clock"}  # slices of the uncore stay awake
+    assert other["clock"] == pytest.approx(2 * one["clock"])
+
+
+def test_the_second_socket_wakes_with_its_first_core() -> None:
+    two = processor("xeon_e5_2630_v3_2s")
+    found = [spent(two, units=units)["clock"] for units in (1.0, 8.0, 9.0, 16.0)]
+    assert found == pytest.approx([found[0], found[0], 2 * found[0], 2 * found[0]])
+
+
+@each("name", ["i7_6700k", "xeon_platinum_8124m", "epyc_7742", "apple_m1"])
+def test_more_cores_higher_clocks_and_more_work_take_more(name: str) -> None:
+    device = processor(name)
+    grown = [spent(device), spent(device, units=3.0), spent(device, units=3.0, clock=1.1 * CLOCK),
+             spent(device, units=3.0, clock=1.1 * CLOCK, macs=1e9),
+             spent(device, units=3.0, clock=1.1 * CLOCK, macs=1e9, dram=1e9)]  # fmt: skip
+    totals = [sum(found.values()) for found in grown]
+    assert totals == sorted(totals)
+    assert len(set(totals)) == len(totals)
+
+
+def test_wider_vectors_draw_more_at_the_same_clock_but_less_for_the_same_work() -> None:
+    cores = [processor("xeon_platinum_8280", core={"simd": bits}) for bits in (128.0, 256.0, 512.0)]
+    for work in (1e9, 5e11):
+        same = [spent(core, macs=work)["lanes"] for core in cores]
+        assert same == sorted(same, reverse=True)
+    full = [spent(core, macs=2.0 * 2.0 * CLOCK * float(np.ravel(core.pipe("fp32"))[0]))["lanes"] for core in cores]
+    assert full == sorted(full)
+    assert full[2] < 4 * full[0]  # instructions have a part that is the same at each width
+
+
+def test_cores_of_another_design_take_their_share() -> None:
+    device = processor()
+    small = processor(power={"operation": 0.25})
+    large, little = spent(device, macs=1e9, issues=1e9, dram=1e9), spent(small, macs=1e9, issues=1e9, dram=1e9)
+    own = ("leakage", "clock", "awake", "lanes", "instructions")
+    assert little == pytest.approx(large | {name: 0.25 * large[name] for name in own})
+
+
+def test_while_the_framework_runs_one_core_is_awake() -> None:
+    """The host of a CPU is the CPU: what is drawn between kernels is more than the idle power."""
+    device = processor()
+    def waited(device: Cpu = device, clock: float | None = None, limit: float | None = None) -> float:
+        return float(sum(part.item() for part in package.waiting_parts(device, CONSTANTS, clock, limit).values()))
+
+    assert waited() == pytest.approx(sum(spent(device, units=1.0, clock=4.2e9).values()) / 3)
+    assert spent(device, clock=4.2e9)["clock"] == spent(device, clock=4.0e9)["clock"]  # the uncore has no turbo
+    assert device.power.idle < waited(clock=2e9) < waited()
+    assert waited(processor(power={"tdp": 9.0})) == 9.0
+    assert waited(limit=12.0) == 12.0
+
+
+def power_of(hw: str, **choices: Any) -> float:
+    return estimate_of(make_request("alexnet", hw, **choices), references=False).power_w
+
+
+@each("name", ["i7_6700k", "xeon_e5_2698_v3", "epyc_7742", "raspberry_pi_4"])
+def test_threads_raise_the_power_at_a_stated_clock_up_to_the_limit(name: str) -> None:
+    device = processor(name)
+    counts = sorted({1, 2, int(device.core.count)})
+    found = [power_of(name, batch=8, threads=threads, clock=1.2e9) for threads in counts]
+    assert found == sorted(found)
+    assert device.power.idle < found[0] < found[-1] <= device.power.tdp * (1 + 1e-9)
+
+
+def test_registers_of_half_the_width_draw_less_in_a_network() -> None:
+    found = [power_of("xeon_gold_6148", batch=8, clock=2.0e9, settings={"core.simd": f"{bits} bit"}) for bits in (128, 256, 512)]
+    assert found == sorted(found)
