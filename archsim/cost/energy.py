@@ -6,7 +6,7 @@
 This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
 multiply-accumulate of a matrix product, registers, shared memory, control and clock tree included, and what other things take is
 a multiple of it. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of
-a CPU is with every core asleep, and cores and uncore that are awake come on top of it (`archsim.cost.package`). V is a share of
+a CPU is with every core asleep, and cores and uncore that are awake come on top of it (`archsim.cost.idle`). V is a share of
 the voltage at the highest clock of the chip. Only DRAM has energies of its own.
 """
 
@@ -20,8 +20,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
-from archsim.cost.idle import idle_clock_power, leakage_power, standing_power
-from archsim.cost.package import core_leakage, inside, uncore_power
+from archsim.cost.idle import core_leakage, idle_clock_power, inside, leakage_power, standing_power, uncore_power
 from archsim.cost.switched import (
     byte_energy,
     cache_energy,

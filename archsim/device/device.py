@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
-from archsim.device.cpu_power import CpuPower
 from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.gpu_power import GpuPower
 from archsim.device.part import (
@@ -25,6 +24,7 @@ from archsim.device.part import (
     Market,
     Memory,
     Mode,
+    Power,
     Rate,
     Sm,
     spec,
@@ -152,6 +152,15 @@ class Gpu:
         8.87296
         """
         return 2.0 * self.sm.count * self.pipe(precision) * (self.clock.boost if clock is None else clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuPower(Power):
+    """Power limits of a CPU; `idle` is that of all its packages with every core asleep."""
+
+    boundary: str = spec(TEXT, "what the two powers cover: board, module or package; memory modules stand outside a package")
+    operation: Number | None = spec(COUNT, "energy of a core's clocks and operations beside desktop and server cores of the node",
+                                    low=0.01, high=10, optional=True)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

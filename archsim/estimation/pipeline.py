@@ -20,9 +20,8 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, graph_launch, host_time
 from archsim.cost.energy import IDLE
-from archsim.cost.idle import idle_parts, idle_power
+from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.input_stage import InputStage
-from archsim.cost.package import waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores

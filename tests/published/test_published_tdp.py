@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.calibration.constants import default
-from archsim.cost.package import core_leakage, uncore_power
+from archsim.cost.idle import core_leakage, uncore_power
 from archsim.cost.switched import clock_energy, mac_energy, node_energy, operation_energy
 from archsim.cost.voltage import voltage
 from archsim.device import catalog

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import energy, package, switched
+from archsim.cost import energy, idle, switched
 from archsim.cost.cost import Cost
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
@@ -114,7 +114,7 @@ def test_while_the_framework_runs_one_core_is_awake() -> None:
     """The host of a CPU is the CPU: what is drawn between kernels is more than the idle power."""
     device = processor()
     def waited(device: Cpu = device, clock: float | None = None, limit: float | None = None) -> float:
-        return float(sum(part.item() for part in package.waiting_parts(device, CONSTANTS, clock, limit).values()))
+        return float(sum(part.item() for part in idle.waiting_parts(device, CONSTANTS, clock, limit).values()))
 
     assert waited() == pytest.approx(sum(spent(device, units=1.0, clock=4.2e9).values()) / 3)
     assert spent(device, clock=4.2e9)["clock"] == spent(device, clock=4.0e9)["clock"]  # the uncore has no turbo
