@@ -183,8 +183,16 @@ class EnergyTerms:
 class PackageTerms(EnergyTerms):
     """The same on a CPU, whose idle power is that of packages with every core asleep.
 
+    busy_s: time of the kernel itself [s]
+    overhead_s: what comes on top of it [s]
+    dram_bytes: memory traffic [B]
+    llc_bytes: traffic through the last cache level [B]
+    macs: multiply-accumulates of products
+    issues: other instructions
     units: cores awake while the kernel runs
     held: cores awake in what comes on top of it
+    core_clock: their clock [Hz]
+    limit: power limit [W]
     """
 
     device: Cpu

@@ -248,6 +248,8 @@ def _power(computer: Computer, kin: Relative) -> Iterator[Line]:
     idle = tdp * kin.number("power.idle") / kin.number("power.tdp")
     yield kin.assumed("power.idle", f"{idle:.3g} W", "the same share of the thermal design power")
     yield Line(key="power.boundary", value="package", source="as hwspecs/README.md asks", kind="derived")
+    if "power.operation" in kin.spec.entries:
+        yield kin.line("power.operation")
 
 
 def _watts(kin: Relative, key: str, share: float) -> str:

@@ -156,7 +156,8 @@ class Power:
     """Power limits of what `boundary` names: board, module or package."""
 
     tdp: Number = spec("W", "thermal design power or default power limit", low=0.01, high=1e5, product=False)
-    idle: Number = spec("W", "power when nothing runs, clocks up", low=0, high=1e5, above=False, inherited=False, product=False)
+    idle: Number = spec("W", "power when nothing runs: a GPU's with clocks up, a CPU's with all cores asleep", low=0, high=1e5,
+                        above=False, inherited=False, product=False)  # fmt: skip
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package", informational=True)
 
 

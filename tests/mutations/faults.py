@@ -36,6 +36,7 @@ TRAINING = "tests/schedule/test_schedule_training.py::"
 CORES = "tests/unit/test_unit_cores.py::"
 COST = "tests/unit/test_unit_cost.py::"
 POWER = "tests/unit/test_unit_power.py::"
+PACKAGE = "tests/unit/test_unit_package.py::"
 EQUATIONS = "tests/unit/test_unit_equations.py::"
 LOWER = "tests/unit/test_unit_lower.py::"
 TRAFFIC = "tests/unit/test_unit_traffic.py::"
@@ -208,6 +209,14 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          POWER + "test_clocks_take_their_share_of_the_idle_power_at_the_highest_clock_of_the_product"),
         ("a slower memory takes more", "* (1.0 - memory)", "* (1.0 + memory)",
          POWER + "test_a_slower_memory_takes_its_share_off_what_stands"),
+        ("all sockets are awake with one core", "np.ceil(awake / per)", "device.core.sockets + 0.0 * awake",
+         PACKAGE + "test_the_second_socket_wakes_with_its_first_core"),
+        ("the uncore has a turbo", "np.minimum(clock, device.clock.all_core)", "np.maximum(clock, device.clock.all_core)",
+         PACKAGE + "test_while_the_framework_runs_one_core_is_awake"),
+        ("cores leak with V^2", "operation * top * volt**3", "operation * top * volt**2",
+         PACKAGE + "test_each_part_of_a_package_has_its_own_quantity"),
+        ("memory modules stand on every package", 'and memory_family(device) == "DDR"', "",
+         PACKAGE + "test_memory_modules_are_inside_a_board_and_a_module_alone"),
     ],
     "cost/switched.py": [
         ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
@@ -220,6 +229,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          POWER + "test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only"),
     ],
     "cost/energy.py": [
+        ("cores sleep before and after their loop", "self.units * self.busy_s + self.held * self.overhead_s",
+         "self.units * self.busy_s", PACKAGE + "test_each_part_of_a_package_has_its_own_quantity"),
         ("the cache takes energy for what comes from memory", "self.llc_bytes * cache_energy", "self.dram_bytes * cache_energy",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
         ("a limit cuts what is below it", "np.where(self.dynamic_j > left", "np.where(self.dynamic_j < left",
