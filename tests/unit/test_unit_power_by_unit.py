@@ -72,7 +72,7 @@ def test_where_no_clock_keeps_the_limit_that_is_told() -> None:
 @each(("hw", "asked", "line"), [
     ("titan_xp", {}, "clock 1.68 GHz: the sustained clock"), ("titan_xp", {}, "shares are taken as counted at these clocks"),
     ("titan_xp", {}, "sm 1: every SM"), ("titan_xp", {}, "idle: int, fp64, special, shared, l2"),
-    ("titan_xp", {}, "power limit 250 W: the TDP"), ("rtx_4090", {}, "idle power 55 W: assumed"),
+    ("titan_xp", {}, "power limit 250 W: the TDP"), ("gtx_titan_black", {}, "idle power 60 W: assumed"),
     ("rtx_4090", {}, "voltage: the line of all GPUs"), ("tesla_v100_sxm2", {}, "idle: int, fp64, special, tensor, shared, l2"),
 ])  # fmt: skip
 def test_what_nobody_said_is_assumed_aloud(hw: str, asked: dict[str, float], line: str) -> None:
@@ -92,8 +92,8 @@ def test_energies_that_no_row_told_are_assumed_aloud() -> None:
 
 
 def test_an_idle_power_that_somebody_sets_is_no_assumption() -> None:
-    assert not any("idle power" in line for line in power_by_unit("rtx_4090", BUSY, settings={"power.idle": "40W"}).assumptions)
-    assert "power.idle" in power_by_unit("rtx_4090", BUSY).assumed_values
+    assert not any("idle power" in line for line in power_by_unit("gtx_titan_black", BUSY, settings={"power.idle": "40W"}).assumptions)
+    assert "power.idle" in power_by_unit("gtx_titan_black", BUSY).assumed_values
 
 
 @each(("hw", "shares", "asked", "line"), [
