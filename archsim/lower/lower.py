@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
-from archsim.lower import attention, conv, experts, gemm, pointwise, recurrent
+from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import Context
 from archsim.lower.fusion import fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu
@@ -26,26 +26,41 @@ TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
 
 Rule = Callable[[BoundOp, Context], Plan | None]
 
+
+def _later(module: str, name: str) -> Rule:
+    """A rule whose module is imported when a network first needs it."""
+
+    def rule(op: BoundOp, context: Context) -> Plan | None:
+        from importlib import import_module
+
+        found: Rule = getattr(import_module(f"archsim.lower.{module}"), name)
+        return found(op, context)
+
+    return rule
+
+
 # What has no row here is lowered to the passes of its stack over its tensors.
 RULES: dict[str, Rule] = {
     "conv2d": conv.conv2d,
     "conv_transpose2d": conv.conv_transpose2d,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
-    "attention": attention.attention,
-    "latent_attention": attention.latent,
-    "experts": experts.experts,
+    "attention": _later("attention", "attention"),
+    "latent_attention": _later("attention", "latent"),
+    "experts": _later("experts", "experts"),
     "reshape": pointwise.view,
     "dropout": pointwise.dropout,
     "concat": pointwise.concat,
     "embedding": pointwise.embedding,
     "slice": pointwise.part,
     "quantise": pointwise.quantise,
-    "rnn": recurrent.sequence,
-    "gru": recurrent.sequence,
-    "lstm": recurrent.sequence,
-    "lstm_cell": recurrent.lstm_cell,
+    "rnn": _later("recurrent", "sequence"),
+    "gru": _later("recurrent", "sequence"),
+    "lstm": _later("recurrent", "sequence"),
+    "lstm_cell": _later("recurrent", "lstm_cell"),
     "update": pointwise.update,
+    "gather": pointwise.gathered,
+    "traffic": pointwise.traffic,
 }
 
 

@@ -135,6 +135,21 @@ def embedding(op: BoundOp, context: Context) -> Plan:
     return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
 
 
+def gathered(op: BoundOp, context: Context) -> Plan:
+    """What is copied is read once and written once; a gradient goes back to its places."""
+    moved = context.bytes(op.shape)
+    return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
+
+
+def traffic(op: BoundOp, context: Context) -> Plan:
+    """An unknown operator: the bytes that its registered function names, or each of its tensors once; twice as many backward."""
+    times = 1.0 if op.phase == "forward" else 2.0
+    _, moved = op.kind.work(op.input_shapes, op.shape, context.element)  # type: ignore[attr-defined]
+    written = min(context.bytes(op.shape), moved)
+    kernel = element_wise("traffic", Role.PASS, times * (moved - written), times * written, flop=op.flop, element=context.vector)
+    return single("element_wise", op, context, kernel)
+
+
 def update(op: BoundOp, context: Context) -> Plan:
     """The optimiser's passes over the parameters, as the row of `optimiser_passes` says; master copies are fp32."""
     optimiser = getattr(op.kind, "optimiser", "sgd")

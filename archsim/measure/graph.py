@@ -31,16 +31,18 @@ class GraphNode:
 
 
 class Graph:
-    """The nodes and weights of a network, collected op by op."""
+    """The nodes and weights of a network, collected op by op; `hollow` weights have a shape and no values of their own."""
 
-    def __init__(self, trace: BoundTrace, seed: int = 0) -> None:
-        self.trace = trace
+    def __init__(self, trace: BoundTrace, seed: int = 0, hollow: bool = False) -> None:
+        self.trace, self.hollow = trace, hollow
         self.nodes: list[GraphNode] = []
         self.weights: dict[str, Array] = {}
         self._random = np.random.default_rng(seed)
 
     def weight(self, op: BoundOp, label: str, shape: Sequence[int], fan_in: int = 0) -> str:
         """Random values scaled by fan-in, so that activations keep their magnitude; small ones without a fan-in."""
+        if self.hollow:
+            return self.constant(op, label, np.broadcast_to(np.float32(0.0), tuple(shape)))
         scale = math.sqrt(2.0 / fan_in) if fan_in else 0.01
         values = self._random.standard_normal(tuple(shape), dtype=np.float32)
         values *= np.float32(scale)

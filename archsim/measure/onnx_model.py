@@ -19,12 +19,12 @@ def missing_builders(trace: BoundTrace) -> list[str]:
     return sorted({op.kind.op for op in trace.ops} - set(BUILDERS))
 
 
-def build(trace: BoundTrace) -> Graph:
-    """The graph of a network; Unsupported names the op kinds that cannot be built."""
+def build(trace: BoundTrace, hollow: bool = False) -> Graph:
+    """The graph of a network; with `hollow` weights it is only read. Unsupported names op kinds that cannot be built."""
     missing = missing_builders(trace)
     if missing:
         raise Unsupported(f"network {trace.name} cannot be built: it has {', '.join(missing)}")
-    graph = Graph(trace)
+    graph = Graph(trace, hollow=hollow)
     for op in trace.ops:
         BUILDERS[op.kind.op](graph, op)
     return graph

@@ -19,6 +19,8 @@ from archsim.trace.dims import short
 
 MOST = 2**31 - 1  # above any size, index or count of an op
 
+LONGEST_WORD = 200
+
 Reader = Callable[[object], Any]
 
 
@@ -41,6 +43,11 @@ def flag(*, default: object = MISSING) -> Any:
 def fraction(*, default: object = MISSING) -> Any:
     """A number from 0 to 1."""
     return _attribute(_fraction, default)
+
+
+def word(*, default: object = MISSING) -> Any:
+    """A printable text of 1 to 200 characters."""
+    return _attribute(_word, default)
 
 
 def choice(*allowed: str, default: object = MISSING) -> Any:
@@ -91,6 +98,12 @@ def _fraction(value: object) -> float:
     if not (math.isfinite(value) and 0 <= value <= 1):
         raise ValueError(f"must lie in 0..1, not {value}")
     return float(value)
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_WORD or not value.isprintable():
+        raise ValueError(f"must be a word of 1 to {LONGEST_WORD} printable characters, not {_kind_of(value)}")
+    return value
 
 
 def _choice(value: object, allowed: tuple[str, ...]) -> str:

@@ -52,6 +52,7 @@ class NetworkFormat:
 
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
+    NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.onnx:read"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
                   reader="archsim.trace.huggingface.network:read",
                   known_by="archsim.trace.huggingface.network:begins_as_config"),

@@ -11,7 +11,6 @@ from archsim.trace.file import load
 from archsim.trace.formats import Sizes
 from archsim.trace.trace import Trace
 from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
-from archsim.trace.unfused import unfused
 
 
 class Work(NamedTuple):
@@ -50,4 +49,6 @@ def _apart(net: str, sizes: Sizes) -> Trace:
         found = read_eager(Path(net), dict(sizes))
         if found is not None:
             return found
+    from archsim.trace.unfused import unfused
+
     return unfused(load(net, sizes))

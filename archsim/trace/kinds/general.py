@@ -1,0 +1,145 @@
+"""Ops for what other people's models hold besides the layers that have kinds of their own, down to operators nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from archsim.trace.attributes import integer, integers, word
+from archsim.trace.dims import Shape, elements, show
+from archsim.trace.kind import Kind, axis_of, image, only
+from archsim.trace.kinds.pointwise import _broadcast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementWise(Kind):
+    """Any `function` of the values at one position of its inputs, which stretch as those of a sum do.
+
+    FLOP: `each` per element; backward as many for each input.
+    """
+
+    op: ClassVar[str] = "element_wise"
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    function: str = word()
+    each: int = integer(most=1000, default=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the inputs."""
+        return only(inputs) if len(inputs) == 1 else _broadcast(inputs)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """`each` per element."""
+        return self.each * elements(out)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """As many per element and input."""
+        return self.each * len(inputs) * elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduce(Kind):
+    """One value (sum, mean, largest ...) of those along `axes`, whose size becomes 1. FLOP: 1 per value, forward and backward."""
+
+    op: ClassVar[str] = "reduce"
+
+    function: str = word()
+    axes: tuple[int, ...] = integers()
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input, 1 along the axes."""
+        data = only(inputs)
+        gone = {axis_of(axis, data) for axis in self.axes}
+        return tuple([1 if axis in gone else size for axis, size in enumerate(data)])
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per value."""
+        return elements(inputs[0])
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per value."""
+        return elements(inputs[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(Kind):
+    """Values of the first input copied to the places of the recorded shape: by index, repeated, moved or cut.
+
+    What else it reads are indices. FLOP: none; backward 1 add per value.
+    """
+
+    op: ClassVar[str] = "gather"
+
+    function: str = word(default="gather")
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The recorded one."""
+        if not inputs:
+            raise ValueError("takes at least 1 input, got 0")
+        return tuple(recorded)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 add per value."""
+        return elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNorm(Kind):
+    """Normalisation of [N, C, H, W] over the pixels of `groups` of channels, with a learned scale and shift for each channel
+    (Wu and He 2018). FLOP: 7 per element, backward 10."""
+
+    op: ClassVar[str] = "group_norm"
+    flop_per_element: ClassVar[int] = 7
+    backward_flop_per_element: ClassVar[int] = 10
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    groups: int = integer(least=1)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the input."""
+        n, c, h, w = image(inputs)
+        if c % self.groups:
+            raise ValueError(f"has {self.groups} groups, which do not divide the {c} channels of {show(inputs[0])}")
+        return (n, c, h, w)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """Scale and shift."""
+        return 2 * out[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic(Kind):
+    """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
+
+    A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
+    and `each` FLOP per element of the result. `own`: whether there was such a function when the model was read.
+    """
+
+    op: ClassVar[str] = "traffic"
+
+    operator: str = word()
+    each: int = integer(default=0)
+    own: int = integer(most=1, default=0)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The recorded one."""
+        if not inputs:
+            raise ValueError("takes at least 1 input, got 0")
+        return tuple(recorded)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """What the registered function says, else `each` per element."""
+        return int(self.work(inputs, out, 4)[0])
+
+    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+        """FLOP, and bytes that move, with `element` bytes a value."""
+        from archsim.trace.registry import own_work, registered
+
+        if self.own and registered(self.operator):
+            return own_work(self.operator, inputs, out, element)
+        return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out)))
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Twice the forward work."""
+        return 2 * self.flop(inputs, out)

@@ -1,0 +1,151 @@
+"""`Draft`: the ops of a trace while nodes become ops, at known sizes; and the merging of two drafts into one with symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from archsim.base.errors import InputError
+from archsim.trace.attributes import read, written
+from archsim.trace.dims import MOST_DIMS, Dim, Shape, show
+from archsim.trace.kind import Kind
+from archsim.trace.kinds.shaping import Reshape
+from archsim.trace.values import LONGEST_NAME
+
+POWER = 2  # of a symbol in one dimension, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftOp:
+    """An op with sizes for its symbols."""
+
+    name: str
+    kind: Kind
+    inputs: tuple[str, ...]
+    shape: Shape
+
+
+class Draft:
+    """Ops by the names of their tensors; names of a trace are printable, not long, and used once."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.ops: list[DraftOp] = []
+        self.inputs: dict[str, Shape] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.names: dict[str, str] = {}
+        self.outputs: tuple[str, ...] = ()
+
+    def input(self, tensor: str, shape: Shape) -> None:
+        """An input of the network."""
+        name = self._free(tensor)
+        self.names[tensor] = name
+        self.inputs[name] = self.shapes[name] = shape or (1,)
+
+    def name_of(self, tensor: str) -> str:
+        """The name of a tensor of the model in the trace."""
+        return self.names[tensor]
+
+    def alias(self, tensor: str, name: str) -> None:
+        """A tensor of the model that is a tensor of the trace."""
+        self.names[tensor] = name
+
+    def add(self, kind: Kind, inputs: Sequence[str], shape: Shape, name: str) -> str:
+        """One op that makes a tensor of this shape; returns its name. Raises InputError where the kind makes another.
+
+        `kind` is read once more as if a trace file held it, so that the limits of its attributes hold here too.
+        """
+        found, problems = read(type(kind), written(kind), ())
+        shape = shape or (1,)
+        if not problems and found is not None:
+            if len(shape) > MOST_DIMS:
+                problems = [f"makes {show(shape)}; a tensor has at most {MOST_DIMS} dimensions here"]
+            try:
+                made = kind.shape([self.shapes[tensor] for tensor in inputs], shape)
+                if tuple(made) != tuple(shape):
+                    problems = [f"makes {show(made)}, not {show(shape)}"]
+            except ValueError as error:
+                problems = [str(error)]
+        if problems:
+            raise InputError(self.path, [f"{name!r} ({kind.op}) {problem}" for problem in problems])
+        free = self._free(name)
+        self.shapes[free] = tuple(shape)
+        self.ops.append(DraftOp(name=free, kind=kind, inputs=tuple(inputs), shape=tuple(shape)))
+        return free
+
+    def view(self, tensor: str, shape: Shape, name: str) -> str:
+        """A tensor of the trace under another shape; itself where that is its shape."""
+        shape = shape or (1,)
+        return tensor if self.shapes[tensor] == tuple(shape) else self.add(Reshape(), [tensor], shape, name)
+
+    def _free(self, wanted: str) -> str:
+        plain = "".join(c if c.isprintable() else "?" for c in wanted)[: LONGEST_NAME - 8] or "op"
+        name, number = plain, 1
+        while name in self.shapes:
+            number += 1
+            name = f"{plain}.{number}"
+        return name
+
+
+class NoProduct(Exception):
+    """A size is no product of the symbols, or the graph depends on them."""
+
+
+def merged(
+    drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]
+) -> tuple[dict[str, tuple[Dim, ...]], list[tuple[DraftOp, tuple[Dim, ...]]]]:
+    """Inputs and ops with symbols, from drafts at two values of each. Raises NoProduct."""
+    first, second = drafts[0], drafts[-1]
+    if len(first.ops) != len(second.ops):
+        raise NoProduct("the graph")
+    symbols = _Symbols(probes)
+    inputs = {name: symbols.dims(shape, second.inputs[name]) for name, shape in first.inputs.items()}
+    ops = []
+    for one, other in zip(first.ops, second.ops, strict=True):
+        if one != replace(other, shape=one.shape):
+            raise NoProduct(one.name)
+        try:
+            ops.append((one, symbols.dims(one.shape, other.shape)))
+        except NoProduct:
+            raise NoProduct(one.name) from None
+    return inputs, ops
+
+
+class _Symbols:
+    """Sizes at two probes as products of symbols."""
+
+    def __init__(self, probes: Sequence[Mapping[str, int]]) -> None:
+        first, second = probes[0], probes[-1]
+        names = sorted(first)
+        self.found: dict[tuple[int, int], Dim] = {}
+        self.products: list[tuple[int, int, list[str]]] = []
+        if len(names) <= 4:
+            for powers in sorted(product(range(POWER + 1), repeat=len(names)), key=sum):
+                factors = [name for name, power in zip(names, powers, strict=True) for _ in range(power)]
+                if factors:
+                    sizes = [1, 1]
+                    for name in factors:
+                        sizes = [sizes[0] * first[name], sizes[1] * second[name]]
+                    self.products.append((sizes[0], sizes[1], factors))
+        else:
+            self.products = [(first[name], second[name], [name]) for name in names]
+
+    def dims(self, one: Shape, other: Shape) -> tuple[Dim, ...]:
+        """A shape with symbols."""
+        if len(one) != len(other):
+            raise NoProduct("a shape")
+        return tuple([self._dim(a, b) for a, b in zip(one, other, strict=True)])
+
+    def _dim(self, a: int, b: int) -> Dim:
+        if a == b:
+            return a
+        if (a, b) not in self.found:
+            for x, y, factors in self.products:
+                if a % x == 0 and b % y == 0 and a // x == b // y:
+                    number = a // x
+                    self.found[a, b] = "*".join([str(number)] * (number > 1) + factors)
+                    break
+            else:
+                raise NoProduct("a size")
+        return self.found[a, b]

@@ -1,0 +1,177 @@
+"""Normalisations that exporters write as means, differences and roots."""
+
+from __future__ import annotations
+
+from archsim.trace.readers.call import axis_in
+from archsim.trace.readers.graph import NodeGraph
+from archsim.trace.readers.model import ModelNode
+
+
+def norms(graph: NodeGraph) -> None:
+    """Layer and RMS normalisation over the last dimensions; group normalisation as an instance normalisation of groups."""
+    for node in graph.nodes:
+        if node not in graph._place:
+            continue
+        if node.kind == "ReduceMean":
+            _layer_norm(graph, node) or _rms_norm(graph, node)
+        elif node.kind == "InstanceNormalization":
+            _group_norm(graph, node)
+        elif node.kind in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
+            _with_scale(graph, node)
+
+
+def _last_axes(graph: NodeGraph, node: ModelNode) -> int:
+    """The first of the last dimensions over which a mean goes; 0 where it goes over others."""
+    call = graph.call(node)
+    rank = len(call.shape())
+    axes = sorted(axis_in(axis, rank) for axis in call.integers("axes", at=1) or range(rank))
+    keeps = call.integer("keepdims", 1)
+    return axes[0] if keeps and axes == list(range(axes[0], rank)) else 0
+
+
+def _square(graph: NodeGraph, tensor: str) -> ModelNode | None:
+    """The node that squares a tensor."""
+    for reader in graph.readers(tensor):
+        power = reader.kind == "Pow" and reader.inputs[0] == tensor and graph.number(reader.inputs[1]) == 2.0
+        if power or (reader.kind == "Mul" and reader.inputs == (tensor, tensor)):
+            return reader
+    return None
+
+
+def _root(graph: NodeGraph, mean: ModelNode) -> tuple[list[ModelNode], str] | None:
+    """From the mean of squares to its root, or the inverse of that: the nodes, and the tensor."""
+    nodes, held = [mean], mean.outputs[0]
+    for kinds in (("Add",), ("Sqrt",), ("Reciprocal",)):
+        reader = graph.reader(held, *kinds)
+        if reader is None:
+            if kinds == ("Reciprocal",):
+                break
+            power = graph.reader(held, "Pow")
+            if power is not None and graph.number(power.inputs[1]) in (0.5, -0.5):
+                return [*nodes, power], power.outputs[0]
+            return None
+        if kinds == ("Add",) and not graph.learned(reader, held):
+            return None
+        nodes.append(reader)
+        held = reader.outputs[0]
+    inverse = graph.reader(held, "Div")
+    if inverse is not None and inverse.inputs[1] == held and graph.number(inverse.inputs[0]) == 1.0:
+        return [*nodes, inverse], inverse.outputs[0]
+    return nodes, held
+
+
+def _layer_norm(graph: NodeGraph, mean: ModelNode) -> bool:
+    axis, x = _last_axes(graph, mean), mean.inputs[0]
+    centred = graph.readers(mean.outputs[0])
+    if not axis or not centred or any(reader.kind != "Sub" or reader.inputs != (x, mean.outputs[0]) for reader in centred):
+        return False
+    for reader in centred:
+        square = _square(graph, reader.outputs[0])
+        second = None if square is None else graph.reader(square.outputs[0], "ReduceMean")
+        found = None if second is None else _root(graph, second)
+        if square is None or found is None:
+            continue
+        nodes, root = found
+        scaled = graph.reader(root, "Div", "Mul")
+        tops = [top.outputs[0] for top in centred]
+        if scaled is None or graph.other(scaled, root) not in tops:
+            continue
+        _finish(graph, [mean, *centred, square, *nodes, scaled], "LayerNormalization", x, scaled, axis)
+        return True
+    return False
+
+
+def _one_axis(graph: NodeGraph, node: ModelNode) -> int:
+    """The one dimension over which a mean goes, as no last one: 0 where there are several."""
+    call = graph.call(node)
+    axes = call.integers("axes", at=1) or []
+    return axis_in(axes[0], len(call.shape())) if len(axes) == 1 and call.integer("keepdims", 1) else 0
+
+
+def _rms_norm(graph: NodeGraph, mean: ModelNode) -> bool:
+    axis = _last_axes(graph, mean)
+    if not axis:
+        axis = _one_axis(graph, mean)
+    square = graph.producer.get(mean.inputs[0])
+    if not axis or square is None or graph.reader(square.outputs[0]) is not mean:
+        return False
+    x = square.inputs[0]
+    found = _root(graph, mean) if _square(graph, x) is square else None
+    if found is None:
+        return False
+    nodes, root = found
+    scaled = graph.reader(root, "Div", "Mul")
+    if scaled is None or graph.other(scaled, root) != x:
+        return False
+    if axis == len(graph.shape(x)) - 1 or _last_axes(graph, mean):
+        _finish(graph, [square, *nodes, scaled], "RMSNormalization", x, scaled, axis)
+    else:
+        found_nodes, last = [square, *nodes, scaled], scaled
+        reader = graph.reader(scaled.outputs[0], "Mul")
+        learned = "" if reader is None else graph.learned(reader, scaled.outputs[0])
+        if reader is not None and learned and _size(graph, learned) == graph.shape(x)[axis]:
+            found_nodes.append(reader)
+            last = reader
+        graph.replace(found_nodes, "ChannelNorm", [x], last.outputs, name=last.name, axis=axis)
+    return True
+
+
+def _finish(graph: NodeGraph, nodes: list[ModelNode], kind: str, x: str, last: ModelNode, axis: int) -> None:
+    """With the learned scale and shift behind it, where there are some."""
+    width = graph.shape(x)[axis:]
+    last = _learned_after(graph, nodes, last, width, ("Mul",), kind)
+    if kind == "LayerNormalization":
+        last = _learned_after(graph, nodes, last, width, ("Add",), kind)
+    graph.replace(nodes, kind, [x], last.outputs, domain="", name=last.name, axis=axis)
+
+
+def _learned_after(
+    graph: NodeGraph, nodes: list[ModelNode], last: ModelNode, width: tuple[int, ...], kinds: tuple[str, ...], kind: str
+) -> ModelNode:
+    reader = graph.reader(last.outputs[0], *kinds)
+    learned = "" if reader is None else graph.learned(reader, last.outputs[0])
+    if reader is None or not learned or graph.shape(learned)[-len(width) :] != width:
+        return last
+    nodes.append(reader)
+    return reader
+
+
+def _with_scale(graph: NodeGraph, node: ModelNode) -> None:
+    """A normalisation without scale and shift of its own, and those behind it."""
+    if len([name for name in node.inputs[1:] if name and not graph.known[name].value is not None]) > 0:
+        return
+    axis = graph.call(node).axis("axis", -1)
+    nodes = [node]
+    width = graph.shape(node.inputs[0])[axis:]
+    last = _learned_after(graph, nodes, node, width, ("Mul",), node.kind)
+    if last is not node:
+        if node.kind == "LayerNormalization":
+            last = _learned_after(graph, nodes, last, width, ("Add",), node.kind)
+        graph.replace(nodes, node.kind, [node.inputs[0]], last.outputs, domain="", name=last.name, axis=axis)
+
+
+def _group_norm(graph: NodeGraph, node: ModelNode) -> None:
+    """Reshape to groups, normalise each, reshape back, scale and shift."""
+    before = graph.maker(node.inputs[0], "Reshape")
+    after = graph.reader(node.outputs[0], "Reshape")
+    if before is None or after is None or graph.reader(before.outputs[0]) is not node:
+        return
+    x = before.inputs[0]
+    shape, grouped = graph.shape(x), graph.shape(before.outputs[0])
+    if len(shape) < 3 or graph.shape(after.outputs[0]) != shape or len(grouped) < 2 or shape[1] % grouped[1]:
+        return
+    nodes, last = [before, node, after], after
+    for kind in ("Mul", "Add"):
+        reader = graph.reader(last.outputs[0], kind)
+        learned = "" if reader is None else graph.learned(reader, last.outputs[0])
+        if reader is not None and learned and int(_size(graph, learned)) in (1, shape[1]):
+            nodes.append(reader)
+            last = reader
+    graph.replace(nodes, "GroupNormalization", [x], last.outputs, domain="", name=last.name, num_groups=grouped[1])
+
+
+def _size(graph: NodeGraph, tensor: str) -> int:
+    size = 1
+    for dim in graph.shape(tensor):
+        size *= dim
+    return size

@@ -1,0 +1,16 @@
+"""Nodes that change nothing that is counted: names, and formats of values between layers."""
+
+from __future__ import annotations
+
+from archsim.trace.readers.graph import NodeGraph
+
+NOTHING = ("Identity", "Cast", "CastLike")
+
+
+def tidy(graph: NodeGraph) -> None:
+    """Take them out, wherever they do not stand between an input and an output alone."""
+    for node in graph.nodes:
+        if node.kind in NOTHING and not node.domain:
+            source = node.inputs[0]
+            if not (node.outputs[0] in graph.outputs and source in graph.inferred.model.inputs):
+                graph.bypass(node, source)

@@ -1,0 +1,124 @@
+"""From a `ModelFile` to a `Trace`: at given sizes, or at two probes of each free symbol, which make the shapes symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from archsim.base.errors import ArgumentError, InputError, Unsupported
+from archsim.trace.dims import BATCH, SEQUENCE, short
+from archsim.trace.formats import unknown_symbol
+from archsim.trace.readers.draft import Draft, NoProduct, merged
+from archsim.trace.readers.emit import emit
+from archsim.trace.readers.graph import NodeGraph
+from archsim.trace.readers.infer import infer, names_in
+from archsim.trace.readers.model import ModelFile
+from archsim.trace.readers.patterns.apply import apply_patterns
+from archsim.trace.trace import Op, Trace
+from archsim.trace.values import LONGEST_NAME
+
+BATCH_PROBES = (1009, 1013)  # primes that no layer has as a size
+PROBES = ((61, 67), (71, 73), (79, 83), (89, 97), (101, 103), (107, 109), (113, 127), (131, 137))  # small: tables have ends
+MOST_SYMBOLS = len(PROBES)
+SEQUENCES = ("sequence", "seq", "tokens", "t", "length")  # beginnings of what files call the tokens of a sequence
+
+
+def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
+    """The trace of a model. `sizes` are those of its symbols by its own names; the batch stays free where the graph allows it.
+
+    Raises InputError, Unsupported, or ArgumentError for sizes that are missing, or of nothing.
+    """
+    symbols = symbols_of(model)
+    for name in sizes:
+        if name not in symbols and name not in symbols.values():
+            raise unknown_symbol(model.path, name, tuple(symbols))
+    given = {name: size for name, own in symbols.items() for key, size in sizes.items() if key in (name, own)}
+    free = {name: own for name, own in symbols.items() if name not in given or own == BATCH}
+    fixed = {name: size for name, size in given.items() if name not in free}
+    batch = next((name for name, own in free.items() if own == BATCH), None)
+    if len(free) > MOST_SYMBOLS:
+        raise _unbound(model, free, f"has {len(free)} free symbols")
+    try:
+        return _at_probes(model, free, fixed)
+    except NoProduct as problem:
+        others = {name: own for name, own in free.items() if own != BATCH}
+        if others or batch is None or batch not in given:
+            raise _unbound(model, others or free, f"{short(str(problem))} does not grow as a product of them") from None
+        return _trace(model, {}, [_draft(model, fixed | {batch: given[batch]})], [{}])
+    except (InputError, Unsupported) as problem:
+        others = {name: own for name, own in free.items() if own != BATCH}
+        if others and isinstance(problem, InputError):
+            raise _unbound(model, others, f"with numbers in their place {problem.problems[0]}") from None
+        raise
+
+
+def symbols_of(model: ModelFile) -> dict[str, str]:
+    """The free sizes of a model's inputs, by its names: N for the batch, T for tokens, else a name of a symbol."""
+    first = [dims[0] for dims in model.inputs.values() if dims and isinstance(dims[0], str) and names_in(dims[0]) == [dims[0]]]
+    batch = max(first, key=first.count) if first else None
+    found: dict[str, str] = {} if batch is None else {str(batch): BATCH}
+    for dims in model.inputs.values():
+        for name in (name for dim in dims for name in names_in(dim)):
+            if name not in found:
+                found[name] = _symbol(name, set(found.values()))
+    return found
+
+
+def _symbol(name: str, taken: set[str]) -> str:
+    """A name that a trace can have for a symbol."""
+    if SEQUENCE not in taken and name.lower().startswith(SEQUENCES):
+        return SEQUENCE
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)[:24] or "Size"
+    plain = plain if plain[0].isalpha() else f"S{plain}"
+    plain, number = plain[0].upper() + plain[1:], 1
+    found = f"{plain}_size" if plain in (BATCH, SEQUENCE) else plain
+    while found in taken:
+        number += 1
+        found = f"{plain}_{number}"
+    return found
+
+
+def _at_probes(model: ModelFile, free: Mapping[str, str], fixed: Mapping[str, int]) -> Trace:
+    if not free:
+        return _trace(model, free, [_draft(model, fixed)], [{}])
+    probes: list[dict[str, int]] = [{}, {}]
+    numbers: Iterator[tuple[int, int]] = iter(PROBES)
+    for own in free.values():
+        for probe, value in zip(probes, BATCH_PROBES if own == BATCH else next(numbers), strict=True):
+            probe[own] = value
+    drafts = [_draft(model, {**fixed, **{name: probe[own] for name, own in free.items()}}) for probe in probes]
+    return _trace(model, free, drafts, probes)
+
+
+def _draft(model: ModelFile, sizes: Mapping[str, int]) -> Draft:
+    """The ops at these sizes."""
+    graph = NodeGraph(infer(model, sizes))
+    draft = Draft(model.path)
+    for name in model.inputs:
+        draft.input(name, graph.shape(name))
+    apply_patterns(graph)
+    graph.without_dead()
+    emit(graph, draft)
+    for name in graph.outputs:
+        if name not in draft.names:
+            raise InputError(model.path, f"its output {short(name)} is made by nothing that runs")
+    draft.outputs = tuple(dict.fromkeys(draft.names[name] for name in graph.outputs))
+    if not draft.ops:
+        raise InputError(model.path, "computes nothing from its inputs")
+    return draft
+
+
+def _trace(model: ModelFile, free: Mapping[str, str], drafts: list[Draft], probes: list[dict[str, int]]) -> Trace:
+    inputs, ops = merged(drafts, probes)
+    read = {name for op, _ in ops for name in op.inputs}
+    return Trace(
+        name="".join(c if c.isprintable() else "?" for c in model.name)[:LONGEST_NAME] or "model", source=model.source,
+        inputs={name: dims for name, dims in inputs.items() if name in read} or inputs, dtype=model.dtype,
+        ops=tuple([Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=dims) for op, dims in ops]),
+        outputs=drafts[0].outputs, symbols={own: name for name, own in free.items()},
+    )  # fmt: skip
+
+
+def _unbound(model: ModelFile, free: Mapping[str, str], why: str) -> ArgumentError:
+    """The error for symbols that need a size, with the way out."""
+    ways = " ".join(f"--bind {name}=SIZE" for name in free)
+    return ArgumentError(f"{model.path}: needs sizes for {', '.join(free)}: {ways} ({why})")

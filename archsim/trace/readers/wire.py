@@ -1,0 +1,140 @@
+"""The bytes of an ONNX file without its weights, so that a model of any size is read in little memory.
+
+The file is scanned as protobuf (Protocol Buffers encoding; messages and fields of onnx.proto), without being copied: tensors keep
+their shapes and types, and lose their values unless they are few. Weights in other files are never looked for. A file with more
+nodes or fields than a limit is refused while it is scanned.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.limits import LIMITS
+
+KEPT = 1 << 12  # bytes of values of a tensor that are kept: shapes, axes, scales
+LIMIT = LIMITS["onnx"]
+MOST_FIELDS = 20 * LIMIT.entries  # of all messages together
+MOST_LEFT = 64 << 20  # bytes of what is kept
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
+LONGEST_VARINT = 10  # bytes
+
+# message -> field -> the message that it holds
+WITHIN = {
+    "model": {7: "graph"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
+    "sparse": {1: "tensor", 2: "tensor"},
+    "tensor": {},
+}
+DROPPED = {
+    "model": {6, 20}, "graph": {10, 14, 16}, "node": {6, 9, 10}, "attribute": {13}, "sparse": set(), "tensor": {12, 16},
+}  # fmt: skip  # descriptions, metadata, training, sharding
+VALUES = {4, 5, 6, 7, 9, 10, 11}  # fields of a tensor that hold its values
+
+
+def slimmed(path: Path) -> bytes:
+    """The file without the values of large tensors, descriptions and metadata. Raises MissingFile or InputError."""
+    try:
+        if not path.exists():
+            raise MissingFile(f"{path}: no such file")
+        if not path.is_file():
+            raise InputError(str(path), "is no file")
+        with path.open("rb") as stream:
+            size = path.stat().st_size
+            if not size:
+                raise InputError(str(path), "is empty")
+            if size > LIMIT.size:
+                raise InputError(str(path), f"is larger than {LIMIT.size} bytes, the most that a protobuf message holds")
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return WireScan(data, str(path)).model()
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read ({error.strerror or error})") from None
+    except ValueError:  # a zero byte in the name
+        raise InputError(str(path), "is no name of a file") from None
+
+
+class WireScan:
+    """A scan of one file."""
+
+    def __init__(self, data: mmap.mmap | bytes, path: str) -> None:
+        self.data, self.path = data, path
+        self.fields = self.nodes = self.left = 0
+
+    def model(self) -> bytes:
+        """The whole message."""
+        kept = self._message("model", 0, len(self.data), 0)
+        return bytes(kept)
+
+    def _message(self, kind: str, start: int, end: int, depth: int) -> bytearray:
+        if depth > LIMIT.depth:
+            raise self._error(start, f"is nested more than {LIMIT.depth} deep")
+        kept, within, dropped = bytearray(), WITHIN[kind], DROPPED[kind]
+        for field, wire, at, begin, stop in self._fields(start, end):
+            if field in dropped or (kind == "tensor" and field in VALUES and stop - begin > KEPT):
+                continue
+            if wire == BYTES and field in within:
+                if within[field] == "node":
+                    self.nodes += 1
+                    if self.nodes > LIMIT.entries:
+                        raise InputError(self.path, f"has more than {LIMIT.entries} nodes; refused")
+                inner = self._message(within[field], begin, stop, depth + 1)
+                kept += _varint(field << 3 | BYTES) + _varint(len(inner)) + inner
+            else:
+                kept += self.data[at:stop]
+                self.left += stop - at
+                if self.left > MOST_LEFT:
+                    raise InputError(self.path, f"has more than {MOST_LEFT} bytes beside its weights; refused")
+        return kept
+
+    def _fields(self, start: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Field number, wire type, and where the field, its value and the next field begin."""
+        data, at = self.data, start
+        while at < end:
+            self.fields += 1
+            if self.fields > MOST_FIELDS:
+                raise InputError(self.path, f"has more than {MOST_FIELDS} fields; refused")
+            first = at
+            tag, at = self._number(at, end)
+            field, wire = tag >> 3, tag & 7
+            if wire == BYTES:
+                length, begin = self._number(at, end)
+                stop = begin + length
+            elif wire == VARINT:
+                begin = at
+                _, stop = self._number(at, end)
+            elif wire in (FIXED64, FIXED32):
+                begin, stop = at, at + (8 if wire == FIXED64 else 4)
+            else:
+                raise self._error(first, "is no ONNX model: no field of a protobuf message begins there")
+            if stop > end or not field:
+                raise self._error(first, "is no ONNX model, or is cut off")
+            yield field, wire, first, begin, stop
+            at = stop
+        del data
+
+    def _number(self, at: int, end: int) -> tuple[int, int]:
+        """A varint, and where it ends."""
+        value = shift = 0
+        for place in range(at, min(end, at + LONGEST_VARINT)):
+            byte = self.data[place]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, place + 1
+            shift += 7
+        raise self._error(at, "is no ONNX model, or is cut off")
+
+    def _error(self, at: int, problem: str) -> InputError:
+        return InputError(self.path, f"byte {at}: {problem}")
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

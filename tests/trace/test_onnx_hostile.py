@@ -1,0 +1,205 @@
+"""ONNX files of strangers: each ends in one line that names the place, soon, and in little memory."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto
+
+from archsim.base.errors import ArchsimError, InputError, MissingFile
+from archsim.trace import load
+from archsim.trace.readers.wire import LIMIT
+
+from ..each import each
+from .onnx_models import hollow, onnx_model, small_cnn, whole, written
+
+BIG = 2**62
+
+
+def conv(x: list[Any], w: tuple[int, ...], **attributes: Any) -> ModelProto:
+    return onnx_model([("Conv", "x w", "y", attributes)], {"x": x}, ["y"], [hollow("w", *w)])
+
+
+def negative_weights() -> ModelProto:
+    model = conv([1, 3, 8, 8], (8, 3, 3, 3))
+    model.graph.initializer[0].dims[0] = -8
+    return model
+
+
+def cycle() -> ModelProto:
+    return onnx_model([("Relu", "x", "a"), ("Add", "a c", "b"), ("Relu", "b", "c")], {"x": [1, 4]}, ["c"])
+
+
+def without_graph() -> ModelProto:
+    return ModelProto(ir_version=8)
+
+
+def nested() -> ModelProto:
+    model = small_cnn()
+    graph = model.graph
+    for _ in range(60):
+        node = graph.node.add(op_type="If", name="deep", input=["x"], output=["deep"])
+        attribute = node.attribute.add(name="then_branch", type=5)
+        graph = attribute.g
+    return model
+
+
+MODELS: dict[str, tuple[Callable[[], ModelProto], str]] = {
+    "a negative size": (lambda: conv([1, 3, -8, 8], (8, 3, 3, 3)), r"input 'x' has the dimension -8"),
+    "a size of none": (lambda: conv([1, 3, 0, 8], (8, 3, 3, 3)), r"input 'x' has the dimension 0"),
+    "a size of 2^62": (lambda: conv([1, 3, BIG, 8], (8, 3, 3, 3)), rf"input 'x' has the dimension {BIG}"),
+    "sizes whose product is too large": (
+        lambda: onnx_model([("Relu", "x", "y")], {"x": [2**30, 2**30]}, ["y"]),
+        r"makes 'y' of the shape .* which no tensor has",
+    ),
+    "negative weights": (negative_weights, r"constant 'w' has the shape \[-8, 3, 3, 3\]"),
+    "channels that do not fit": (
+        lambda: conv([1, 3, 8, 8], (8, 4, 3, 3)),
+        r"'n0' \(Conv\) has weights \[8, 4, 3, 3\] in 1 groups",
+    ),
+    "a stride of 0": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), strides=[0, 1]), r"'n0' \(Conv\) has strides \[0, 1\]"),
+    "a window larger than its image": (lambda: conv([1, 3, 2, 8], (8, 3, 3, 3)), "has a window of 3, larger than its input of 2"),
+    "negative padding": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), pads=[-1, 0, 0, 0]), r"has pads \[-1, 0, 0, 0\]"),
+    "no groups": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), group=0), "in 0 groups"),
+    "a dangling input": (
+        lambda: onnx_model([("Relu", "xx", "y")], {"x": [1, 4]}, ["y"]),
+        "'n0' .Relu. reads 'xx', which nothing makes; nearest: 'x'",
+    ),
+    "an output of nothing": (
+        lambda: onnx_model([("Relu", "x", "y")], {"x": [1, 4]}, ["z"]),
+        "output is 'z', which nothing makes",
+    ),
+    "one name twice": (
+        lambda: onnx_model([("Relu", "x", "y"), ("Relu", "x", "y")], {"x": [1, 4]}, ["y"]),
+        "makes 'y', which the result of node",
+    ),
+    "a cycle": (cycle, "has a cycle: 'n[12]' -> 'n[12]' -> 'n[12]'"),
+    "a slope that is no number": (
+        lambda: onnx_model([("LeakyRelu", "x", "y", {"alpha": float("nan")})], {"x": [1, 4]}, ["y"]),
+        "'alpha', which is not a finite",
+    ),
+    "no graph": (without_graph, "has no graph with nodes"),
+    "graphs in graphs": (nested, "is nested more than 32 deep"),
+    "a product of other sizes": (
+        lambda: onnx_model([("MatMul", "x w", "y")], {"x": [4, 5]}, ["y"], [hollow("w", 6, 7)]),
+        "inner dimensions are 5 and 6",
+    ),
+    "a shape that holds other values": (
+        lambda: onnx_model([("Reshape", "x s", "y")], {"x": [4, 5]}, ["y"], [whole("s", 3, -1)]),
+        "20 values do not divide by 3",
+    ),
+    "a reshape to nothing": (
+        lambda: onnx_model([("Reshape", "x s", "y")], {"x": [4, 5]}, ["y"], [whole("s", 0, -2)]),
+        "which no tensor has",
+    ),
+    "an expansion without end": (
+        lambda: onnx_model([("Expand", "x s", "y")], {"x": [1, 1]}, ["y"], [whole("s", BIG, BIG)]),
+        "which no tensor has",
+    ),
+    "a range without end": (
+        lambda: onnx_model(
+            [("Range", "a b c", "r"), ("Add", "x r", "y")], {"x": [1]}, ["y"], [whole("a", 0), whole("b", BIG), whole("c", 1)]
+        ),
+        "which no tensor has",
+    ),
+    "a step of nothing": (
+        lambda: onnx_model(
+            [("Slice", "x a b c d", "y")], {"x": [4]}, ["y"], [whole("a", 0), whole("b", 4), whole("c", 0), whole("d", 0)]
+        ),
+        "axes or steps",
+    ),
+    "an operator that nobody knows": (
+        lambda: onnx_model([("my.Odd", "x", "y")], {"x": [4]}, ["y"]),
+        r"\(my.Odd\) is not known here, .* archsim.register_op\('my.Odd'",
+    ),
+    "an opset of the future": (lambda: onnx_model([("Relu", "x", "y")], {"x": [4]}, ["y"], opset=999), "uses version 999"),
+    "too many dimensions": (lambda: onnx_model([("Relu", "x", "y")], {"x": [1] * 20}, ["y"]), "has 20 dimensions"),
+}
+
+
+@each(("what", "made", "words"), [(what, *rest) for what, rest in MODELS.items()])
+def test_a_model_that_cannot_be_is_refused_in_one_line(tmp_path: Path, what: str, made: Callable[[], ModelProto], words: str):
+    with pytest.raises(InputError, match=words) as caught:
+        load(written(made(), tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_in_other_files_are_never_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = written(small_cnn(), tmp_path)
+    opened: list[object] = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *rest, **more: opened.append(self) or real(self, *rest, **more))  # type: ignore[func-returns-value]
+    load(path)
+    assert {str(place) for place in opened} == {path}
+
+
+def many_nodes(count: int) -> bytes:
+    """A graph of as many nodes without anything in them, which takes three bytes each."""
+    graph = b"\x0a\x01\x0a" * 0 + b"".join([b"\x0a\x00"] * count)
+    length = len(graph)
+    coded = bytearray()
+    while length > 127:
+        coded.append(length & 127 | 128)
+        length >>= 7
+    coded.append(length)
+    return b"\x08\x08\x3a" + bytes(coded) + graph
+
+
+@each(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b"\x00", "is no ONNX model"),
+        (b"hello, this is text", "is no ONNX model"),
+        (b"\x3a\xff\xff\xff\xff\x0f", "is cut off"),
+        (b"\xff" * 64, "is no ONNX model"),
+        (b"\x08" + b"\x80" * 20, "is no ONNX model"),
+        (many_nodes(1_000_000), f"has more than {LIMIT.entries} nodes; refused"),
+        (small_cnn().SerializeToString()[:-40], "is cut off"),
+    ],
+)
+def test_bytes_that_are_no_model_are_refused(tmp_path: Path, data: bytes, words: str):
+    place = tmp_path / "bad.onnx"
+    place.write_bytes(data)
+    with pytest.raises(InputError, match=words):
+        load(str(place))
+
+
+def test_random_bytes_end_in_a_refusal(tmp_path: Path):
+    chance, place, whole_model = random.Random(7), tmp_path / "noise.onnx", bytearray(small_cnn().SerializeToString())
+    for _ in range(300):
+        data = bytearray(chance.randbytes(chance.randrange(1, 400))) if chance.random() < 0.3 else whole_model[:]
+        for _ in range(chance.randrange(1, 8)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        place.write_bytes(data)
+        with contextlib.suppress(ArchsimError, ValueError):  # nothing else
+            load(str(place)).bind(**dict.fromkeys(load(str(place)).free_symbols, 2))
+
+
+def test_a_model_with_large_weights_is_read_in_little_memory(tmp_path: Path):
+    model = small_cnn()
+    for tensor in model.graph.initializer:
+        if tensor.name == "fw":
+            tensor.ClearField("external_data")
+            tensor.data_location = TensorProto.DEFAULT
+            tensor.raw_data = bytes(4 * 40960 * 100)  # more than its shape needs, too
+    path = written(model, tmp_path)
+    load(path)
+    tracemalloc.start()
+    load(path)
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+def test_a_folder_and_a_file_that_is_not_there_are_named(tmp_path: Path):
+    with pytest.raises(MissingFile, match=r"gone.onnx: no such file"):
+        load(str(tmp_path / "gone.onnx"))
+    (tmp_path / "folder.onnx").mkdir()
+    with pytest.raises(InputError, match=r"folder\.onnx: is no file"):
+        load(str(tmp_path / "folder.onnx"))
