@@ -44,6 +44,13 @@ class CommonWords(DeviceWords, total=False):
     graph: bool
 
 
+class WallWords(TypedDict, total=False):
+    """Where power is measured: at the device, or at the plug of its computer."""
+
+    boundary: str
+    system: Name
+
+
 class RunWords(CommonWords, total=False):
     """The same with what a comparison takes several of."""
 
@@ -52,7 +59,11 @@ class RunWords(CommonWords, total=False):
     inputs: str
 
 
-class BuyingWords(CommonWords, total=False):
+class EstimateWords(RunWords, WallWords, total=False):
+    """The words of one estimate."""
+
+
+class BuyingWords(CommonWords, WallWords, total=False):
     """The same with what a buyer says: prices, use, and the size of the work."""
 
     price: Mapping[str, str] | Names
@@ -66,16 +77,17 @@ class BuyingWords(CommonWords, total=False):
     epochs: float | str
 
 
-BUYING = tuple(name for name in BuyingWords.__annotations__ if name not in CommonWords.__annotations__)
+OF_RUNS = {**CommonWords.__annotations__, **WallWords.__annotations__}
+BUYING = tuple(name for name in BuyingWords.__annotations__ if name not in OF_RUNS)
 
 # other names of arguments, as Python users may know them -> the option
 OTHERWISE = {"settings": "set", "scales": "scale", "batch_size": "batch", "dtype": "precision", "model": "net", "network": "net",
              "hardware": "hw", "device": "hw", "framework": "stack", "mode": "task"}  # fmt: skip
 
 
-def run_arguments(function: str, words: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `make_request` from words of a user. Raises ArgumentError that names the argument and its value."""
-    check_names(function, words, RunWords.__annotations__)
+def run_arguments(function: str, words: Mapping[str, Any], known: type = RunWords) -> dict[str, Any]:
+    """The arguments of `make_request` from words of a user, among those `known`. Raises ArgumentError that names the argument."""
+    check_names(function, words, known.__annotations__)
     own = {name: value for name, value in words.items() if value is not None and name not in DeviceWords.__annotations__}
     of_device = {name: value for name, value in words.items() if name in DeviceWords.__annotations__}
     return {name: READ[name](name, value) for name, value in own.items()} | device_arguments(function, of_device)
@@ -241,5 +253,6 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock",
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "bind": sizes, "threads": whole, "devices": whole, "streams": whole, "precision": text,
     "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
+    "boundary": text, "system": text,
     "graph": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

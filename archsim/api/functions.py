@@ -9,6 +9,7 @@ from archsim.api.arguments import (
     BUYING,
     BuyingWords,
     DeviceWords,
+    EstimateWords,
     Name,
     Names,
     RunWords,
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
     from archsim.validation.evaluation import Validation
 
 
-def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Unpack[RunWords]) -> Estimate:
+def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Unpack[EstimateWords]) -> Estimate:
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
     Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, memory_clock, power_limit,
-    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, set, scale, calibration. Numbers are in SI units, or texts
-    with a unit ("690MHz").
+    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, boundary, system, set, scale, calibration. Numbers
+    are in SI units, or texts with a unit ("690MHz").
 
     `observers` are told when what runs, at a fidelity with events.
 
@@ -45,13 +46,13 @@ def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words
     """
     from archsim.estimation.estimate import estimate as of
 
-    return of(text("net", net), text("hw", hw), observers=observers, **run_arguments("estimate", words))
+    return of(text("net", net), text("hw", hw), observers=observers, **run_arguments("estimate", words, EstimateWords))
 
 
 def power(
     hw: Name, shares: Mapping[str, float | str] | Names, *, sm: float | str | None = None, clock: float | str | None = None,
     memory_clock: float | str | None = None, counted_at: float | str | Sequence[float | str | None] | None = None,
-    power_limit: float | str | None = None, **words: Unpack[DeviceWords],
+    power_limit: float | str | None = None, boundary: str | None = None, system: Name | None = None, **words: Unpack[DeviceWords],
 ) -> PowerEstimate:  # fmt: skip
     """Power of a GPU whose units are busy for these shares of the time, as `archsim power`.
 
@@ -60,6 +61,7 @@ def power(
     clock, memory_clock: where it runs; the memory clock as drivers show it, half the data rate of a pin
     counted_at: core clock, or core and memory clock, at which the shares were counted, where these are others
     power_limit: in place of the TDP
+    boundary, system: as those of `estimate`
     set, scale, calibration: as those of `estimate`
 
     Raises ArgumentError for a value, UnknownName, Unsupported for a CPU, InputError for a file.
@@ -67,7 +69,8 @@ def power(
     from archsim.api.arguments import pair_of, table
     from archsim.estimation.power import power_by_unit
 
-    check_names("power", words, (*DeviceWords.__annotations__, "sm", "clock", "memory_clock", "counted_at", "power_limit"))
+    check_names("power", words, (*DeviceWords.__annotations__, "sm", "clock", "memory_clock", "counted_at", "power_limit",
+                                 "boundary", "system"))
     hertz, given = quantity("Hz"), {} if isinstance(shares, Mapping) and not shares else table("shares", shares)
     if sm is not None:
         if "sm" in given:
@@ -79,6 +82,8 @@ def power(
         memory_clock_hz=None if memory_clock is None else hertz("memory_clock", memory_clock),
         counted_at=None if core is None else (hertz("counted_at", core), None if memory is None else hertz("counted_at", memory)),
         power_limit=None if power_limit is None else quantity("W")("power_limit", power_limit),
+        boundary=None if boundary is None else text("boundary", boundary),
+        system=None if system is None else text("system", system),
         **device_arguments("power", words),
     )  # fmt: skip
 
@@ -120,7 +125,7 @@ def compare(
     from archsim.study.ranking import CRITERIA
 
     said = {name: value for name, value in words.items() if name in BUYING}
-    arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING})
+    arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING}, EstimateWords)
     listed = batch if isinstance(batch, str) else ",".join(
         str(whole("batch", one)) for one in (batch if isinstance(batch, Iterable) else [batch]))  # fmt: skip
     names = [criterion.name for criterion in CRITERIA]

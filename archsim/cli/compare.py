@@ -16,7 +16,7 @@ from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HWS, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, boundary_options, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
@@ -45,6 +45,7 @@ class CriterionOption(click.Option):
 @click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
+@boundary_options
 @buying_options
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip

@@ -11,13 +11,14 @@ from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, holds, setting_options
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_option, json_option, one_form
 
 
 @click.command("estimate")
 @NET
 @HW
 @setting_options
+@boundary_options
 @click.option("--layers/--no-layers", "layers", default=None,
               help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
 @json_option()

@@ -14,12 +14,13 @@ Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, colu
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "nets", "stacks", "parts", "fidelities", "ops", "keys"]))
+@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "stacks", "parts", "fidelities", "ops", "keys"]))
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")
 def command(what: str, as_json: bool, as_csv: bool) -> None:
-    """List what is shipped: hw (devices), nodes (several devices and their links), nets (networks), stacks, the parts that
-    stacks are composed of, fidelities, op kinds, or keys: of specs, with what each of them moves.
+    """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
+    (networks), stacks, the parts that stacks are composed of, fidelities, op kinds, or keys: of specs, with what each of them
+    moves.
 
     \b
     Examples:
@@ -27,7 +28,7 @@ def command(what: str, as_json: bool, as_csv: bool) -> None:
       archsim list nets
     """
     lists: dict[str, Callable[[], Listing]] = {
-        "hw": _devices, "nodes": _nodes, "nets": _networks, "stacks": _stacks, "parts": _parts,
+        "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "stacks": _stacks, "parts": _parts,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
     one_form(as_json, as_csv)
@@ -69,6 +70,19 @@ def _nodes() -> Listing:
         host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
         rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
     return ("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2
+
+
+def _systems() -> Listing:
+    from archsim.base.units import show
+    from archsim.node.system import find, names
+
+    rows = []
+    for system in map(find, names()):
+        memory = "" if system.host.memory is None else show(system.host.memory, "B", 3)
+        host = f"{system.host.sockets:g} x {system.host.cpu or 'that of the device'}"
+        rows.append((system.id, system.name, str(system.devices), host, memory, show(system.supply.rating, "W", 3),
+                     str(len(system.assumed))))  # fmt: skip
+    return ("system", "name", "devices", "host CPU", "memory", "supply", "assumed"), rows, 2
 
 
 def _networks() -> Listing:

@@ -9,7 +9,7 @@ import click
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, quantity, some_options
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, csv_option, json_option, one_form
+from archsim.cli.vocabulary import HW, boundary_options, csv_option, json_option, one_form
 
 OTHERS = ("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "power_mode", "fidelity", "traffic",
           "streams", "host_cpu", "inputs", "graph")  # fmt: skip  # options of a network, which this command has none of
@@ -24,6 +24,7 @@ UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram
 @some_options(*OTHERS)
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
+@boundary_options
 @json_option("Print one JSON object; a list of them for a file.")
 @csv_option("Print one CSV row per power.")
 def command(

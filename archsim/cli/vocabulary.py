@@ -28,6 +28,15 @@ ROWS_OF = click.option("--hw", type=Known("device", many=True), default=None, me
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
+def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--boundary` and `--system`: power at the device, or at the plug of its computer."""
+    boundary = click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
+                            help="Where power is measured: at the board, module or package, or at the wall.")  # fmt: skip
+    system = click.option("--system", default=None, metavar="NAME[:DEVICES]",
+                          help="The computer at the wall and the devices in it (`archsim list systems`).")  # fmt: skip
+    return boundary(system(command))
+
+
 def json_option(what: str = "Print one JSON object.") -> Decorator:
     """`--json`: the answer on standard output as JSON."""
     return click.option("--json", "as_json", is_flag=True, help=what)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from archsim.base.version import __version__
 from archsim.cost.bounds import INPUT
 from archsim.cost.energy import COMPONENTS
 from archsim.device.variant import device_fields
+from archsim.estimation.boundary import WALL
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
@@ -38,6 +40,11 @@ def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices
 
 def estimate_of(request: Request, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
     """The estimate of a request, with `references` beside published measurements of its cell."""
+    found = _at_device(request, references, observers)
+    return _at_wall(found, request) if request.asked.get("boundary") == WALL else found
+
+
+def _at_device(request: Request, references: bool, observers: Sequence[Observer]) -> Estimate:
     result = run(request, observers)
     # The sum of the ops' times and the end of the last op differ by rounding; the estimate has one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
@@ -69,6 +76,24 @@ def estimate_of(request: Request, references: bool = True, observers: Sequence[O
         assumed_values=lambda: assumed_values(request),
         provenance=lambda: provenance_of(request),
         spec=request.spec,
+    )  # fmt: skip
+
+
+def _at_wall(e: Estimate, request: Request) -> Estimate:
+    """An estimate whose power and energy are those at the wall, the share of one device of the computer; ops keep their own."""
+    from archsim.estimation.wall import interval_of, of_request
+
+    found = of_request(request, e.power_w)
+    low, high = interval_of(found, found.share_w)
+    energy, factor = found.share_w * e.latency_s, found.share_w / e.power_w
+    time = (e.latency_interval_s[0] / e.latency_s, e.latency_interval_s[1] / e.latency_s)
+    reach = [math.exp(math.copysign(math.hypot(math.log(of_time), math.log(end / found.share_w)), sign))
+             for of_time, end, sign in ((time[0], low, -1.0), (time[1], high, 1.0))]  # fmt: skip
+    return replace(
+        e, power_w=found.share_w, power_interval_w=(low, high), energy_j=energy,
+        energy_interval_j=(energy * reach[0], energy * reach[1]), throughput_per_w=e.throughput_per_w / factor,
+        energy_breakdown_j={**e.energy_breakdown_j, **{name: power * e.latency_s for name, power in found.added_w.items()}},
+        power_boundary=WALL, wall=found,
     )  # fmt: skip
 
 

@@ -72,6 +72,10 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.metric == "energy_j":
         return float(result.total_energy_j[0])
     latency_s = float(result.latency_s[0])
+    if case.system is not None:
+        from archsim.estimation.wall import of_case
+
+        return of_case(case, request, float(result.total_energy_j[0]) / latency_s, latency_s)
     if case.metric == "power_w":
         return float(result.total_energy_j[0]) / latency_s
     if case.ahead:

@@ -18,12 +18,13 @@ from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line
 from archsim.device.counters import shares_of
-from archsim.device.device import Gpu
+from archsim.device.device import Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
+from archsim.estimation.boundary import WALL, WallPower, check_boundary
 from archsim.estimation.clock import CLOCKS, ROUNDED, check_clock, check_limit, memory_clock_top
-from archsim.estimation.request import find_device
+from archsim.estimation.request import find_device, host_of
 
 IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
 OF_SM = ("fp32", "int", "fp64", "special", "tensor", "shared")  # units that only work where their SM does
@@ -48,6 +49,7 @@ class PowerEstimate(Answer):
     parts_w: `standing`, `leakage`, `clocks`, `awake`, then each unit; they add up to `power_w`
     power_interval_w: where a measured power is to be expected, at `interval_level`, from held-out rows of `interval_class`
     idle_w: power at these clocks when nothing runs
+    wall: the computer at its plug, where that was asked for; `power_w` and its interval are then the share of one device of it
     power_limit_w: the limit that was given, or the TDP; above it the board lowers its clock
     clock_within_limit_hz: the highest clock up to `clock_hz` at which the same work stays within the limit, None where none does
     assumed_values: keys of the device that nobody published and that this reads
@@ -72,6 +74,7 @@ class PowerEstimate(Answer):
     idle_w: float
     power_limit_w: float
     power_boundary: str
+    wall: WallPower | None = None
     above_limit: bool
     clock_within_limit_hz: float | None
     assumptions: tuple[str, ...]
@@ -135,7 +138,7 @@ def power_by_unit(
     hw: str, shares: Mapping[str, object], *, clock: float | None = None, memory_clock_hz: float | None = None,
     counted_at: tuple[float, float | None] | None = None, power_limit: float | None = None,
     settings: Mapping[str, str] | None = None, scales: Mapping[str, float] | None = None, calibration: Calibration | None = None,
-    name: str = "",
+    name: str = "", boundary: str | None = None, system: str | None = None,
 ) -> PowerEstimate:  # fmt: skip
     """Power of a GPU whose units are busy for these shares of the time.
 
@@ -144,6 +147,7 @@ def power_by_unit(
     memory_clock_hz: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     counted_at: core and memory clock [Hz] at which the shares were counted; those of the answer if not given
     power_limit: in place of the TDP [W]
+    boundary, system: `wall` for the power at the plug of a computer, the share of one device of it; as of `make_request`
 
     Raises Unsupported for what is no GPU and for a unit that it does not have, UnknownName, ArgumentError.
 
@@ -151,6 +155,7 @@ def power_by_unit(
     >>> found.power_interval_w[0] < found.power_w < found.power_interval_w[1] and found.power_w < 250.0
     True
     """
+    check_boundary(boundary, system)
     spec = find_device(hw, settings, scales)
     device = _gpu(spec)
     if power_limit is not None:
@@ -164,7 +169,23 @@ def power_by_unit(
     )  # fmt: skip
     still = _without_effect(use, hw, dict(settings or {}), dict(scales or {}))
     said = _assumptions(use, shares, clock is None, counted_at is None, power_limit is None)
-    return _answer(use, name, said, still)
+    found = _answer(use, name, said, still)
+    if boundary != WALL:
+        return found
+    return _at_wall(found, device, host_of(spec), system)
+
+
+def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) -> PowerEstimate:
+    """The power at the wall: the share of one device of its computer, in which `beside` is the host CPU."""
+    from archsim.estimation.wall import interval_of, system_of, wall_power
+
+    host = beside.device
+    assert isinstance(host, Cpu)
+    system, devices = system_of(device, host, beside.identity.id, name)
+    wall = wall_power(found.power_w, device, host, system, devices)
+    return replace(found, power_w=wall.share_w, power_interval_w=interval_of(wall, wall.share_w),
+                   parts_w={**found.parts_w, **wall.added_w}, interval_class=wall.interval_class, held_out=wall.held_out,
+                   power_boundary=WALL, wall=wall)  # fmt: skip
 
 
 def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Sequence[str]) -> PowerEstimate:

@@ -17,6 +17,7 @@ from archsim.device.catalog import architectures
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
+from archsim.estimation.boundary import check_boundary
 from archsim.estimation.clock import (
     asked_clock,
     at_memory_clock,
@@ -140,6 +141,7 @@ def make_request(
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
+    boundary: str | None = None, system: str | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -159,6 +161,7 @@ def make_request(
     traffic: bytes between the levels of caches by closed forms, or from simulated caches
     inputs: where a GPU finds each batch: `device`, `host`, or `decoded`, with keys of a reader; as the stack says if not given
     bind: sizes of the network's symbols, by the names that its file has for them
+    boundary: `wall` for power and energy at the plug of a `system` of hwspecs/systems, NAME or NAME:DEVICES; else the device's
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -170,6 +173,9 @@ def make_request(
         "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
     asked |= {"bind": bind} if bind else {}
+    if boundary is not None or system is not None:
+        check_boundary(boundary, system)
+        asked |= {"boundary": boundary, "system": system}
     spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)

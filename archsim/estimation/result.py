@@ -9,6 +9,7 @@ from archsim.base.answer import Answer
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
 from archsim.device.spec import Spec
+from archsim.estimation.boundary import WallPower
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
@@ -65,7 +66,8 @@ class Estimate(Answer):
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
-    power_over_time: power between the starts and ends of kernels; its area is the energy
+    wall: the computer at its plug, where that was asked for; power and energy are then the share of one device of it
+    power_over_time: power of the device between the starts and ends of kernels; its area is the energy
     max_batch: the largest batch that fits; None where the network fixes its batch
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
     spec: the device as it was estimated
@@ -107,6 +109,7 @@ class Estimate(Answer):
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float
     power_boundary: str
+    wall: WallPower | None = None
     power_over_time: LazyField[PowerCurve] = LazyField()
     memory: LazyField[Footprint] = LazyField()
     memory_capacity_bytes: float

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
 from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, UnitPattern, VoltagePattern
-from archsim.node.node import Node
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp, BoundTrace
 
-METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j")  # of whole networks; a kernel may have a clock_hz
+if TYPE_CHECKING:
+    from archsim.node.node import Node
+    from archsim.node.system import PoweredSystem
+
+SYSTEM_METRICS = ("system_power_w", "system_energy_j")  # of a whole computer, at its plug
+METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,7 @@ class Case:
     limit: the power limit that was set [W]; None for the device's own
     anchor: with it, only the ratio to another run is predicted
     group: the devices that shared the batch; None for one
+    system: the computer whose power was measured at its plug, and how many devices in it ran the same; None at the device
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
@@ -78,6 +84,7 @@ class Case:
     limit: float | None = None
     anchor: Anchor | None = None
     group: DeviceGroup | None = None
+    system: tuple[PoweredSystem, int] | None = None
     host_cpu: Spec | None = None
     dispatch: float = 1.0
     wrappers: int = 0

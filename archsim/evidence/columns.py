@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from archsim.evidence.case import Case, Skip
 
-QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy", "clock_hz": "clock",
+QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy",
+            "system_power_w": "wall power", "system_energy_j": "wall energy", "clock_hz": "clock",
             "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
             "clk_per_iteration": "clocks", "voltage_v": "voltage"}  # fmt: skip
 
@@ -29,6 +30,7 @@ DERIVED: dict[str, Callable[[Case], str]] = {
     "kind": lambda case: case.spec.kind,
     "architecture": lambda case: case.spec.identity.architecture,
     "framework": lambda case: case.stack.framework,
+    "system": lambda case: "" if case.system is None else case.system[0].id,
 }
 
 

@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import METRICS, Case, DeviceGroup, Skip
+from archsim.evidence.case import METRICS, SYSTEM_METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.family import Family, integer
 from archsim.evidence.resolve import Refused, as_timed, host_cpu, network, setting
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
-from archsim.node.spec import find as find_node
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
+
+if TYPE_CHECKING:
+    from archsim.node.system import PoweredSystem
 
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
 LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
+_RESULT = re.compile(r"/results/([^/]+)/")  # what MLPerf calls a system
+_ACCELERATORS = re.compile(r"[a-zA-Z]x(\d{1,2})(?=[_-])")
+_BEST_EFFICIENCY, _OFFLINE = re.compile("MaxQ"), re.compile("offline", re.IGNORECASE)
 _PACKAGES = re.compile(r"(\d{1,4}) packages?, ")  # what `archsim measure` says that RAPL covered
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
 
@@ -50,6 +56,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     _same_spec(cells.get("spec_hash", ""), found.spec)
     _same_packages(cells.get("covers", ""), metric, found.spec)
     alone = cells.get("op", "")
+    host = host_cpu(script, found.spec)
+    system = _system(cells, found.spec, host) if metric in SYSTEM_METRICS else None
     return [
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
@@ -58,7 +66,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
             threads=_counted_threads(cells) if found.spec.kind == "cpu" else None,
-            clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host_cpu(script, found.spec), file=file,
+            clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host, file=file,
+            system=system, limit=_limit(cells, found.spec, system),
         )
     ]  # fmt: skip
 
@@ -72,10 +81,40 @@ def _group(cells: Mapping[str, str], script: Protocol, framework: str, task: str
         raise Refused(f"{devices} devices: no node is named for source {cells['source']!r}")
     if task != "training_step" or QUANTITY[cells["metric"]] != "time":
         raise Refused(f"{devices} devices: only the time of training steps is modelled")
+    from archsim.node.spec import find as find_node
+
     node = find_node(script.node).node
     if devices > node.devices:
         raise Refused(f"{devices} devices: node {node.id} holds {node.devices}")
     return DeviceGroup(node=node, devices=devices, overlaps=framework in script.overlapping)
+
+
+def _system(cells: Mapping[str, str], spec: Spec, host: Spec | None) -> tuple[PoweredSystem, int]:
+    """The computer of a row at its plug and the devices in it: as a file describes it, otherwise the usual one of the device.
+
+    The name of the result says how many accelerators there are: `A100-PCIe-80GBx8_TRT_MaxQ`.
+    """
+    from archsim.detect.catalog import find as find_device
+    from archsim.node.system import of_result, usual
+
+    result = _RESULT.search(cells.get("source_ref", ""))
+    name = result[1] if result else ""
+    described, count = of_result(name), _ACCELERATORS.search(name)
+    if described is not None:
+        return described, described.devices
+    devices = int(count[1]) if count else 1
+    if isinstance(spec.device, Cpu):
+        return usual(spec.device, None, spec.identity.id), devices
+    beside = find_device(spec.device.launch.host_cpu) if host is None else host
+    assert isinstance(beside.device, Cpu)  # as the specs of GPUs name it
+    return usual(spec.device, beside.device, beside.identity.id), devices
+
+
+def _limit(cells: Mapping[str, str], spec: Spec, system: tuple[PoweredSystem, int] | None) -> float | None:
+    """The power limit under which a row of best efficiency was measured [W], where the file of its system has it."""
+    if system is None or not _BEST_EFFICIENCY.search(cells.get("source_ref", "")):
+        return None
+    return system[0].limits.get(spec.identity.id) if _OFFLINE.search(cells.get("source_ref", "")) else None
 
 
 def _share(samples: int, devices: int) -> int:

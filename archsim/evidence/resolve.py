@@ -10,7 +10,6 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
-from archsim.node.spec import find as find_node
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared
@@ -74,7 +73,11 @@ def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
     """The CPU that dispatched to a GPU, by the source or the node that it names; None where neither does, and for a CPU."""
     if spec.kind == "cpu":
         return None
-    named = script.host_cpu(spec.identity.id) or (find_node(script.node).node.host_cpu.id if script.node else "")
+    named = script.host_cpu(spec.identity.id)
+    if not named and script.node:
+        from archsim.node.spec import find as find_node
+
+        named = find_node(script.node).node.host_cpu.id
     return device(named) if named else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from archsim.base.units import show, show_capacity
 from archsim.estimation.memory import USABLE
+from archsim.report.text import wall_words
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender
 from archsim.study.correlation import correlation_note
@@ -37,7 +38,22 @@ def besides(contenders: Sequence[Contender]) -> str:
     lines = [f"{name}: {full.removeprefix(name).strip(' ()')}" for name, full in own.items()]
     if len(contenders) > 1:
         lines.append("besides the device: " + ("; ".join(d.written for d in differences(contenders)) or "nothing differs"))
-    return "\n".join(lines)
+    return "\n".join([*lines, *boundary_lines(contenders)])
+
+
+def boundary_lines(contenders: Sequence[Contender]) -> list[str]:
+    """What powers cover, where they cover different things, or a whole computer."""
+    walls = {c.name: c.estimate.wall for c in contenders if c.estimate.wall is not None}
+    if walls:
+        named = "; ".join(f"{name} {wall_words(wall)}" for name, wall in walls.items())
+        return [f"power and energy at the wall, the share of one device: {named}"]
+    covered: dict[str, list[str]] = {}
+    for c in contenders:
+        covered.setdefault(c.estimate.power_boundary, []).append(c.name)
+    if len(covered) < 2:
+        return []
+    named = ", ".join(f"the {name} ({', '.join(of)})" for name, of in covered.items())
+    return [f"power covers {named}; --boundary wall covers the computer of each"]
 
 
 def certainty(rankings: Sequence[Ranking]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS
+from archsim.estimation.boundary import BESIDE
 from archsim.report.layers import LayerRow
 from archsim.report.lines_svg import FONT, INK, QUIET, words
 from archsim.report.markup import label
@@ -22,7 +23,7 @@ def component_colour(name: str) -> str:
     >>> component_colour("base"), component_colour("leakage")
     ('#a3adb8', '#0072b2')
     """
-    place = list(COMPONENTS).index(name)
+    place = [*COMPONENTS, *BESIDE].index(name)
     return STANDING if place == 0 else SERIES[(place - 1) % len(SERIES)]
 
 

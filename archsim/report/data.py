@@ -35,6 +35,7 @@ def record(estimate: Estimate) -> dict[str, Any]:
         "relief_s": dict(estimate.relief_s),
         "breakdown_s": dict(estimate.breakdown_s),
         "energy_breakdown_j": dict(estimate.energy_breakdown_j),
+        "wall": None if estimate.wall is None else asdict(estimate.wall),
         "power_over_time": asdict(estimate.power_over_time),
         "ops": [asdict(op) for op in estimate.ops],
         "references": [asdict(reference) for reference in estimate.references],

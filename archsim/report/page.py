@@ -8,6 +8,7 @@ from archsim.base.units import show, show_capacity
 from archsim.cost.energy import COMPONENTS
 from archsim.device.entry import Entry
 from archsim.device.spec import Spec
+from archsim.estimation.boundary import BESIDE
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.components_svg import component_colour, components_svg
@@ -18,7 +19,17 @@ from archsim.report.palette import look, order
 from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
-from archsim.report.text import FASTER_TEXT, clock_words, energy_parts, floor_line, limit_line, peaks, rate_unit, streams_note
+from archsim.report.text import (
+    FASTER_TEXT,
+    clock_words,
+    energy_parts,
+    floor_line,
+    limit_line,
+    peaks,
+    rate_unit,
+    streams_note,
+    wall_words,
+)
 from archsim.schedule.observer import Recording
 
 # The browser refuses to load anything from outside the page.
@@ -82,8 +93,7 @@ def _totals(e: Estimate) -> str:
          f"{100 * e.interval_level:.0f} % interval: {show(low, 's', 3)} to {show(high, 's', 3)}"),
         ("throughput", show(e.throughput_per_s, rate_unit(e)), f"batch {e.batch}, {show(rate, 'FLOP/s', 3)}"),
         ("power", show(e.power_w, "W", 3),
-         f"{100 * e.interval_level:.0f} % interval: {show(least, 'W', 3)} to {show(most, 'W', 3)}; at most "
-         f"{show(e.power_limit_w, 'W', 3)}"),
+         f"{100 * e.interval_level:.0f} % interval: {show(least, 'W', 3)} to {show(most, 'W', 3)}; {_covers(e)}"),
         ("energy", show(e.energy_j, "J", 3), f"per batch{each}"),
         ("efficiency", f"{e.throughput_per_w:.3g} {rate_unit(e)}/W",
          f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
@@ -94,6 +104,12 @@ def _totals(e: Estimate) -> str:
         for name, value, note in cards
     )
     return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {_memory_uses(e)}. Energy is {energy_parts(e)}.</p>'
+
+
+def _covers(e: Estimate) -> str:
+    """What the power covers."""
+    limit = f"at most {show(e.power_limit_w, 'W', 3)}"
+    return f"{limit} ({text(e.power_boundary)})" if e.wall is None else f"at the wall, {text(wall_words(e.wall))}"
 
 
 def _memory_uses(e: Estimate) -> str:
@@ -158,16 +174,22 @@ def _bars(e: Estimate) -> str:
 
 def _components(e: Estimate) -> str:
     """The energy of each layer by component, as one static drawing, with what the components cover."""
-    rows = [(TableCell(body=f'<i class="swatch" style="background:{component_colour(name)}"></i>{text(name)}'), number(part, "J"),
-             percent(part / e.energy_j), words(COMPONENTS[name])) for name, part in e.energy_breakdown_j.items()]  # fmt: skip
+    meaning = {**COMPONENTS, **BESIDE}
+
+    def row(name: str, part: float) -> tuple[TableCell, ...]:
+        mark = TableCell(body=f'<i class="swatch" style="background:{component_colour(name)}"></i>{text(name)}')
+        return mark, number(part, "J"), percent(part / e.energy_j), words(meaning[name])
+
+    rows = [row(name, part) for name, part in e.energy_breakdown_j.items()]
     shown = by_kind(e) if is_large(e) else by_op(e)
     return (f"<h2>Energy by component and layer</h2>\n{table(('component', 'energy', 'share', 'meaning'), rows)}\n"
             f"{components_svg(shown, e.energy_j)}")  # fmt: skip
 
 
 def _power(e: Estimate) -> str:
-    note = (f"Mean {show(e.power_w, 'W', 3)}, {peaks(e)} while the run is repeated. A kernel draws its mean power, a device that "
-            f"waits its idle power at its clock. Boundary: {e.power_boundary}.")  # fmt: skip
+    power, covers = (e.power_w, e.power_boundary) if e.wall is None else (e.wall.device_w, e.wall.device_boundary)
+    note = (f"Mean {show(power, 'W', 3)}, {peaks(e)} while the run is repeated. A kernel draws its mean power, a device that "
+            f"waits its idle power at its clock. Boundary: {covers}.")  # fmt: skip
     return f'<h2>Power over time</h2>\n<p class="quiet">{text(note)}</p>\n{power_svg(e)}'
 
 

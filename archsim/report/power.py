@@ -12,7 +12,7 @@ from archsim.device.units import AWAKE, UNITS
 from archsim.estimation.power import PowerEstimate
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import text as markup
-from archsim.report.text import clean, table
+from archsim.report.text import clean, table, wall_lines, wall_words
 
 SCHEMA = "archsim-power/1"
 UNIT_OF = {"awake": AWAKE}  # a part whose share another name has
@@ -84,6 +84,7 @@ def notes(found: PowerEstimate) -> str:
              f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %"] if seen.rows else []  # fmt: skip
     lines += [f"nearest     evidence: {seen.basis.partition(' with ')[0]}"] if seen.rows and seen.basis else []
     lines += [f"assumed     {line}" for line in found.assumptions]
+    lines += [] if found.wall is None else wall_lines(found.wall)[1:]
     if found.assumed_values:
         values = ", ".join(found.assumed_values)
         lines.append(f"assumed     {len(found.assumed_values)} values of the spec are not published: {values}")
@@ -104,8 +105,16 @@ def power_table(found: PowerEstimate) -> str:
 def _total(found: PowerEstimate) -> str:
     low, high = found.power_interval_w
     return (f"power       {show(found.power_w, 'W', 3)} ({100 * found.interval_level:.0f} % interval {show(low, 'W', 3)} to "
-            f"{show(high, 'W', 3)}) of at most {show(found.power_limit_w, 'W', 3)} ({found.power_boundary}); "
+            f"{show(high, 'W', 3)}) {_boundary(found)}; "
             f"idle at these clocks {show(found.idle_w, 'W', 3)}")  # fmt: skip
+
+
+def _boundary(found: PowerEstimate) -> str:
+    limit = f"of at most {show(found.power_limit_w, 'W', 3)}"
+    if found.wall is None:
+        return f"{limit} ({found.power_boundary})"
+    device = f"the device {show(found.wall.device_w, 'W', 3)} {limit} ({found.wall.device_boundary})"
+    return f"at the wall, {wall_words(found.wall)}; {device}"
 
 
 def _share(found: PowerEstimate, part: str) -> str:

@@ -26,7 +26,8 @@ def power_svg(e: Estimate) -> str:
         words(LEFT - 8, up(value) + 4, written(value, "W") if value else "0", ink=QUIET, anchor="end"))]  # fmt: skip
     corners = " ".join(f"{across(time):.1f},{up(power):.1f}" for time, power in zip(times, powers, strict=True))
     body.append(f'<polyline points="{corners}" fill="none" stroke="{SERIES[0]}" stroke-width="1.4"/>')
-    lines = ((e.power_w, "mean", SERIES[1]), (e.power_limit_w, "limit", QUIET))
+    mean = e.power_w if e.wall is None else e.wall.device_w
+    lines = ((mean, "mean", SERIES[1]), (e.power_limit_w, "limit", QUIET))
     for place, (level, name, colour) in enumerate(lines):
         body.append(f'<line x1="{LEFT}" y1="{up(level):.1f}" x2="{WIDTH - RIGHT}" y2="{up(level):.1f}" stroke="{colour}" '
                     f'stroke-width="1.4" stroke-dasharray="6 4"/>')  # fmt: skip

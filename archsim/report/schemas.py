@@ -41,7 +41,7 @@ def estimate() -> Schema:
     from archsim.estimation.result import SCHEMA, Estimate
     from archsim.report.data import SCALARS
 
-    rest = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "power_over_time", "ops", "references",
+    rest = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time", "ops", "references",
             "assumptions", "assumed_values", "warnings", "provenance")  # fmt: skip
     return merged(table({"schema": _named(SCHEMA)}), record_of(Estimate, *SCALARS, *rest))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from archsim.base.units import show, show_capacity
 from archsim.cost.bounds import INPUT
 from archsim.cost.relief import FASTER
+from archsim.estimation.boundary import WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.references import Reference
 from archsim.estimation.result import Estimate, OpEstimate
@@ -107,6 +108,22 @@ def peaks(e: Estimate) -> str:
     return f"peak {show(e.power_peak_w, 'W', 3)}, over {window} {show(e.power_sensed_peak_w, 'W', 3)}"
 
 
+def power_line(e: Estimate) -> str:
+    """Power with its interval and boundary, and its peaks; at the wall also what the device itself takes."""
+    low, high = (show(end, "W", 3) for end in e.power_interval_w)
+    of_device = f"of at most {show(e.power_limit_w, 'W', 3)}"
+    if e.wall is None:
+        return f"{show(e.power_w, 'W', 3)} ({low} to {high}) {of_device} ({e.power_boundary}); {peaks(e)}"
+    return (f"{show(e.power_w, 'W', 3)} ({low} to {high}) at the wall, {wall_words(e.wall)}; the device "
+            f"{show(e.wall.device_w, 'W', 3)} {of_device} ({e.wall.device_boundary}), {peaks(e)}")  # fmt: skip
+
+
+def wall_words(w: WallPower) -> str:
+    """The computer at its plug."""
+    shared = "with" if w.devices == 1 else f"one of {w.devices} shares of"
+    return f"{shared} {w.system}" if w.devices == 1 else f"{shared} {w.system}, {show(w.computer_w, 'W', 3)}"
+
+
 def totals(e: Estimate) -> str:
     """The totals."""
     low, high = e.latency_interval_s
@@ -117,9 +134,7 @@ def totals(e: Estimate) -> str:
         ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
         ("throughput", f"{e.throughput_per_s:.4g} {rate_unit(e)}"),
-        ("power", f"{show(e.power_w, 'W', 3)} ({show(e.power_interval_w[0], 'W', 3)} to "
-                  f"{show(e.power_interval_w[1], 'W', 3)}) of at most {show(e.power_limit_w, 'W', 3)} ({e.power_boundary}); "
-                  + peaks(e)),
+        ("power", power_line(e)),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", limit_line(e)),
         ("time", time_line(e)),
@@ -185,6 +200,16 @@ def conditions_line(conditions: Sequence[str]) -> str:
     return f"\n{'':<11} measured with {'; '.join(map(clean, conditions))}" if conditions else ""
 
 
+def wall_lines(w: WallPower) -> list[str]:
+    """How far powers at the wall are off, and what of the computer is assumed."""
+    seen, values = w.held_out, w.assumed_values
+    found = [f"held out    on {seen.rows} rows of {w.interval_class}: median error {100 * seen.median:.0f} %, "
+             f"p90 {100 * seen.p90:.0f} %"]  # fmt: skip
+    if values:
+        found.append(f"assumed     {len(values)} values of system {w.system} are not published: {', '.join(values)}")
+    return found
+
+
 def assumptions_text(e: Estimate) -> str:
     """Assumptions and warnings."""
     seen = e.held_out
@@ -193,6 +218,8 @@ def assumptions_text(e: Estimate) -> str:
         lines.insert(0, f"held out    on {seen.rows} held-out measurements of this class ({e.interval_class}): "
                         f"median error {100 * seen.median:.0f} %, p90 {100 * seen.p90:.0f} %")  # fmt: skip
         lines[1:1] = [f"nearest     evidence: {seen.basis}"] if seen.basis else []
+    if e.wall is not None:
+        lines += wall_lines(e.wall)
     if e.assumed_values:
         lines.append(f"assumed     {len(e.assumed_values)} values of the spec are not published: {', '.join(e.assumed_values)}")
     lines += [f"warning     {line}" for line in e.warnings]

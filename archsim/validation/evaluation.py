@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import Calibration
+from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
@@ -212,6 +213,10 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
         if case.simulated:
             continue
         name = class_of(case)
+        if case.system is not None:
+            spread = wall_constants().spreads[GENERIC if case.system[0].generic else DESCRIBED]
+            low[i], high[i] = predicted[i] * np.exp(-spread.high), predicted[i] * np.exp(-spread.low)
+            continue
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")
             _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)

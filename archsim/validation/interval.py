@@ -29,6 +29,8 @@ SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one co
 
 def class_of(case: Case) -> str:
     """The class of a measured row: networks, kernels timed alone, powers and energies of either, powers by what units do."""
+    if case.system is not None:
+        return f"wall, {'generic' if case.system[0].generic else 'described'} systems"
     if case.anchor is not None or case.metric == "clock_hz":
         return f"{case.spec.kind} power limit"
     if case.pattern is not None:
@@ -69,7 +71,8 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
     falls inside with at least the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2; weights: Tibshirani et al.
     2019).
     """
-    absolute = [case.anchor is None and case.group is None and case.metric != "clock_hz" for case in cases]
+    absolute = [case.anchor is None and case.group is None and case.system is None and case.metric != "clock_hz"
+                for case in cases]  # fmt: skip
     rows = [case for case, whole in zip(cases, absolute, strict=True) if whole]
     errors = log_errors(cases, predicted)[np.array(absolute, dtype=bool)]
     names = np.array([class_of(case) for case in rows])
