@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @FIDELITY
 @click.option("--baseline", default="roofline,constants", show_default=True,
               help="Baselines to show beside the model, or none; plain: the model, asked with a row's words.")  # fmt: skip
-@click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, ...")
+@click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, voltage, ...")
 @click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
               help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),

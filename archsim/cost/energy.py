@@ -90,7 +90,7 @@ class EnergyTerms:
     @cached_property
     def operation(self) -> Array:
         """The same of this architecture, where its design is known to take more or less than others of the node [J]."""
-        return operation_energy(self.device, self.node)
+        return operation_energy(self.device, self.node, self.precision)
 
     @cached_property
     def took(self) -> Array:
@@ -141,7 +141,7 @@ class EnergyTerms:
 
         issue: energy of one of them [J]
         """
-        issue = issue_energy(self.device, self.volt, self.operation, self.constants)
+        issue = issue_energy(self.device, self.volt, operation_energy(self.device, self.node), self.constants)
         return self.issues * issue
 
     @cached_property

@@ -40,18 +40,21 @@ def node_energy(device: Device, constants: Calibration) -> Array:
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
 
 
-def operation_energy(device: Device, node: Array) -> Array:
+def operation_energy(device: Device, node: Array, precision: str = "fp32") -> Array:
     """The energy of one fp32 multiply-accumulate on this architecture [J]: that of the node, times what sets the design apart.
 
     node own, a float or [D, 1]
 
-    node: `node_energy` [J]; own: `power.operation`, 1 where nothing is known [1]
+    node: `node_energy` [J]; own: `power.operation`, 1 where nothing is known and in double precision [1]
+
+    What sets a design apart is how its schedulers and registers feed the lanes of single precision: a Tesla K40 takes twice
+    what a GTX Titan X of the same process does for those, and the same in double precision and for shared memory.
 
     >>> from archsim.device.catalog import find
     >>> operation_energy(find("gtx_1080").device, 40e-12).item()
     4e-11
     """
-    own = device.power.operation
+    own = None if precision == "fp64" else device.power.operation
     return np.asarray(node if own is None else node * own)
 
 

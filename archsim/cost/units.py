@@ -70,12 +70,12 @@ def unit_energies(device: Gpu, volt: Array, node: Array, constants: Calibration)
     True
     """
     operation = operation_energy(device, node)
-    switched = operation * volt**2
+    lane, other = operation * volt**2, node * volt**2
     return {
-        "fp32": issue_energy(device, volt, operation, constants), "int": switched * constants["energy.int"],
-        "fp64": switched * constants["energy.double"], "special": switched * constants["energy.special"],
+        "fp32": issue_energy(device, volt, operation, constants), "int": lane * constants["energy.int"],
+        "fp64": other * constants["energy.double"], "special": lane * constants["energy.special"],
         "tensor": mac_energy(device, "fp16", volt, operation, constants) if device.has_tensor("fp16") else 0.0,
-        "shared": switched * constants["energy.shared"], "l2": cache_energy(volt, node, constants),
+        "shared": other * constants["energy.shared"], "l2": cache_energy(volt, node, constants),
         "dram": byte_energy(device, constants),
     }  # fmt: skip
 

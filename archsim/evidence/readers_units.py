@@ -33,7 +33,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     usual = usual_memory(spec)
     memory, now = (float(cells[name]) * 1e6 / usual for name in ("ref_mem_mhz", "mem_mhz"))
     busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(max(share, 0.0), 1.0) for unit, share in shares.items()}}
-    pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now)
+    running = protocol(cells["source"]).running.get(cells.get("power_stat", ""), 1.0)
+    pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now, running=running)
     clock = float(cells["core_mhz"]) * 1e6
     return [case_of(row, file, spec, cells["app"] or cells["kind"], float(cells["power_w"]), clock, pattern)]
 

@@ -103,6 +103,8 @@ class Protocol(Form):
     # power
     boundary: str = ""  # what its powers cover
     meter: PowerMeter | None = None
+    # what its powers are called ("avg", ...) -> share of the time they cover in which the kernel runs; else all of it
+    running: dict[Word, Annotated[float, Field(gt=0, le=1)]] = {}
     metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
     unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
 

@@ -173,7 +173,7 @@ def summary_page(summary: Mapping[str, Any]) -> str:
         "roofline and of one with three fitted constants.</p>",
         _section("Overall", "quantity", s["overall"]),
         _section("Times of whole networks", "device kind", s["networks"]),
-        _cross_validation(s["cross_validation"]), _ablation(s["ablation"], s["networks"]),
+        _cross_validation(s["cross_validation"]), _parts(s),
         _section("By class", "class", _flat(s["by_class"])), _section("By device kind", "device kind", _flat(s["by_kind"])),
         _section("By source", "source", _flat(s["by_source"])), _devices(s["devices"]), _skips(s["skipped"]),
         _origin(dict(sorted(s["provenance"].items()))),
@@ -212,15 +212,24 @@ def _cross_validation(folds: Mapping[str, Mapping[str, Any]]) -> str:
     return _section("Cross-validation", "left out", groups, note)
 
 
-def _ablation(parts: Mapping[str, Mapping[str, Any]], networks: Mapping[str, Any]) -> str:
+def _ablation(parts: Mapping[str, Mapping[str, Any]], whole: Mapping[str, Any], what: str) -> str:
+    """What each part is worth; `whole` has the scores of the whole model under "all"."""
     if not parts:
         return ""
-    ordered = [("nothing: the whole model", networks["all"])] if "all" in networks else []
+    ordered = [("nothing: the whole model", whole["all"])] if "all" in whole else []
     ordered += sorted(parts.items(), key=lambda item: (-item[1]["median"], item[0]))
     rows = [[words(part), _count(own["n"]), percent(own["median"]), percent(own["mape"])] for part, own in ordered]
-    note = "Times of whole networks with one part of the model left out, the one that is missed most first."
+    note = f"{what} with one part of the model left out, the one that is missed most first."
     body = table(("without", "rows", "median", "MAPE"), rows)
-    return f'<h2>What each part of the model is worth</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{body}\n</div>'
+    return f'<h3>{what}</h3>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{body}\n</div>'
+
+
+def _parts(summary: Mapping[str, Any]) -> str:
+    """What each part is worth, to times and to powers."""
+    power = summary["overall"].get("power")
+    found = _ablation(summary["ablation"], summary["networks"], "Times of whole networks")
+    found += _ablation(summary["power_ablation"], {"all": power} if power else {}, "Powers")
+    return f"<h2>What each part of the model is worth</h2>\n{found}" if found else ""
 
 
 def _devices(devices: Mapping[str, int]) -> str:

@@ -10,6 +10,7 @@ from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
 from archsim.evidence.case import Case, with_power
+from archsim.evidence.pattern import UNSIMULATED
 from archsim.validation.fit import CannotFit, fit
 from archsim.validation.predict import predict
 
@@ -104,13 +105,17 @@ def carries_over(case: Case) -> bool:
 
 
 def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:
-    """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order."""
+    """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order.
+
+    All rows without ops: they cost nothing to predict.
+    """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         if case.split != "test" and not carries_over(case):
             found.setdefault((case.source, case.spec.kind), []).append(case)
     picked = []
     for rows in found.values():
-        count = min(most, len(rows))
-        picked += [rows[int(i)] for i in np.linspace(0, len(rows) - 1, count)]
+        bare = [row for row in rows if isinstance(row.pattern, UNSIMULATED)]
+        rows = [row for row in rows if not isinstance(row.pattern, UNSIMULATED)]
+        picked += bare + [rows[int(i)] for i in np.linspace(0, len(rows) - 1, min(most, len(rows)))]
     return picked

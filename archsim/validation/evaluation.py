@@ -17,6 +17,7 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.evidence.misses import published_stack, reason_of
+from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
 from archsim.validation.plain import Conditions, plain_values
@@ -137,6 +138,7 @@ class _Predictions:
         reasons: dict[int, str] = {}
         prepared: list[Group] = []
         waiting = _partitions(cases)
+        full, (cases, calibration) = cases, left_out(cases, settings.calibration, settings.without)
         for i, case in enumerate(cases):
             if case.simulated:
                 try:
@@ -149,7 +151,7 @@ class _Predictions:
             rows = [cases[i] for i in part]
             try:
                 groups = prepare(rows, settings.without)
-                values = evaluate(groups, settings.calibration, settings.fidelity, settings.without)
+                values = evaluate(groups, calibration, settings.fidelity, settings.without)
             except (ArchsimError, ValueError) as error:
                 finer = _halves(part, cases)
                 waiting += finer
@@ -157,17 +159,26 @@ class _Predictions:
                 continue
             predicted[part] = values
             if "roofline" in settings.baselines:
-                roofline[part] = evaluate(groups, settings.calibration, "roofline")
+                roofline[part] = _roofline(groups, settings.calibration)
             prepared += [replace(group, positions=np.array(part)[group.positions]) for group in groups]
         sound = sorted(int(i) for group in prepared for i in group.positions)
         if settings.held_out is not None:
-            predicted[sound] = settings.held_out([cases[i] for i in sound])
+            predicted[sound] = settings.held_out([full[i] for i in sound])
         baselines = {"roofline": roofline} if "roofline" in settings.baselines else {}
         constants = None
         if "constants" in settings.baselines and prepared:
             tell("fitting the baseline")
-            baselines["constants"], constants = constants_of(cases, prepared)
+            baselines["constants"], constants = constants_of(full, prepared)
         return cls(predicted=predicted, baselines=baselines, constants=constants, reasons=reasons)
+
+
+def _roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
+    """What the roofline predicts, NaN for rows without ops, to which it has no answer."""
+    found = evaluate(groups, calibration, "roofline")
+    for group in groups:
+        if group.lowered is None:
+            found[group.positions] = np.nan
+    return found
 
 
 def _partitions(cases: Sequence[Case]) -> list[list[int]]:

@@ -15,6 +15,7 @@ from archsim.cost.cost import Array
 from archsim.estimation.ablation import PARTS
 from archsim.evidence.case import Case, Skip, with_power
 from archsim.evidence.columns import quantity
+from archsim.validation.ablation import POWER_PARTS, worth
 from archsim.validation.crossvalidate import cross_validate, thinned, with_times
 from archsim.validation.evaluation import Tell, Validation, ValidationSettings, intervals, validate
 from archsim.validation.fit import model_hash, rows_hash
@@ -125,20 +126,19 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
         "devices": dict(Counter(case.hardware for case in v.cases)),
         "skipped": dict(Counter(skip.reason for skip in v.skips)),
         "ablation": {},
+        "power_ablation": {},
         "cross_validation": {},
     }
 
 
-def ablation(cases: Sequence[Case], calibration: Calibration, tell: Tell = lambda text: None) -> dict[str, Record]:
-    """For each part of the model, how far the rows of whole networks are off without it."""
-    networks = [case for case in cases if is_network(case)]
-    found: dict[str, Record] = {}
-    for number, part in enumerate(PARTS if networks else (), 1):
-        tell(f"without {part} ({number} of {len(PARTS)})")
+def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[str], tell: Tell) -> dict[str, Record]:
+    """For each part of the model, how far these rows are off without it."""
+
+    def errors_without(part: str) -> Array:
         settings = ValidationSettings(calibration=calibration, without=frozenset([part]), baselines=())
-        off = np.abs(validate(networks, [], settings).error)
-        found[part] = {"n": off.size, "mape": float(off.mean()), "median": float(np.median(off))}
-    return found
+        return validate(cases, [], settings).error
+
+    return worth(parts if cases else (), errors_without, tell)
 
 
 def held_out(
@@ -178,7 +178,9 @@ def freeze(
     result = validate(cases, skips, ValidationSettings(calibration=calibration), tell)
     tell("scoring")
     found = summary(result, provenance)
-    found["ablation"] = ablation(result.cases, calibration, tell)
+    found["ablation"] = ablation([case for case in result.cases if is_network(case)], calibration, PARTS, tell)
+    powers = [case for case in result.cases if quantity(case) == "power"]
+    found["power_ablation"] = ablation(powers, calibration, POWER_PARTS, tell)
     found["cross_validation"] = kept_folds(earlier, provenance)
     for fold in folds:
         found["cross_validation"][fold] = held_out(result.cases, cases, calibration, fold, tell)

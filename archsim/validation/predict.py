@@ -174,7 +174,9 @@ def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
     now = UnitClocks(core=np.array([case.clock or p.core for case, p in zip(cases, patterns, strict=True)]),
                      memory=np.array([pattern.memory_now for pattern in patterns]))  # fmt: skip
     there = at_other_clocks(shares, was, now, device.memory.achievable) if shares else {}
-    return np.asarray(sum(unit_power(device, there, now, calibration).values()) + np.zeros(len(cases)))
+    busy, idle = (sum(unit_power(device, at, now, calibration).values()) for at in (there, {}))
+    running = np.array([pattern.running for pattern in patterns])
+    return np.asarray(running * busy + (1.0 - running) * idle)
 
 
 def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:

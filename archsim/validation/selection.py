@@ -17,6 +17,7 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, known_columns, written
 from archsim.stack.catalog import canonical as exact_stack
 from archsim.trace.file import canonical as exact_network
+from archsim.validation.ablation import POWER_PARTS
 from archsim.validation.baseline import BASELINES
 from archsim.validation.evaluation import ValidationSettings
 
@@ -66,7 +67,7 @@ def settings_of(
     return ValidationSettings(
         calibration=calibration or default(),
         fidelity=find_fidelity(fidelity).name,
-        without=frozenset(known_words("part", without, PARTS)),
+        without=frozenset(known_words("part", without, (*PARTS, *POWER_PARTS))),
         baselines=tuple(known_words("baseline", [name for name in baseline if name != "none"], BASELINES)),
         by=tuple(known_words("column", [name for name in by if name != CELL] or (USUAL if CELL in by else ["quantity"]), known)),
         cells=CELL in by,

@@ -139,7 +139,7 @@ def test_a_limit_is_one_of_power_whatever_the_time(took: float) -> None:
 
 
 def test_below_what_stands_a_limit_leaves_nothing() -> None:
-    terms = energy.energy_terms(launch(), card(), "fp32", 1.7e9, 0.5 * card().power.idle, CONSTANTS)
+    terms = energy.energy_terms(launch(), card(), "fp32", 1.7e9, 0.3 * card().power.idle, CONSTANTS)
     assert number(terms.kept) == 0.0
     assert number(terms.total_j) == number(terms.base_j)
 

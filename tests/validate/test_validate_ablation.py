@@ -1,0 +1,82 @@
+"""Parts of the power that are left out, and shares of the time of which a power is the mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archsim.calibration.constants import default
+from archsim.device.catalog import find
+from archsim.evidence.case import Case
+from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.readers_units import case_of
+from archsim.evidence.table import Row
+from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
+from archsim.validation.predict import predict
+
+
+def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, running: float = 1.0) -> Case:
+    row = Row(line=2, cells={"source": "me", "hardware": hw})
+    pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, running=running)
+    return case_of(row, "x.csv", find(hw), "kernel", 100.0, mhz * 1e6, pattern)
+
+
+def power(one: Case, *without: str) -> float:
+    cases, calibration = left_out([one], default(), frozenset(without))
+    return float(predict(cases, calibration)[0])
+
+
+@pytest.mark.parametrize(("part", "unit"), [("fp32_energy", "fp32"), ("int_energy", "int"), ("fp64_energy", "fp64"),
+                                            ("special_energy", "special"), ("shared_energy", "shared"), ("l2_energy", "l2"),
+                                            ("dram_energy", "dram")])  # fmt: skip
+def test_a_unit_without_energy_draws_what_an_idle_one_does(part: str, unit: str) -> None:
+    busy, idle = case({"sm": 1.0, unit: 0.5}), case({"sm": 1.0})
+    assert power(busy) > power(idle)
+    assert power(busy, part) == pytest.approx(power(idle))
+    assert power(idle, part) == pytest.approx(power(idle))
+
+
+def test_without_voltage_every_clock_has_the_highest() -> None:
+    slow, fast = (case({"sm": 1.0, "fp32": 0.9}, mhz=mhz) for mhz in (700, 1404))
+    assert power(slow, "voltage") > power(slow)
+    moving = "voltage", "leakage", "idle_clock"
+    idle = power(case({}), *moving)  # what is above it goes with the clock alone
+    assert (power(slow, *moving) - idle) / (power(fast, *moving) - idle) == pytest.approx(700 / 1404)
+
+
+def test_without_its_clock_the_memory_stands() -> None:
+    slow, usual = case({}, memory=0.5), case({})
+    assert power(slow) < power(usual)
+    assert power(slow, "memory_clock") == pytest.approx(power(usual))
+
+
+def test_every_part_names_constants_that_there_are() -> None:
+    names = default().constants
+    for part in POWER_PARTS:
+        assert all(any(name.startswith(begins) for name in names) for begins in LEFT_OUT[part]), part
+
+
+def test_parts_of_time_leave_the_power_alone() -> None:
+    cases = [case({"fp32": 0.5})]
+    assert left_out(cases, default(), frozenset({"waves"})) == (cases, default())
+
+
+def test_what_a_part_is_worth_is_the_error_without_it() -> None:
+    found = worth(("a", "b"), {"a": np.array([-0.2, 0.4]), "b": np.zeros(3)}.__getitem__)
+    assert found == {"a": {"n": 2, "mape": pytest.approx(0.3), "median": pytest.approx(0.3)},
+                     "b": {"n": 3, "mape": 0.0, "median": 0.0}}  # fmt: skip
+
+
+def test_a_mean_over_pauses_lies_between_idle_and_busy() -> None:
+    shares = {"sm": 1.0, "fp32": 0.9}
+    idle, busy, mean = power(case({})), power(case(shares)), power(case(shares, running=0.9))
+    assert mean == pytest.approx(0.9 * busy + 0.1 * idle)
+
+
+def test_voltages_of_an_architecture_are_dropped_once() -> None:
+    one = case({"fp32": 0.5})
+    flat, _ = left_out([one, replace(one, spec=find("rtx_4090"))], default(), frozenset({"voltage"}))
+    assert not any(key.startswith("power.voltage") for each in flat for key in each.spec.entries)
+    assert flat[1].spec is find("rtx_4090")  # of Ada nothing was known
