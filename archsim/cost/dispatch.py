@@ -15,9 +15,6 @@ from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
 
 FP32 = 4  # bytes of a value that crosses the link
-# Dispatch clock to which `graph.launch_s` refers [Hz]: graphs of one short kernel take 6.3 us each beside an EPYC 7742 and 4.0 us
-# beside a Xeon 8480, which dispatch as cores of Haswell at 3.74 and 5.85 GHz would (AIConfigurator tables, batched products).
-GRAPH_CLOCK = 4.66e9
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
@@ -86,44 +83,46 @@ def host_time(
     return HostTime(issue_s=none + issue, stall_s=none + stall)
 
 
-def graph_launch(host_s: Array, plan_of: Index, constants: Calibration) -> Array:
+def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibration) -> Array:
     """Time until the host has issued a graph [s].
 
-    min(host_s of the first op, launch), [D, 1]
+    min(host_s of the first op, launch / f), [D, 1]
 
     host_s: time in which the host would issue each plan by itself [s], [D, O]
     plan_of: the plan of each op, -1 for an op without kernels, [N]
-    launch: of the whole graph, `graph.launch_s` [s]
+    launch: of the whole graph, `graph.launch_clk` [clk]; f: `dispatch_clock` of the host [Hz]
 
     One launch starts all kernels of a graph; it takes no longer than the calls for its first op would.
 
-    >>> graph_launch(np.array([[2e-6, 9e-6]]), np.array([-1, 1, 0]), {"graph.launch_s": 5e-6}).item()
+    >>> from archsim.device.catalog import find
+    >>> host, of = find("i7_5930k").device, {"graph.launch_clk": 18500.0}
+    >>> graph_launch(np.array([[2e-6, 9e-6]]), np.array([-1, 1, 0]), host, of).item()
     5e-06
     """
     first = plan_of[plan_of >= 0][:1]
-    return np.minimum(host_s[..., first], constants["graph.launch_s"])
+    return np.minimum(host_s[..., first], constants["graph.launch_clk"] / dispatch_clock(host))
 
 
 def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, constants: Calibration) -> Array | float:
     """Time of one call in graphs of some `calls` that are replayed one after the other [s].
 
-    max(device_s + gap / calls, launch / calls)        launch = t f_0 / f
+    max(device_s + gap / calls, launch / (f calls))
 
     device_s: time of the call's kernels [s], a float or [D]
     gap: before the first kernel of a graph, besides that between kernels, `graph.gap_s` [s]
-    t: of a launch, `graph.launch_s` [s], at the dispatch clock f_0, `GRAPH_CLOCK`; f: `dispatch_clock` of the host [Hz]
+    launch: of the whole graph, `graph.launch_clk` [clk]; f: `dispatch_clock` of the host [Hz]
 
     The host launches the next graph while one runs.
 
     >>> from archsim.device.catalog import find
     >>> a100, host = find("a100_sxm4_40gb").device, find("epyc_7742").device
-    >>> of = {"graph.launch_s": 5e-6, "graph.gap_s": 1e-6}
+    >>> of = {"graph.launch_clk": 23300.0, "graph.gap_s": 1e-6}
     >>> [round(float(replayed(t, 1, a100, host, of)) * 1e6, 2) for t in (0.5e-6, 9e-6)]
     [6.23, 10.0]
     """
     if not isinstance(device, Gpu):
         return device_s
-    launch = constants["graph.launch_s"] * GRAPH_CLOCK / dispatch_clock(host)
+    launch = constants["graph.launch_clk"] / dispatch_clock(host)
     return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
 
 

@@ -200,7 +200,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
     feed = moved_with_host(request, device) * counted
     if request.graph:
-        feed = feed + graph_launch(host.issue_s, lowered.plan_of, constants)
+        feed = feed + graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
         host = host.scaled(0.0)
 
     stage = decoding(request, device) if counted else None

@@ -17,8 +17,7 @@ PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
 STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
     "cost/dispatch.py": {
-        "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link",
-        "GRAPH_CLOCK": "to which a constant refers"},
+        "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},

@@ -9,6 +9,7 @@ import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.cost.dispatch import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import device_of, graph_launch, run
 from archsim.estimation.request import Request, make_request
@@ -45,7 +46,8 @@ def test_a_graph_helps_most_where_the_host_is_the_limit() -> None:
 def test_a_graph_waits_for_the_host_once() -> None:
     request = cell("resnet_50", "tesla_v100_sxm2", "inference", 1, True)
     result = run(request)
-    assert result.timeline.wait_s.sum() == pytest.approx(request.calibration["graph.launch_s"], rel=1e-6)
+    assert result.timeline.wait_s.sum() == pytest.approx(
+        request.calibration["graph.launch_clk"] / np.ravel(dispatch_clock(request.host)).item(), rel=1e-6)
     assert result.host_s.sum() == 0
 
 
@@ -58,9 +60,11 @@ def test_a_graph_never_widens_a_gap_that_is_short_already() -> None:
 
 
 def test_a_graph_is_issued_no_later_than_its_first_op_would_be() -> None:
-    constants = make_request("alexnet", "gtx_1080").calibration
+    request = make_request("alexnet", "gtx_1080")
+    constants, clock = request.calibration, np.ravel(dispatch_clock(request.host)).item()
     host = np.array([[3e-6, 1e-3], [9e-6, 1e-3]])
-    assert graph_launch(host, np.array([-1, 0, 1]), constants).tolist() == [[3e-6], [constants["graph.launch_s"]]]
+    found = graph_launch(host, np.array([-1, 0, 1]), request.host, constants)
+    assert found.tolist() == [[3e-6], [min(9e-6, constants["graph.launch_clk"] / clock)]]
 
 
 def test_the_work_stays_and_the_interval_widens() -> None:

@@ -254,7 +254,8 @@ def test_a_host_dispatches_at_its_turbo_clock_times_its_instructions_per_clock()
 
 def test_a_graph_is_launched_at_once_or_as_fast_as_its_first_op() -> None:
     plan_of, each = np.array([-1, 1, 0, 1]), np.array([[1e-6, 9e-6], [1e-6, 3e-6]])
-    launch = dispatch.graph_launch(each, plan_of, default().with_values({"graph.launch_s": 5e-6}))
+    host = catalog.find("i7_5930k").device  # at 3.7 GHz
+    launch = dispatch.graph_launch(each, plan_of, host, default().with_values({"graph.launch_clk": 18500.0}))
     assert launch.tolist() == [[5e-6], [3e-6]]
 
 
