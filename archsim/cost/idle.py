@@ -76,7 +76,7 @@ def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.idle_leakage": 0.1, "energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> gpu = find("rtx_4090").device
+    >>> gpu = find("tesla_v100_sxm2").device
     >>> round(leakage_power(gpu, voltage(idle_top(gpu), gpu, of), of).item() / gpu.power.idle, 12)
     0.1
     """
@@ -97,7 +97,7 @@ def idle_clock_power(device: Device, clock: Array | float, volt: Array, constant
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.idle_clock": 0.2, "energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> gpu = find("rtx_4090").device
+    >>> gpu = find("tesla_v100_sxm2").device
     >>> volt = voltage(idle_top(gpu), gpu, of)
     >>> round(idle_clock_power(gpu, 0.5 * idle_top(gpu), volt, of).item() / gpu.power.idle, 12)
     0.1

@@ -34,7 +34,7 @@ def voltage_line(device: Device, constants: Calibration) -> tuple[Array | float,
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> voltage_line(find("rtx_4090").device, of)  # of Ada nothing is known
+    >>> voltage_line(find("tesla_v100_sxm2").device, of)  # of Volta nothing is known
     (1.2, 0.7)
     """
     if isinstance(device, Cpu):
@@ -56,7 +56,7 @@ def voltage(clock: Array | float, device: Device, constants: Calibration) -> Arr
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.voltage_slope": 1.2, "energy.voltage_floor": 0.7}
-    >>> gpu = find("rtx_4090").device
+    >>> gpu = find("tesla_v100_sxm2").device
     >>> round(voltage(0.9 * highest_clock(gpu), gpu, of).item(), 9)
     0.88
     """
