@@ -58,6 +58,7 @@ class EnergyTerms:
     dram_bytes: memory traffic [B]
     llc_bytes: traffic through the last cache level, which all units share [B]
     macs: multiply-accumulates of products
+    wide: those of products in fp32, where the others are narrower
     issues: other instructions
     units: SMs or cores at work, on average
     core_clock: their clock [Hz]
@@ -69,6 +70,7 @@ class EnergyTerms:
     dram_bytes: Array
     llc_bytes: Array
     macs: Array
+    wide: Array | float
     issues: Array
     units: Array
     core_clock: Array | float
@@ -126,9 +128,14 @@ class EnergyTerms:
         return self.macs * mac
 
     @cached_property
+    def wide_j(self) -> Array:
+        """Multiply-accumulates in fp32 beside tensor cores that idle [J]."""
+        return self.wide * mac_energy(self.device, "fp32", self.volt, operation_energy(self.device, self.node), self.constants)
+
+    @cached_property
     def lanes_j(self) -> Array:
         """Multiply-accumulates on lanes [J]."""
-        return self.product_j * (1.0 - tensor_share(self.device, self.precision))
+        return self.product_j * (1.0 - tensor_share(self.device, self.precision)) + self.wide_j
 
     @cached_property
     def tensor_j(self) -> Array:
@@ -157,7 +164,8 @@ class EnergyTerms:
     @cached_property
     def dynamic_j(self) -> Array:
         """All that a lower clock lowers, or less work [J]."""
-        return self.leakage_j + self.clock_j + self.awake_j + self.product_j + self.instructions_j + self.cache_j + self.dram_j
+        switched = self.product_j + self.wide_j + self.instructions_j
+        return self.leakage_j + self.clock_j + self.awake_j + switched + self.cache_j + self.dram_j
 
     @cached_property
     def base_j(self) -> Array:
@@ -254,7 +262,7 @@ def energy_terms(
         record = partial(PackageTerms, held=work.get("held", work["units"]))
     return record(
         busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, llc_bytes=cost.cache_bytes,
-        macs=work["macs"], issues=work["issues"], units=work["units"], core_clock=clock, limit=limit,
+        macs=work["macs"], wide=work.get("wide", 0.0), issues=work["issues"], units=work["units"], core_clock=clock, limit=limit,
         device=device, precision=precision, constants=constants,
     )  # fmt: skip
 

@@ -277,10 +277,11 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibrat
     """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
 
     macs = flop / 2 of products        issues = flop / 2 of all else, or (slots + 1) scores + tests        units = ctas / waves
+    wide = flop / 2 of matrix products that leave the tensor cores idle
 
     ctas: of one launch, [V]
 
-    A softmax issues an exponential and `score_slots` instructions for each score; a plain product is fp32 instructions.
+    A softmax issues an exponential and `score_slots` instructions for each score; other plain products are fp32 instructions.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -289,12 +290,13 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibrat
     ...               score_slots=4 * one, tested=0 * one, checked=0 * one, unrolled=0 * one)
     >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, of).values()]
-    [1000000.0, 0.0, 15.0]
+    [1000000.0, 0.0, 0.0, 15.0]
     """
     product = is_product(kernels)
+    wide = (kernels.matrix > 0) & ~product
     half = 0.5 * kernels.flop
     pairs = kernels.m * kernels.k * kernels.count
     softmax = pairs * (kernels.exps * (kernels.score_slots + 1.0) + kernels.tested)
-    issues = np.where(product, softmax, np.maximum(half, window_slots(kernels, constants)))
+    issues = np.where(product | wide, softmax, np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
-    return {"macs": np.where(product, half, 0.0), "issues": issues, "units": units}
+    return {"macs": np.where(product, half, 0.0), "wide": np.where(wide, half, 0.0), "issues": issues, "units": units}

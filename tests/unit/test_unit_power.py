@@ -105,11 +105,11 @@ def test_a_slower_memory_takes_its_share_off_what_stands() -> None:
 
 
 def test_the_voltage_is_that_of_the_architecture_where_it_is_known() -> None:
-    ada, pascal = card("rtx_4090"), card("titan_xp")
+    volta, pascal = card("tesla_v100_sxm2"), card("titan_xp")
     constants = CONSTANTS.with_values({"energy.voltage_slope": 1.4, "energy.voltage_floor": 0.6})
     assert number(voltage(0.9 * pascal.clock.silicon, pascal, constants)) == pytest.approx(1 - 0.111)
     assert number(voltage(0.1e9, pascal, constants)) == 0.69
-    assert number(voltage(0.1e9, ada, constants)) == 0.6
+    assert number(voltage(0.1e9, volta, constants)) == 0.6
 
 
 def test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only() -> None:
