@@ -93,7 +93,8 @@ def test_energies_that_no_row_told_are_assumed_aloud() -> None:
 
 
 def test_an_idle_power_that_somebody_sets_is_no_assumption() -> None:
-    assert not any("idle power" in line for line in power_by_unit("gtx_titan_black", BUSY, settings={"power.idle": "40W"}).assumptions)
+    said = power_by_unit("gtx_titan_black", BUSY, settings={"power.idle": "40W"}).assumptions
+    assert not any("idle power" in line for line in said)
     assert "power.idle" in power_by_unit("gtx_titan_black", BUSY).assumed_values
 
 
