@@ -28,6 +28,7 @@ from archsim.node.spec import NodeSpec, host_cpu
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
+from archsim.simulate.train_power import DevicesAtWork
 from archsim.trace.kind import FORWARD
 
 SCHEMA = "archsim-train/1"
@@ -120,7 +121,8 @@ def simulate_training(
     given: input stages; without them inputs are on the device. bucket_bytes: gradients exchanged together [B]
     steps: simulated steps, of which the later half is measured
 
-    Observers are attached to the largest number of devices. Raises ArgumentError, or Unsupported for a device that is no GPU.
+    Observers are attached to the largest number of devices, and told the power of all of them.
+    Raises ArgumentError, or Unsupported for a device that is no GPU.
     """
     given = given or Input()
     _check(request, spec, devices, given, sync, bucket_bytes, steps)
@@ -128,14 +130,16 @@ def simulate_training(
     result = run(asked)
     step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
     pipeline = input_pipeline(asked, spec, given)
+    at_work = DevicesAtWork(node.gpus[: max(devices)])
     found: dict[int, TrainingRun] = {}
     counts = sorted({1, *devices})
     for number, count in enumerate(counts, 1):
         if tell is not None:
             tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
-        watched = observers if count == max(devices) else ()
+        watched = [*observers, at_work] if observers and count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
+    at_work.tell(observers, energy / (step.compute_s + step.update_s), idle)
     points = tuple(_point(asked, count, found[count], found[1], (energy, idle), step) for count in devices)
 
     def group_of(count: int) -> DeviceGroup:

@@ -13,10 +13,12 @@ import archsim
 from archsim.cost.idle import idle_parts
 from archsim.estimation.power_curve import PowerCurve
 from archsim.estimation.request import make_request
+from archsim.node.spec import find
 from archsim.report.page import page
 from archsim.report.power_svg import power_svg
 from archsim.report.timeline import POWER, chrome_trace
 from archsim.schedule.observer import Recording
+from archsim.simulate.train import simulate_training
 from tests.each import each
 
 CELLS: dict[str, dict[str, Any]] = {
@@ -97,3 +99,15 @@ def test_the_page_draws_the_curve_and_says_its_peaks_and_boundary() -> None:
     assert power_svg(found) in body
     assert "Boundary: board" in body
     assert "mean " in power_svg(found)
+
+
+def test_the_timeline_of_a_training_has_the_power_of_all_devices() -> None:
+    """Its area, over steps in which no device waits for inputs, is their energy."""
+    seen, steps = Recording(), 6
+    request = make_request("alexnet", "tesla_v100_sxm2", batch=32, task="training_step")
+    found = simulate_training(request, find("dgx_1_v100"), [1, 4], observers=[seen], steps=steps)
+    levels = [(time, value) for name, time, value in seen.levels if name == POWER]
+    area = sum(value * (after - time) for (time, value), (after, _) in itertools.pairwise(levels))
+    assert levels[-1][1] == 0.0
+    assert area == pytest.approx(4 * 32 * steps * found.points[1].energy_per_sample_j, rel=0.02)
+    assert 4 * request.spec.device.power.idle * 0.5 < min(value for _, value in levels[:-1])
