@@ -65,11 +65,30 @@ def standing_power(device: Device, constants: Calibration, memory: Array | float
     return np.asarray(idle_power(device, constants, memory) - device.power.idle * core)
 
 
+def warmth(device: Device, constants: Calibration) -> Array | float:
+    """Leakage at the temperature of the chip, as a share of that at the usual one [1].
+
+    exp(growth (temperature - usual)), a float or [D, 1]; 1 where the temperature is not known
+
+    growth: `energy.leakage_growth` [1/K]; temperature, usual: `power.temperature`, `energy.leakage_celsius` [degrees C]
+
+    >>> from types import SimpleNamespace as some
+    >>> of = {"energy.leakage_growth": 0.02, "energy.leakage_celsius": 50.0}
+    >>> [round(float(warmth(some(power=some(temperature=at)), of)), 3) for at in (None, 50.0, 85.0)]
+    [1.0, 1.0, 2.014]
+    """
+    temperature = getattr(device.power, "temperature", None)
+    if temperature is None:
+        return 1.0
+    return np.asarray(np.exp(constants["energy.leakage_growth"] * (temperature - constants["energy.leakage_celsius"])))
+
+
 def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
-    """What leaks, at work or not; it grows with V^3 [W].
+    """What leaks, at work or not; it grows with V^3, and with the temperature [W].
 
-    idle leakage (V / V_top)^3, [D, V]
+    idle leakage (V / V_top)^3 warm, [D, V]
 
+    warm: `warmth` [1]
     top_volt: voltage at the highest clock of this product, at which its idle power is stated
     volt: V, voltage as a share of the highest of the chip, [D, V]
     idle: `power.idle` [W]; leakage: share of it, `energy.idle_leakage` [1]
@@ -81,7 +100,7 @@ def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     0.1
     """
     top_volt = voltage(idle_top(device), device, constants)
-    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * (volt / top_volt) ** 3)
+    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * (volt / top_volt) ** 3 * warmth(device, constants))
 
 
 def idle_clock_power(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:

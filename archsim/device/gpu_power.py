@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPower(Power):
-    """Power limits of a GPU, and the line of its voltages where they were read or fitted for its architecture."""
+    """Power limits of a GPU, the line of its voltages where they were read or fitted, and its temperature where it is known."""
 
     voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
     voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
     operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
+    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)

@@ -104,6 +104,17 @@ def test_a_slower_memory_takes_its_share_off_what_stands() -> None:
     assert found.tolist() == pytest.approx([share * card().power.idle for share in (0.7, 0.5, 0.3)])
 
 
+def test_a_warm_chip_leaks_more_and_nothing_else_changes() -> None:
+    devices = [card(power={"temperature": at}) for at in (None, 20.0, 50.0, 85.0)]
+    parts = [energy.spent(launch(), device, "fp32", 1.7e9, np.inf, CONSTANTS) for device in devices]
+    unknown, cool, usual, warm = (number(of["leakage"]) for of in parts)
+    assert unknown == usual
+    assert cool == pytest.approx(np.exp(-30 * CONSTANTS["energy.leakage_growth"]) * usual)
+    assert warm == pytest.approx(np.exp(35 * CONSTANTS["energy.leakage_growth"]) * usual)
+    for name in parts[0].keys() - {"leakage"}:
+        assert len({number(of[name]) for of in parts}) == 1, name
+
+
 def test_the_voltage_is_that_of_the_architecture_where_it_is_known() -> None:
     volta, pascal = card("tesla_v100_sxm2"), card("titan_xp")
     constants = CONSTANTS.with_values({"energy.voltage_slope": 1.4, "energy.voltage_floor": 0.6})
