@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.base.version import __version__
 
-__all__ = ["Estimate", "PowerEstimate", "__version__", "compare", "estimate", "power", "sweep", "validate", "whatif"]
+__all__ = ["Estimate", "PowerEstimate", "__version__", "compare", "estimate", "power", "sweep", "tune", "validate", "whatif"]
 
 if TYPE_CHECKING:
-    from archsim.api import Estimate, PowerEstimate, compare, estimate, power, sweep, validate, whatif
+    from archsim.api import Estimate, PowerEstimate, compare, estimate, power, sweep, tune, validate, whatif
 
 
 def __getattr__(name: str) -> Any:

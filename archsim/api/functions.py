@@ -29,24 +29,31 @@ if TYPE_CHECKING:
     from archsim.estimation.result import Estimate
     from archsim.schedule.observer import Observer
     from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.validation.evaluation import Validation
 
 
-def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Unpack[EstimateWords]) -> Estimate:
+def estimate(
+    net: Name, hw: Name, *, observers: Sequence[Observer] = (), energy_budget: float | str | None = None,
+    **words: Unpack[EstimateWords],
+) -> Estimate:  # fmt: skip
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
     Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, memory_clock, power_limit,
     power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, boundary, system, set, scale, calibration. Numbers
     are in SI units, or texts with a unit ("690MHz").
 
-    `observers` are told when what runs, at a fidelity with events.
+    `observers` are told when what runs, at a fidelity with events. Under an `energy_budget` ("0.2J") the core clock is the
+    highest at which a sample takes no more energy.
 
     Raises ArchsimError: ArgumentError (a ValueError) for a value, UnknownName, Unsupported, InputError for a file.
     """
     from archsim.estimation.estimate import estimate as of
 
-    return of(text("net", net), text("hw", hw), observers=observers, **run_arguments("estimate", words, EstimateWords))
+    most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
+    return of(text("net", net), text("hw", hw), observers=observers, energy_budget=most,
+              **run_arguments("estimate", words, EstimateWords))  # fmt: skip
 
 
 def power(
@@ -86,6 +93,26 @@ def power(
         system=None if system is None else text("system", system),
         **device_arguments("power", words),
     )  # fmt: skip
+
+
+def tune(
+    net: Name, hw: Name, *, minimise: str = "energy", where: str | None = None, vary: Mapping[str, Any] | Names = (),
+    energy_budget: float | str | None = None, **words: Unpack[RunWords],
+) -> Tuning:  # fmt: skip
+    """The best setting of a device for a network, as `archsim tune`: core clock, memory clock, power limit, batch.
+
+    minimise: energy (of a sample), energy_delay, latency, power, ...; of throughput and efficiency the most
+    where: conditions, like "latency < 20ms and power < 200W"; energy_budget: the most energy of a sample, 0.2 or "200mJ"
+    vary: {"batch": [1, 4, 16], "clock": "900MHz:1500MHz:50MHz"}, in place of the values that are usually tried
+
+    Without a setting that meets the conditions, `best` is None and `nearest` misses them least.
+    """
+    from archsim.api.sweep import vary_texts
+    from archsim.study.tune import tune as of
+
+    most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
+    return of(text("net", net), text("hw", hw), run_arguments("tune", words), minimise=text("minimise", minimise),
+              where=None if where is None else text("where", where), vary=vary_texts(vary), energy_budget=most)  # fmt: skip
 
 
 def whatif(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.validation.evaluation import Validation
 
@@ -135,6 +136,24 @@ def _power_record(p: PowerEstimate) -> Any:
     return power_record(p)
 
 
+def _tuning_table(t: Tuning) -> str:
+    from archsim.report.tune import tune_table
+
+    return tune_table(t)
+
+
+def _tuning_record(t: Tuning) -> Any:
+    from archsim.report.tune import record
+
+    return record(t)
+
+
+def _tuning_page(t: Tuning) -> str:
+    from archsim.report.tune import tune_page
+
+    return tune_page(t)
+
+
 FORMS = {
     "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
@@ -142,5 +161,6 @@ FORMS = {
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
+    "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
 }

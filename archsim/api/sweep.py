@@ -53,7 +53,7 @@ def swept(
 ) -> Sweep:  # fmt: skip
     """The sweep that the words describe, computed in this process."""
     space = space_of(
-        texts("net", net), selected(texts("hw", hw)), [f"{key}={_values(value)}" for key, value in pairs("vary", vary)],
+        texts("net", net), selected(texts("hw", hw)), vary_texts(vary),
         [f"{key}={value}" for key, value in pairs("link", link)],
         sample=0 if sample is None else _positive("sample", sample), seed=whole("seed", seed), arguments=arguments,
     )  # fmt: skip
@@ -63,6 +63,11 @@ def swept(
     units = columns_of(space, requests[0].spec.kind)
     listed = [row for chunk in in_this_process(space, range(space.parts)) for row in rows(chunk, space)]
     return Sweep(columns=dict(zip(units, zip(*listed, strict=True), strict=True)), units=units)
+
+
+def vary_texts(vary: Mapping[str, Any] | Names) -> list[str]:
+    """What varies, as KEY=VALUES."""
+    return [f"{key}={_values(value)}" for key, value in pairs("vary", vary)]
 
 
 def pairs(name: str, given: Mapping[str, Any] | Names) -> list[tuple[str, Any]]:

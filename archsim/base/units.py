@@ -31,7 +31,7 @@ UNITS = {
     "OP/clk": (False, False),
     "clk": (False, False),
     "W": (True, False),
-    "J": (True, False),
+    "J": (True, False), "Js": (True, False),
     "V": (True, False),
     "m": (True, False),
     "mm2": (False, False),
@@ -102,7 +102,7 @@ def _example(unit: str) -> str:
     samples = {
         "B/s": "336.5 GB/s", "B": "8 GiB", "Hz": "1075 MHz", "s": "5 us", "W": "250 W", "FMA/clk": "128 FMA/clk",
         "OP/clk": "32 OP/clk", "B/clk": "64 B/clk", "clk": "6 clk", "bit": "256 bit", "bit/s": "7 Gbit/s",
-        "FLOP/s": "6.6 TFLOP/s", "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "V": "1.05 V",
+        "FLOP/s": "6.6 TFLOP/s", "m": "16 nm", "USD": "599 USD", "mm2": "314 mm2", "J": "5 J", "Js": "2 mJs", "V": "1.05 V",
         "/s": "200/s", "/s/W": "8/s/W",
     }  # fmt: skip
     return f" (write it like {samples[unit]!r})" if unit in samples else ""

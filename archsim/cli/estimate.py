@@ -8,7 +8,7 @@ import click
 
 from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, holds, setting_options
+from archsim.cli.options import choices, energy_budget_option, holds, setting_options
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_option, json_option, one_form
@@ -18,6 +18,7 @@ from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_o
 @NET
 @HW
 @setting_options
+@energy_budget_option("Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more.")
 @boundary_options
 @click.option("--layers/--no-layers", "layers", default=None,
               help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
@@ -29,7 +30,7 @@ from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_o
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
     net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None,
-    fail_if: str | None, **given: Any,
+    fail_if: str | None, energy_budget: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
 
@@ -39,6 +40,7 @@ def command(
       archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
       archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
+      archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.16J
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency > 50ms"
     """
     from archsim.estimation.estimate import estimate
@@ -50,7 +52,7 @@ def command(
     seen = Recording()
     events = find(arguments["fidelity"]).events
     watched = timeline is not None or (html is not None and events)
-    result = estimate(net, hw, observers=[seen] if watched else [], **arguments)
+    result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
     if fail_if is not None:
         from archsim.report.data import record
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),
     "sweep": ("archsim.cli.sweep", "Estimate every combination of many device values, or a sample of them."),
     "search": ("archsim.cli.search", "Find the best device within conditions, or what a target takes."),
+    "tune": ("archsim.cli.tune", "Find the best clocks, power limit and batch of a device, by energy or time."),
     "simulate": ("archsim.cli.simulate", "Serving, training on several devices, all-reduce: queues and shared links."),
     "cache": ("archsim.cli.cache", "Simulate a cache hierarchy on the addresses of a program or a layer."),
     "validate": ("archsim.cli.validate", "Compare predictions with published measurements, or with yours."),

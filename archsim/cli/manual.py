@@ -20,6 +20,7 @@ PAGES = {
     "sweep": "grids and samples of devices that do not exist",
     "compare": "several devices: fastest, per watt, per dollar, from which batch on",
     "search": "the best device within conditions; what a target takes; area and cost",
+    "tune": "the best clocks, power limit and batch of a device that you have; a budget of energy",
     "simulate": "serving requests, training on several devices, all-reduce",
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
     "validation": "accuracy, intervals, your own measurements, fitting constants",

@@ -34,6 +34,11 @@ class FidelityOption(click.Option):
 FIDELITY = click.option("--fidelity", cls=FidelityOption, type=Known("fidelity"), default="analytical", show_default=True)
 
 
+def energy_budget_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--energy-budget ENERGY`: the most that a sample may take."""
+    return click.option("--energy-budget", type=Quantity("J"), default=None, metavar="ENERGY", help=text)
+
+
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration."""
     return _with(command, list(SETTINGS))

@@ -28,23 +28,38 @@ from archsim.schedule.observer import Observer
 from archsim.trace.dims import SEQUENCE
 
 
-def estimate(net: str, hw: str, *, observers: Sequence[Observer] = (), **choices: object) -> Estimate:
+def estimate(
+    net: str, hw: str, *, observers: Sequence[Observer] = (), energy_budget: float | None = None, **choices: object
+) -> Estimate:  # fmt: skip
     """Predict a network on a device.
 
     `choices` are those of `archsim.estimation.request.make_request`: batch, precision, task, stack, threads, clock [Hz],
-    fidelity, settings, scales, calibration, graph, seq_len, streams, traffic. `observers` are told when what runs. Raises what
-    `make_request` raises.
+    fidelity, settings, scales, calibration, graph, seq_len, streams, traffic. `observers` are told when what runs. Under an
+    `energy_budget` [J] the core clock is the highest at which a sample takes no more. Raises what `make_request` raises, and
+    Unsupported for a budget that no clock keeps.
     """
-    return estimate_of(make_request(net, hw, **choices), observers=observers)  # type: ignore[arg-type]
+    request = make_request(net, hw, **choices)  # type: ignore[arg-type]
+    if energy_budget is not None:
+        from archsim.estimation.budget import within_energy_budget
+
+        request = within_energy_budget(request, energy_budget)
+    return estimate_of(request, observers=observers, energy_budget=energy_budget)
 
 
-def estimate_of(request: Request, references: bool = True, observers: Sequence[Observer] = ()) -> Estimate:
-    """The estimate of a request, with `references` beside published measurements of its cell."""
-    found = _at_device(request, references, observers)
+def estimate_of(
+    request: Request, references: bool = True, observers: Sequence[Observer] = (), energy_budget: float | None = None
+) -> Estimate:  # fmt: skip
+    """The estimate of a request, with `references` beside published measurements of its cell.
+
+    `energy_budget` is the one that its clock was chosen for [J].
+    """
+    found = _at_device(request, references, observers, energy_budget)
     return _at_wall(found, request) if request.asked.get("boundary") == WALL else found
 
 
-def _at_device(request: Request, references: bool, observers: Sequence[Observer]) -> Estimate:
+def _at_device(
+    request: Request, references: bool, observers: Sequence[Observer], energy_budget: float | None
+) -> Estimate:  # fmt: skip
     result = run(request, observers)
     # The sum of the ops' times and the end of the last op differ by rounding; the estimate has one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
@@ -63,7 +78,7 @@ def _at_device(request: Request, references: bool, observers: Sequence[Observer]
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind, held_out=spread,
         throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),
-        energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency),
+        energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency), energy_budget_j=energy_budget,
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),
         power_boundary=device.power.boundary, power_over_time=lambda: power_curve(request, result),

@@ -20,7 +20,7 @@ def class_of(request: Request) -> tuple[str, Spread]:
     """
     modelled = request.fidelity.calibrated and not request.graph and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
-    return request.calibration.spread_of(request.spec.kind, what, _platform(request), modelled)
+    return request.calibration.spread_of(request.spec.kind, what, platform_of(request), modelled)
 
 
 def trust(request: Request) -> str:
@@ -66,11 +66,12 @@ def energy_interval(request: Request, energy: float) -> tuple[float, float]:
     return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
 
 
-def _platform(request: Request) -> Platform:
+def platform_of(request: Request) -> Platform:
+    """Where a request runs, as far as the nearness of measured rows goes."""
     identity = request.spec.identity
     return Platform(architecture=identity.kernels_of, device=identity.id, stack=request.stack.id)
 
 
 def _power_spread(request: Request) -> Spread:
     modelled = request.fidelity.calibrated and request.streams == 1
-    return request.calibration.spread_of(request.spec.kind, "power", _platform(request), modelled)[1]
+    return request.calibration.spread_of(request.spec.kind, "power", platform_of(request), modelled)[1]

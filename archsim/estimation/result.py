@@ -65,6 +65,7 @@ class Estimate(Answer):
     memory_clock_hz: as drivers show it, half the data rate of a pin; None where that is not known
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
+    energy_budget_j: the most that a sample may take, for which the clock was chosen; None without one
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
     wall: the computer at its plug, where that was asked for; power and energy are then the share of one device of it
     power_over_time: power of the device between the starts and ends of kernels; its area is the energy
@@ -105,6 +106,7 @@ class Estimate(Answer):
     power_interval_w: tuple[float, float]
     energy_j: float
     energy_interval_j: tuple[float, float]
+    energy_budget_j: float | None
     throughput_per_w: float
     energy_breakdown_j: Mapping[str, float]
     power_limit_w: float

@@ -15,7 +15,8 @@ SCALARS = (
     "network", "hardware", "hardware_name", "changes", "stack", "task", "batch", "seq_len", "precision", "threads", "devices",
     "fidelity", "traffic", "graph", "streams", "host_cpu",
     "clock_hz", "memory_clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s",
-    "power_w", "power_interval_w", "power_peak_w", "power_sensed_peak_w", "power_window_s", "energy_j", "energy_interval_j",
+    "power_w", "power_interval_w", "power_peak_w", "power_sensed_peak_w", "power_window_s",
+    "energy_j", "energy_interval_j", "energy_budget_j",
     "throughput_per_w", "power_limit_w", "power_boundary", "memory_bytes", "fits", "max_batch", "flop", "dram_bytes",
     "limited_by", "device_s", "host_wait_s", "host_floor_s",
 )  # fmt: skip

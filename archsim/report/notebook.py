@@ -113,6 +113,11 @@ def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str]
     return _table(f"<b>{len(listed):,} points</b>{shown}", heads, rows)
 
 
+def settings_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Settings of a device, one in each row; `caption` is markup."""
+    return _table(caption, head, rows)
+
+
 def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of texts; `caption` is markup."""
     heads = "".join(f'<th style="text-align:left">{text(name)}</th>' for name in head)

@@ -152,6 +152,14 @@ def search() -> Schema:
     })  # fmt: skip
 
 
+def tune() -> Schema:
+    """`archsim tune --json`."""
+    from archsim.report.tune import SCHEMA
+    from archsim.study.tune import Tuning
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(Tuning))
+
+
 def target() -> Schema:
     """`archsim search --target OUTPUT=VALUE --json`."""
     way = table({"knobs": listed(TEXT), "factor": MAYBE, "settings": ROW, "reached": MAYBE, "outputs": or_null(ROW),
@@ -323,7 +331,7 @@ def sweep() -> Schema:
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
-    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, serve, train, allreduce, cache,
+    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, tune, serve, train, allreduce, cache,
                      explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 

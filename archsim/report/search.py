@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from archsim.base.units import UNITS, show
 from archsim.device.variant import called, device_fields
@@ -23,6 +23,7 @@ from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
 from archsim.study.target import LARGEST_FACTOR, TargetChange, limits_at
 
+T = TypeVar("T")
 SCHEMA = "archsim-search/1"
 MOST_ROWS = 20  # of a front in a terminal
 SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
@@ -80,7 +81,7 @@ def large_words(f: SearchResult) -> str:
     return f"; {many} left out because no mask can make so large a die (--any-die counts them)" if f.large else ""
 
 
-def thin(rows: Sequence[Mapping[str, Any]], most: int) -> Sequence[Mapping[str, Any]]:
+def thin(rows: Sequence[T], most: int) -> Sequence[T]:
     """At most so many of the rows, evenly picked, both ends among them."""
     return rows if len(rows) <= most else [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
 

@@ -21,7 +21,8 @@ from archsim.cost.cost import Array
 SIGNS = {"<": np.less, ">": np.greater, "<=": np.less_equal, ">=": np.greater_equal}
 # ending of a name -> unit of its number; longer endings first
 ENDINGS = {
-    "_per_s": "/s", "_per_w": "/s/W", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bytes": "B", "_mm2": "mm2", "_usd": "USD",
+    "_per_s": "/s", "_per_w": "/s/W", "_js": "Js", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bytes": "B", "_mm2": "mm2",
+    "_usd": "USD",
 }  # fmt: skip
 LONGEST = 1000  # characters; patterns take long for more
 _AND = re.compile(r"\s+and\s+")

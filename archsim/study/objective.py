@@ -9,11 +9,12 @@ from archsim.base.errors import ArchsimError, UnknownName
 from archsim.cost.cost import Array
 from archsim.study.condition import Condition, limit_of, nameable, read_conditions
 
-OUTPUTS = {  # output -> (short name, unit, whether more is better)
+OUTPUTS = {  # output -> (short name, unit, whether more is better); energy_delay: energy of a sample x latency of its batch
     "latency_s": ("latency", "s", False), "throughput_per_s": ("throughput", "/s", True), "power_w": ("power", "W", False),
     "energy_j": ("energy", "J", False), "throughput_per_w": ("efficiency", "/s/W", True),
     "dram_bytes": ("traffic", "B", False), "memory_bytes": ("memory", "B", False), "clock_hz": ("clock", "Hz", True),
     "area_mm2": ("area", "mm2", False), "cost_usd": ("cost", "USD", False),
+    "energy_per_sample_j": ("sample_energy", "J", False), "energy_delay_js": ("energy_delay", "Js", False),
 }  # fmt: skip
 SILICON = ("area_mm2", "cost_usd")
 SHORT = {short: output for output, (short, _, _) in OUTPUTS.items()}

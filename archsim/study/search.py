@@ -85,7 +85,8 @@ class Evaluator:
     def __call__(self, columns: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
         """The outputs [D] of points whose knobs are columns [D], and the problem of each impossible point."""
         found = outcomes(self.request, columns)
-        values = dict(found.values)
+        each = 1.0 / found.values["throughput_per_w"]
+        values = {**found.values, "energy_per_sample_j": each, "energy_delay_js": each * found.values["latency_s"]}
         if self.silicon:
             keys = {knob: column for knob, column in columns.items() if knob not in CHOICES and "." in knob}
             values |= die_columns(self.request.spec, keys, len(values["latency_s"]))
@@ -105,7 +106,7 @@ class Evaluator:
 
     @property
     def _bandwidth(self) -> float:
-        return float(np.ravel(self.request.device.memory.bandwidth)[0])
+        return float(np.ravel(self.request.spec.device.memory.bandwidth)[0])
 
 
 @dataclass(slots=True)

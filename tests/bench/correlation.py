@@ -2,6 +2,9 @@
 
 Pairs of rows of networks.csv that constants may be fitted to: the same network, task, batch and precision, on two devices or with
 two stacks. `SAME_STACK` and `TWO_STACKS` of archsim/study/correlation.py are the figures of two GPUs, rounded to tenths.
+
+Then pairs of rows of one device, network, stack and source, with two batches or under two power limits (power_caps.csv): how far
+the logs of their ratios are off, which are `LIMITED` and `BATCHES` of archsim/study/saving.py.
 """
 
 from __future__ import annotations
@@ -57,10 +60,45 @@ def correlations() -> dict[str, tuple[float, int, int]]:
     return found
 
 
+def settings() -> dict[str, tuple[float, float, int]]:
+    """For each kind of pair of settings the correlation, the 80 % quantile of what the log of a ratio is off, and the pairs."""
+    found = {}
+    batches = _logs("networks.csv", lambda c: (c.label, c.task, c.precision, c.hardware, c.stack_id, c.source), lambda c: c.batch)
+    found["time, two batches"] = _shared(batches["time"])
+    limits = _logs("power_caps.csv", lambda c: (c.label, c.task, c.precision, c.hardware, c.stack_id, c.source, c.batch),
+                   lambda c: c.limit)  # fmt: skip
+    found |= {f"{what}, two power limits": _shared(limits[what]) for what in ("time", "power", "energy")}
+    return found
+
+
+Pairs = list[tuple[float, float]]
+WHAT = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy"}
+
+
+def _logs(file: str, cell: Callable[[Case], object], setting: Callable[[Case], object]) -> dict[str, Pairs]:
+    """Log errors of the rows of each cell, in pairs of different settings, by what was measured."""
+    cases, _ = read(data_folder("reports/published").joinpath(file))
+    cases = [c for c in cases if c.metric in WHAT and c.split == "calibrate"]
+    groups: dict[tuple[str, object], list[tuple[object, float]]] = defaultdict(list)
+    for case, log in zip(cases, log_errors(cases, predict(cases, default())).tolist(), strict=True):
+        groups[WHAT[case.metric], cell(case)].append((setting(case), log))
+    pairs: dict[str, Pairs] = defaultdict(list)
+    for (what, _), rows in groups.items():
+        pairs[what] += [(a[1], b[1]) for a, b in itertools.permutations(rows, 2) if a[0] != b[0]]
+    return pairs
+
+
+def _shared(pairs: Pairs) -> tuple[float, float, int]:
+    both = np.array(pairs)
+    return float(np.corrcoef(both.T)[0, 1]), float(np.quantile(abs(both[:, 0] - both[:, 1]), 0.8)), len(both) // 2
+
+
 def main() -> None:
     """Print all correlations."""
     for name, (correlation, pairs, devices) in correlations().items():
         print(f"{name}: correlation {correlation:.2f} of {pairs} pairs, of {devices} pairs of devices")
+    for name, (correlation, off, count) in settings().items():
+        print(f"{name}: correlation {correlation:.2f}, 80 % of the logs of ratios within {off:.3f}, of {count} pairs")
 
 
 if __name__ == "__main__":

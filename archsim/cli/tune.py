@@ -1,0 +1,84 @@
+"""`archsim tune`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archsim.base.errors import EXIT
+from archsim.base.writer import OutputFile
+from archsim.cli.completed import Keyed
+from archsim.cli.no_effect import tell_without_effect
+from archsim.cli.options import choices, energy_budget_option, setting_options
+from archsim.cli.output import write
+from archsim.cli.terminal import say
+from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+
+if TYPE_CHECKING:
+    from archsim.study.tune import Tuning
+
+TUNED = ("clock", "memory_clock", "power_limit", "batch", "threads")  # a test holds that they are the settings of the models
+
+
+@click.command("tune")
+@NET
+@HW
+@setting_options
+@click.option("--minimise", "--minimize", "minimise", default="energy", show_default=True, metavar="OUTPUT",
+              help="energy (of a sample), energy_delay (that times the latency of a batch), latency or power; of throughput and "
+                   "efficiency the most.")  # fmt: skip
+@click.option("--where", default=None, metavar="CONDITION",
+              help='Keep settings that meet this, e.g. "latency < 20ms and power < 200W"; energy is that of a sample.')
+@energy_budget_option("Keep settings at which a sample takes no more than this, e.g. 0.2J.")
+@click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
+              help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
+@json_option()
+@csv_option("Print one CSV row for the default, the best and each setting of the front.")
+@html_option("Also write a self-contained page with the front.")
+def command(
+    net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...], as_json: bool,
+    as_csv: bool, html: OutputFile | None, **given: Any,
+) -> None:  # fmt: skip
+    """Find the best setting of a device: core clock, memory clock, power limit and batch, by energy, time or both.
+
+    Tried are core clocks from the highest down to a tenth of it (in steps of 15 MHz on a GPU, of 100 MHz on a CPU), the memory
+    clocks at which published powers of the card were measured (otherwise the usual one), power limits from the TDP down to 40 %
+    of it, and the batch of --batch. A setting that is given (--clock, --memory-clock, --power-limit) stays; --vary takes others.
+
+    \b
+    Examples:
+      archsim tune --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --minimise energy --where "latency < 20ms"
+      archsim tune --net resnet_50 --hw titan_x_maxwell --minimise energy_delay --vary batch=1:32:x2
+      archsim tune --net bert_base --hw tesla_v100_sxm2 --minimise latency --energy-budget 1J --html front.html
+      archsim tune --net vgg_16 --hw titan_xp --vary clock=900MHz:1500MHz:100MHz --vary memory_clock=4705MHz,5700MHz --json
+    """
+    from archsim.cli.progress import Progress
+    from archsim.estimation.request import make_request
+    from archsim.report.tune import tune_csv, tune_json, tune_page, tune_text
+    from archsim.study.tune import tune
+
+    one_form(as_json, as_csv)
+    arguments = choices(**given)
+    if arguments["settings"] or arguments["scales"]:
+        tell_without_effect([make_request(net, hw, **arguments)])
+    with Progress() as tell:
+        found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
+    if html is not None:
+        write(html, tune_page(found))
+    if as_json:
+        click.echo(tune_json(found))
+    elif as_csv:
+        click.echo(tune_csv(found), nl=False)
+    else:
+        say(tune_text(found))
+    if found.best is None:
+        _say_none(found)
+
+
+def _say_none(found: Tuning) -> None:
+    """Say on standard error what misses the conditions least, and leave with the exit code of an unmet condition."""
+    from archsim.report.tune import nearest_words
+
+    click.echo(f"archsim: {nearest_words(found)}", err=True)
+    raise click.exceptions.Exit(EXIT["bound missed"])

@@ -1,0 +1,88 @@
+"""`archsim tune` and `--energy-budget`: forms of the answer, exit codes, refusals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from archsim.cli.tune import TUNED
+from archsim.study.settings import SETTINGS
+from tests.each import each
+
+TUNE = ("tune", "--net", "alexnet", "--hw", "tesla_v100_sxm2", "--batch", "8", "--vary", "clock=600MHz:1530MHz:30MHz")
+
+
+def test_the_text_has_the_setting_what_it_saves_and_the_front(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "front.html"
+    found = cli(*TUNE, "--where", "latency < 20ms", "--html", str(page))
+    assert found.code == 0
+    for text in ("wanted      least energy per sample where latency_s < 20ms", "memory clock 876 MHz",
+                 "power limit 120 W to 300 W (13)", "default", "best", "changes     energy per sample -", "80 % interval",
+                 "limited by", "the default by", "Pareto front of latency and energy per sample"):  # fmt: skip
+        assert text in found.out, text
+    shown = page.read_text("utf-8")
+    for text in ("Pareto front", "core clock", "energy per sample", "plotly"):
+        assert text in shown, text
+
+
+def test_json_and_csv_hold_the_same_settings(cli: Any) -> None:
+    found = json.loads(cli(*TUNE, "--json").out)
+    rows = list(csv.DictReader(io.StringIO(cli(*TUNE, "--csv").out)))
+    assert [row["which"] for row in rows] == ["default", "best", *["front"] * len(found["front"])]
+    assert float(rows[1]["energy_per_sample_j"]) == found["best"]["energy_per_sample_j"] < found["default"]["energy_per_sample_j"]
+    assert found["points"] == 32 * 13
+    saved = found["saved"]["energy_per_sample_j"]
+    assert saved["interval"][0] < saved["ratio"] < saved["interval"][1]
+    assert saved["uncertain"] == (saved["interval"][1] >= 1.0)
+
+
+def test_a_deadline_that_nothing_meets_ends_with_1_and_the_nearest(cli: Any) -> None:
+    found = cli(*TUNE, "--where", "latency < 1us")
+    assert found.code == 1
+    assert found.err.count("\n") == 1
+    assert "archsim: no setting meets latency_s < 1us; the nearest has core clock 1.53 GHz" in found.err
+    assert "No setting meets the conditions; the nearest" in found.out
+
+
+def test_a_budget_below_the_least_energy_ends_with_1_and_the_least(cli: Any) -> None:
+    found = cli(*TUNE, "--energy-budget", "1mJ", "--json")
+    assert found.code == 1
+    assert "no setting meets energy_per_sample_j <= 1 mJ; the nearest has" in found.err
+    assert json.loads(found.out)["best"] is None
+
+
+def test_an_estimate_takes_the_highest_clock_within_a_budget(cli: Any) -> None:
+    words = ("estimate", "--net", "resnet_50", "--hw", "tesla_v100_sxm2", "--batch", "16", "--energy-budget")
+    found = json.loads(cli(*words, "0.16J", "--json").out)
+    assert 0.98 * 0.16 < found["energy_j"] / 16 <= 0.16
+    assert found["energy_budget_j"] == 0.16
+    assert any("energy budget 160 mJ per sample: core clock" in line for line in found["assumptions"])
+    refused = cli(*words, "1mJ")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "mJ at least, at a core clock of" in refused.err
+    assert cli(*words, "5W").code == 2
+
+
+@each(("words", "said"), [
+    (("--vary", "sm.count=8"), "unknown setting 'sm.count'"), (("--vary", "clock=1GHz"), "clock: is varied twice"),
+    (("--clock", "1GHz"), "clock: is set and varied"), (("--minimise", "area"), "no setting changes it"),
+    (("--json", "--csv"), "choose one"), (("--where", "fast"), "is not a condition"),
+    (("--memory-clock", "900MHz"), "above 876 MHz"), (("--energy-budget", "nan J"), "energy-budget"),
+])  # fmt: skip
+def test_what_cannot_be_tuned_is_refused_in_one_line(cli: Any, words: tuple[str, ...], said: str) -> None:
+    found = cli(*TUNE, *words)
+    assert (found.code, found.out) == (2, ""), found.err
+    assert said in found.err
+
+
+def test_settings_that_no_device_has_are_counted_with_their_reason(cli: Any) -> None:
+    found = cli("tune", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "clock=2GHz", "--vary", "memory_clock=1GHz")
+    assert found.code == 1
+    assert "no setting is possible: memory clock 1 GHz: i7_6700k is a CPU" in found.err
+
+
+def test_settings_that_complete_are_those_of_the_model() -> None:
+    assert TUNED == SETTINGS
