@@ -219,6 +219,20 @@ def table(name: str, value: object) -> dict[str, Any]:
     return found
 
 
+def vary_texts(vary: Mapping[str, Any] | Names) -> list[str]:
+    """What varies, as KEY=VALUES."""
+    return [f"{key}={_listed(value)}" for key, value in key_values("vary", vary)]
+
+
+def key_values(name: str, given: Mapping[str, Any] | Names) -> list[tuple[str, Any]]:
+    """Keys with what belongs to them; commas separate values, so that several keys are a list or a table."""
+    return list(table(name, given).items()) if given else []
+
+
+def _listed(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)
+
+
 def buying_arguments(said: Mapping[str, Any], devices: Sequence[str], task: str) -> tuple[Any, Any, Any]:
     """Prices by id of the device, the use, and the size of the work, from the words of a buyer."""
     from archsim.study.buying import device_prices, usage_of, workload_of

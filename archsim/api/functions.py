@@ -107,7 +107,7 @@ def tune(
 
     Without a setting that meets the conditions, `best` is None and `nearest` misses them least.
     """
-    from archsim.api.sweep import vary_texts
+    from archsim.api.arguments import vary_texts
     from archsim.study.tune import tune as of
 
     most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from archsim.api.arguments import Names, table, texts, whole
+from archsim.api.arguments import Names, key_values, texts, vary_texts, whole
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.detect.selection import selected
@@ -54,7 +54,7 @@ def swept(
     """The sweep that the words describe, computed in this process."""
     space = space_of(
         texts("net", net), selected(texts("hw", hw)), vary_texts(vary),
-        [f"{key}={value}" for key, value in pairs("link", link)],
+        [f"{key}={value}" for key, value in key_values("link", link)],
         sample=0 if sample is None else _positive("sample", sample), seed=whole("seed", seed), arguments=arguments,
     )  # fmt: skip
     requests = space.checked()
@@ -63,20 +63,6 @@ def swept(
     units = columns_of(space, requests[0].spec.kind)
     listed = [row for chunk in in_this_process(space, range(space.parts)) for row in rows(chunk, space)]
     return Sweep(columns=dict(zip(units, zip(*listed, strict=True), strict=True)), units=units)
-
-
-def vary_texts(vary: Mapping[str, Any] | Names) -> list[str]:
-    """What varies, as KEY=VALUES."""
-    return [f"{key}={_values(value)}" for key, value in pairs("vary", vary)]
-
-
-def pairs(name: str, given: Mapping[str, Any] | Names) -> list[tuple[str, Any]]:
-    """Keys with what belongs to them; commas separate values, so that several keys are a list or a table."""
-    return list(table(name, given).items()) if given else []
-
-
-def _values(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)
 
 
 def _positive(name: str, value: object) -> int:

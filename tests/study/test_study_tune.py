@@ -250,6 +250,7 @@ def test_the_least_energy_that_is_named_can_be_kept() -> None:
 
 def test_answers_show_themselves() -> None:
     found = tuned()
+    assert callable(archsim.sweep)  # not the module of that name
     assert found.to_dict()["schema"] == "archsim-tune/1"
     assert "core clock" in str(found._repr_html_())
     assert "Pareto front" in found.to_page()
