@@ -229,7 +229,7 @@ def test_a_budget_holds_beside_a_power_limit() -> None:
 
 def test_a_budget_is_one_of_the_device() -> None:
     with pytest.raises(ArgumentError, match="energy budget: is one of the device"):
-        archsim.estimate("resnet_50", "tesla_v100_sxm2", energy_budget="1J", boundary="wall", system="dgx_1_v100:8")
+        archsim.estimate("resnet_50", "tesla_v100_sxm2", energy_budget="1J", boundary="wall")
 
 
 def test_the_least_energy_is_named_where_no_clock_keeps_a_budget() -> None:
