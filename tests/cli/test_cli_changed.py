@@ -21,7 +21,7 @@ year = 2020
 [clock]
 sustained = { value = "1650 MHz", source = "a run", kind = "measured" }
 [power]
-idle = { value = "40 W", source = "a guess", kind = "assumed", note = "as its parent" }
+idle = { value = "38 W", source = "a guess", kind = "assumed", note = "as its parent" }
 [sm]
 count = { value = 80, source = "a guess", kind = "assumed", note = "a wish" }
 """
