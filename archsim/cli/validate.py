@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--net", type=Known("network", many=True), default=None, help="Only these networks, or ops of kernel rows.")
 @click.option("--stack", type=Known("stack", many=True), default=None, help="Only these stacks.")
 @click.option("--split", default=None, help="calibrate or test.")
-@click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j.")
+@click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
 @click.option("--by", default="source,quantity", show_default=True,
               help="Columns to group by; cell: one line for each measured value.")  # fmt: skip

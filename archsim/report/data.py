@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archsim.cost.energy import COMPONENTS
 from archsim.estimation.result import SCHEMA, Estimate
 
 SCALARS = (
@@ -54,7 +55,7 @@ def json_text(estimate: Estimate) -> str:
 
 def csv_text(estimate: Estimate) -> str:
     """One row per op, with its energy by component."""
-    parts = tuple(estimate.energy_breakdown_j)
+    parts = tuple(COMPONENTS)  # of the device, also where power and energy of the estimate are those at the wall
     rows = [[*(getattr(op, name) for name in OP_COLUMNS), *(op.energy_breakdown_j[part] for part in parts)]
             for op in estimate.ops]  # fmt: skip
     of_all = ("network", "hardware", "hardware_name", "batch")

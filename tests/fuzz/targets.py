@@ -204,6 +204,21 @@ def run_calibration(data: bytes, folder: Path) -> None:
     estimate_of(net, "gtx_1080", calibration=found)
 
 
+def run_system(data: bytes, folder: Path) -> None:
+    """A computer at the wall, and a card and a processor in it."""
+    from archsim.detect.catalog import find
+    from archsim.device.device import Cpu
+    from archsim.estimation.wall import wall_power
+    from archsim.node.system import load
+
+    system = load(Path(_file(data, folder, "system.toml")))
+    host = find("i7_6700k").device
+    assert isinstance(host, Cpu)
+    for device, beside in ((find("gtx_1080").device, host), (host, None)):
+        found = wall_power(100.0, device, beside, system, system.devices)
+        all_finite([found.computer_w, found.share_w, found.load, *found.parts_w.values()])
+
+
 def run_node(data: bytes, folder: Path) -> None:
     """A node, and an all-reduce in it."""
     from dataclasses import asdict
@@ -419,6 +434,8 @@ TARGETS = {target.name: target for target in (
            sound=lambda: _stacks()[0].encode()),
     Target(name="calibration", make=_from(_constants), run=run_calibration, weight=2,
            sound=lambda: _constants()[0].encode()),
+    Target(name="system", make=_from(lambda: shipped("hwspecs/systems", ".toml")), run=run_system, weight=2,
+           sound=lambda: shipped("hwspecs/systems", ".toml")[0].encode()),
     Target(name="node", make=_from(lambda: shipped("hwspecs/hosts", ".toml")), run=run_node, weight=3,
            sound=lambda: shipped("hwspecs/hosts", ".toml")[0].encode()),
     Target(name="measurements", make=_from(_tables), run=run_measurements, weight=5,

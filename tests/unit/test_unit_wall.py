@@ -19,7 +19,7 @@ from archsim.detect import catalog
 from archsim.device.device import Cpu
 from archsim.evidence.readers import read
 from archsim.node import system
-from archsim.report.data import record
+from archsim.report.data import csv_text, record
 from archsim.report.page import page
 from archsim.report.text import estimate_text
 from archsim.validation.predict import predict
@@ -120,6 +120,7 @@ def test_it_is_said_at_which_boundary_a_power_is() -> None:
     assert "rows of wall, generic systems" in text
     assert "values of system desktop are not published" in text
     assert record(wall)["wall"]["system"] == "desktop"
+    assert csv_text(wall) == csv_text(archsim.estimate("alexnet", "gtx_1080"))  # the ops are those of the device
     assert "what its power supplies lose" in page(wall, wall.spec)
 
 
