@@ -19,6 +19,7 @@ from archsim.evidence.case import Anchor, Case, DeviceGroup
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.resolve import network
 from archsim.node.spec import find as find_node
+from archsim.node.system import asked
 from archsim.stack import catalog as stacks
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundTrace
@@ -38,6 +39,10 @@ def gpu() -> Case:
 @cache
 def cpu() -> Case:
     return case_of("alexnet_s", "xeon_e5_2630_v3_2s", "caffe-openblas", threads="8")
+
+
+def at_the_wall() -> Case:
+    return replace(gpu(), metric="system_power_w", system=asked("desktop"))
 
 
 def trace_of(task: str, batch: int) -> BoundTrace:
@@ -77,6 +82,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
+    "system": (at_the_wall, lambda case: replace(case, system=asked("desktop:4"))),
     "spec": (gpu, lambda case: replace(case, spec=case.spec.with_settings({"sm.count": "4"}))),
 }
 
