@@ -77,7 +77,7 @@ def warmth(device: Device, constants: Calibration) -> Array | float:
     >>> [round(float(warmth(some(power=some(temperature=at)), of)), 3) for at in (None, 50.0, 85.0)]
     [1.0, 1.0, 2.014]
     """
-    temperature = getattr(device.power, "temperature", None)
+    temperature = device.power.temperature
     if temperature is None:
         return 1.0
     return np.asarray(np.exp(constants["energy.leakage_growth"] * (temperature - constants["energy.leakage_celsius"])))
@@ -193,12 +193,13 @@ def awake_slices(device: Cpu, awake: Array | float) -> Array:
 def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibration) -> Array:
     """What leaks in one core that is awake [W].
 
-    leakage operation core_clock f_highest V^3, [D, V]
+    leakage operation core_clock f_highest V^3 warm, [D, V]
 
     volt: V, voltage as a share of the highest, [D, V]
     operation: `operation_energy` [J], a float or [D, 1]
     core_clock: `energy.core_clock` [1]; leakage: `energy.core_leakage` [1]
     f_highest: `highest_clock` [Hz]
+    warm: `warmth` [1]
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.core_leakage": 0.25, "energy.core_clock": 40.0}
@@ -206,7 +207,7 @@ def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibrat
     1.05
     """
     top = constants["energy.core_clock"] * highest_clock(device)
-    return np.asarray(constants["energy.core_leakage"] * operation * top * volt**3)
+    return np.asarray(constants["energy.core_leakage"] * operation * top * volt**3 * warmth(device, constants))
 
 
 def inside(device: Cpu, constants: Calibration) -> float:

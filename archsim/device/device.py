@@ -161,6 +161,7 @@ class CpuPower(Power):
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package; memory modules stand outside a package")
     operation: Number | None = spec(COUNT, "energy of a core's clocks and operations beside desktop and server cores of the node",
                                     low=0.01, high=10, optional=True)  # fmt: skip
+    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,13 @@ def test_cores_of_another_design_take_their_share() -> None:
     assert little == pytest.approx(large | {name: 0.25 * large[name] for name in own})
 
 
+def test_a_warm_package_leaks_more_and_a_cold_one_less() -> None:
+    at = [spent(processor(power={"temperature": celsius})) for celsius in (None, 20.0, 50.0, 90.0)]
+    assert at[2]["leakage"] == pytest.approx(at[0]["leakage"])  # the usual one
+    assert [found["leakage"] for found in at[1:]] == sorted(found["leakage"] for found in at[1:])
+    assert all(found | {"leakage": 0.0} == at[0] | {"leakage": 0.0} for found in at)
+
+
 def test_while_the_framework_runs_one_core_is_awake() -> None:
     """The host of a CPU is the CPU: what is drawn between kernels is more than the idle power."""
     device = processor()
