@@ -44,12 +44,13 @@ def command(
 
     Tried are core clocks from the highest down to a tenth of it (in steps of 15 MHz on a GPU, of 100 MHz on a CPU), the memory
     clocks at which published powers of the card were measured (otherwise the usual one), power limits from the TDP down to 40 %
-    of it, and the batch of --batch. A setting that is given (--clock, --memory-clock, --power-limit) stays; --vary takes others.
+    of it, and batches of 1 to 64. A setting that is given (--clock, --memory-clock, --power-limit, --batch) stays; --vary takes
+    others.
 
     \b
     Examples:
-      archsim tune --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --minimise energy --where "latency < 20ms"
-      archsim tune --net resnet_50 --hw titan_x_maxwell --minimise energy_delay --vary batch=1:32:x2
+      archsim tune --net resnet_50 --hw tesla_v100_sxm2 --minimise energy --where "latency < 20ms"
+      archsim tune --net resnet_50 --hw titan_x_maxwell --batch 8 --minimise energy_delay
       archsim tune --net bert_base --hw tesla_v100_sxm2 --minimise latency --energy-budget 1J --html front.html
       archsim tune --net vgg_16 --hw titan_xp --vary clock=900MHz:1500MHz:100MHz --vary memory_clock=4705MHz,5700MHz --json
     """

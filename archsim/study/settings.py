@@ -20,6 +20,7 @@ from archsim.study.knob import meaning
 SETTINGS = ("clock", "memory_clock", "power_limit", "batch", "threads")  # what can be tuned, in this order
 CLOCK_STEP = {"gpu": 15e6, "cpu": 100e6}  # Hz; of NVIDIA's drivers since 2017, and of the multiplier of x86
 LIMITS = tuple(round(1.0 - 0.05 * i, 2) for i in range(13))  # power limits, as shares of the TDP: boards admit down to about 0.4
+BATCHES = tuple(2.0**i for i in range(7))  # samples of a run
 
 
 def axes_of(spec: Spec, vary: Sequence[str], fixed: Container[str]) -> tuple[Axis, ...]:
@@ -34,7 +35,8 @@ def axes_of(spec: Spec, vary: Sequence[str], fixed: Container[str]) -> tuple[Axi
     for axis in named:
         if named.count(axis) > 1 or given[axis.knob] is not axis:
             raise BadAxis(f"{axis.knob}: is varied twice")
-    usual = {"clock": core_clocks(spec), "memory_clock": memory_clocks(spec), "power_limit": power_limits(spec)}
+    usual = {"clock": core_clocks(spec), "memory_clock": memory_clocks(spec), "power_limit": power_limits(spec),
+             "batch": BATCHES}
     found = [given[knob] if knob in given else Axis(knob=knob, written=_written(knob, usual[knob]), values=usual[knob])
              for knob in SETTINGS if knob in given or (usual.get(knob) and knob not in fixed)]  # fmt: skip
     return tuple(map(_from_above, found))

@@ -18,7 +18,7 @@ from archsim.base.units import show
 from archsim.device.variant import device_fields
 from archsim.estimation.budget import check_budget
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.request import Request, find_device
+from archsim.estimation.request import Request, find_device, make_request
 from archsim.study.condition import Condition, Nameable, nameable, read_conditions
 from archsim.study.coupling import base_value
 from archsim.study.objective import OUTPUT_NAMES, OUTPUTS, SILICON, Objective, output_of
@@ -27,6 +27,7 @@ from archsim.study.search import Evaluator, SearchGoal, check_count, row_at, sea
 from archsim.study.settings import SETTINGS, axes_of, range_words
 from archsim.study.space import Space
 from archsim.study.target import limits_at
+from archsim.trace.dims import BATCH
 
 FRONT = ("latency_s", "energy_per_sample_j")
 SHOWN = (*FRONT, "power_w", "throughput_per_s", "throughput_per_w", "energy_delay_js", "memory_bytes")
@@ -166,10 +167,12 @@ def space_of_settings(
     spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
     fixed = {knob for knob in ("clock", "memory_clock", "power_limit") if arguments.get(knob) is not None}
     fixed |= {"clock"} if arguments.get("power_mode") is not None else set()
+    free = arguments.get("batch") is None and BATCH in make_request(net, hw, **arguments).trace.symbols
+    fixed |= set() if free else {"batch"}
     axes = axes_of(spec, vary, fixed)
     if not axes:
         raise ArgumentError("nothing varies: every setting is given; leave one out, or --vary batch=1:64:x2")
-    held = tuple(f"{knob.replace('_', ' ')} as asked" for knob in sorted(fixed))
+    held = tuple(f"{knob.replace('_', ' ')} as asked" for knob in sorted(fixed - {"batch"}))
     return Space(bases=({"net": net, "hw": hw},), asked=dict(arguments), axes=axes), held
 
 

@@ -255,3 +255,14 @@ def test_answers_show_themselves() -> None:
     assert "core clock" in str(found._repr_html_())
     assert "Pareto front" in found.to_page()
     assert tune("alexnet", "tesla_v100_sxm2", {"batch": 8}, vary=VARY).best == found.best
+
+
+def test_batches_are_tried_where_nobody_gives_one() -> None:
+    found = archsim.tune("alexnet", "tesla_v100_sxm2", vary=["clock=1530MHz", "power_limit=300W"])
+    assert found.points == 7
+    assert found.default.batch == 1
+    assert found.best is not None
+    assert found.best.batch == 64
+    held = archsim.tune("alexnet", "tesla_v100_sxm2", batch=2, vary=["clock=1530MHz,1200MHz", "power_limit=300W"])
+    assert held.best is not None
+    assert (held.points, held.best.batch) == (2, 2)
