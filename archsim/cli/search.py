@@ -27,7 +27,8 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
               help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
 @click.option("--minimise", "--minimize", "minimise", default=None, metavar="OUTPUT,...",
-              help="latency, energy, power, area, cost, memory or traffic; the first one ranks, all make the front.")
+              help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
+                   "make the front.")
 @click.option("--maximise", "--maximize", "maximise", default=None, metavar="OUTPUT,...", help="throughput or efficiency.")
 @click.option("--where", default=None, metavar="CONDITION",
               help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip

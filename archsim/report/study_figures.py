@@ -20,11 +20,15 @@ LINEAR_UP_TO = 8.0  # ratio of largest to smallest value above which an axis is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotAxis:
-    """An axis: title and unit ("" for plain numbers); `log` or None to decide by the range of its values."""
+    """An axis: title and unit ("" for plain numbers); `log` or None to decide by the range of its values.
+
+    zooms: a linear one from its least to its largest value, of which readers may enlarge a part
+    """
 
     title: str
     unit: str = ""
     log: bool | None = None
+    zooms: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +151,10 @@ def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
         "gridcolor": RULE, "zeroline": not log, "zerolinecolor": LINE, "fixedrange": True, "tickfont": {"color": QUIET},
         "showline": True, "linecolor": LINE, "title": {"text": label(axis.title, 80), "font": {"size": 13, "color": INK}},
     }  # fmt: skip
+    if axis.zooms:
+        room = 0.04 * (high - low or abs(high) or 1.0)
+        return common | {"range": [low - room, high + room], "fixedrange": False, "zeroline": False, "tickformat": ".4~s",
+                         "ticksuffix": axis.unit}  # fmt: skip
     if log:
         ends = (low / 1.12, high * 1.12)
         marks = decades(*ends) if high / low > 60 else _ones_twos_fives(*ends)

@@ -21,6 +21,7 @@ from archsim.study.saving import Saving
 from archsim.study.tune import FRONT, OperatingPoint, Tuning
 
 SCHEMA = "archsim-tune/1"
+ZOOM = "Drag over a part of the chart to enlarge it; a double click shows all of it again. Each point names its setting."
 MOST_ROWS = 15  # of a front in a terminal
 SETTINGS = {"clock_hz": ("core clock", "Hz"), "memory_clock_hz": ("memory clock", "Hz"), "power_limit_w": ("power limit", "W"),
             "batch": ("batch", "")}  # fmt: skip
@@ -166,7 +167,7 @@ def tune_table(t: Tuning) -> str:
 
 
 def tune_page(t: Tuning) -> str:
-    """The front as a chart that zooms, each point with its setting, and tables."""
+    """The front as a chart of which a part can be enlarged, each point with its setting, and tables."""
     sections = [f'<h1>Tune: {text(wanted(t))}</h1>\n<p class="asked">{text(heading(t))}</p>', f"<p>{text(tried(t))}.</p>"]
     if t.best is None:
         sections += ['<p class="warn">No setting meets the conditions.</p>', _html(t, _with_nearest(t), "Nearest")]
@@ -174,13 +175,13 @@ def tune_page(t: Tuning) -> str:
     saved = "".join(f"<li>{text(line.strip())}</li>" for line in saved_words(t).split("\n"))
     sections += [_html(t, (("default", t.default), ("best", t.best)), "Best"), f"<ul>{saved}</ul>",
                  f"<p>Limited by {text(limit_words(t.limits))}; the default by {text(limit_words(t.default_limits))}.</p>",
-                 f"<h2>Pareto front</h2>\n{figures.embed(_chart(t, t.best), 'front')}",
+                 f'<h2>Pareto front</h2>\n<p class="quiet">{ZOOM}</p>\n{figures.embed(_chart(t, t.best), "front")}',
                  _html(t, [("", one) for one in t.front], "All settings of the front")]  # fmt: skip
     return document("Tune", sections, figures.library())
 
 
 def _chart(t: Tuning, best: OperatingPoint) -> Any:
-    across, up = (PlotAxis(title=OUTCOMES[name][0], unit=OUTCOMES[name][1], log=False) for name in FRONT)
+    across, up = (PlotAxis(title=OUTCOMES[name][0], unit=OUTCOMES[name][1], zooms=True) for name in FRONT)
 
     def series(name: str, points: Sequence[OperatingPoint], mode: str, hollow: bool = False) -> Series:
         return Series(name=name, x=[one.latency_s for one in points], y=[one.energy_per_sample_j for one in points], mode=mode,

@@ -24,7 +24,7 @@ def test_the_text_has_the_setting_what_it_saves_and_the_front(cli: Any, tmp_path
                  "limited by", "the default by", "Pareto front of latency and energy per sample"):  # fmt: skip
         assert text in found.out, text
     shown = page.read_text("utf-8")
-    for text in ("Pareto front", "core clock", "energy per sample", "plotly"):
+    for text in ("Pareto front", "energy per sample", "Drag over a part", '"fixedrange":false', "best\\u003cbr\\u003ecore clock"):
         assert text in shown, text
 
 
