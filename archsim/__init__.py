@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.base.version import __version__
 
-__all__ = ["Estimate", "PowerEstimate", "__version__", "compare", "estimate", "power", "sweep", "tune", "validate", "whatif"]
+__all__ = [
+    "Estimate", "PowerEstimate", "__version__", "compare", "estimate", "llm", "power", "sweep", "tune", "validate", "whatif",
+]  # fmt: skip
 
 if TYPE_CHECKING:
-    from archsim.api import Estimate, PowerEstimate, compare, estimate, power, sweep, tune, validate, whatif
+    from archsim.api import Estimate, PowerEstimate, compare, estimate, llm, power, sweep, tune, validate, whatif
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
     from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
+    from archsim.generation.estimate import GenerationEstimate
     from archsim.schedule.observer import Observer
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.tune import Tuning
@@ -113,6 +114,40 @@ def tune(
     most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
     return of(text("net", net), text("hw", hw), run_arguments("tune", words), minimise=text("minimise", minimise),
               where=None if where is None else text("where", where), vary=vary_texts(vary), energy_budget=most)  # fmt: skip
+
+
+def llm(
+    net: Name, hw: Name, *, input: int | str, output: int | str, batch: int | str = 1, tp: int | str = 1, pp: int | str = 1,
+    ep: int | str = 1, engine: str | None = None, precision: str | None = None, weights: str | None = None, kv: str | None = None,
+    node: Name | None = None, graph: bool | None = None, speculative: str | None = None, draft: Name | None = None,
+    clock: float | str | None = None, power_limit: float | str | None = None, host_cpu: Name | None = None,
+    **words: Unpack[DeviceWords],
+) -> GenerationEstimate:  # fmt: skip
+    """A language model that an engine serves, as `archsim llm`: a batch of requests that arrive at once.
+
+    net: a shipped model or the path of a config.json; input, output: tokens of each request; batch: requests
+    tp, pp, ep: devices that share layers, groups of layers, devices over which experts are spread; node: what joins them
+    weights, kv: how weights, and keys and values, are stored; graph: whether decode steps are replayed as CUDA graphs
+    speculative: "tokens=4,accept=0.7"; draft: the model that guesses
+    set, scale, calibration: as those of `estimate`
+
+    Raises ArgumentError for a value, UnknownName, Unsupported for a CPU, InputError for a file.
+    """
+    from archsim.api.arguments import whole
+    from archsim.generation.estimate import llm as of
+
+    check_names("llm", words, tuple(DeviceWords.__annotations__))
+    counts = {"input": input, "output": output, "batch": batch, "tp": tp, "pp": pp, "ep": ep}
+    said = {"engine": engine, "precision": precision, "weights": weights, "kv": kv, "speculative": speculative}
+    named = {"node": node, "draft": draft, "host_cpu": host_cpu}
+    return of(
+        text("net", net), text("hw", hw), **{name: whole(name, value) for name, value in counts.items()},
+        **{name: None if value is None else text(name, value) for name, value in {**said, **named}.items()},
+        graph=None if graph is None else yes_or_no("graph", graph),
+        clock=None if clock is None else quantity("Hz")("clock", clock),
+        power_limit=None if power_limit is None else quantity("W")("power_limit", power_limit),
+        **device_arguments("llm", words),
+    )  # fmt: skip
 
 
 def whatif(

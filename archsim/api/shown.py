@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
     from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
+    from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
@@ -154,6 +155,24 @@ def _tuning_page(t: Tuning) -> str:
     return tune_page(t)
 
 
+def _llm_table(g: GenerationEstimate) -> str:
+    from archsim.report.llm import llm_table
+
+    return llm_table(g)
+
+
+def _llm_record(g: GenerationEstimate) -> Any:
+    from archsim.report.llm import llm_record
+
+    return llm_record(g)
+
+
+def _llm_page(g: GenerationEstimate) -> str:
+    from archsim.report.llm_page import llm_page
+
+    return llm_page(g)
+
+
 FORMS = {
     "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
@@ -162,5 +181,6 @@ FORMS = {
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
+    "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
 }

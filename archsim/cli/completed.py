@@ -40,6 +40,16 @@ def _stacks() -> list[str]:
     return [*names()]
 
 
+def _models() -> list[str]:
+    return files_in("traces/models", ".json")
+
+
+def _engines() -> list[str]:
+    from archsim.generation.plan import engines
+
+    return engines()
+
+
 def _precisions() -> list[str]:
     from archsim.device.device import PRECISION_BYTES
 
@@ -55,10 +65,11 @@ def _tasks() -> list[str]:
 LISTS: dict[str, Callable[[], list[str]]] = {
     "device": _devices, "node": _nodes, "network": _networks, "stack": _stacks, "precision": _precisions, "task": _tasks,
     "fidelity": lambda: [*FIDELITIES], "traffic": lambda: ["closed", "simulated"],
+    "model": _models, "engine": _engines,
     "devices": lambda: ["all", "gpu", "cpu", *_devices()],
 }  # fmt: skip
 VARIED = ("batch", "seq_len", "clock", "memory_clock", "power_limit", "threads", "precision", "task", "stack")  # not of a spec
-FROM_FILES = ("device", "devices", "node", "network", "stack")  # whose names may also be paths
+FROM_FILES = ("device", "devices", "node", "network", "stack", "model")  # whose names may also be paths
 
 
 class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument

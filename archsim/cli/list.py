@@ -14,13 +14,14 @@ Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, colu
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "stacks", "parts", "fidelities", "ops", "keys"]))
+@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "fidelities", "ops",
+                                            "keys"]))  # fmt: skip
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")
 def command(what: str, as_json: bool, as_csv: bool) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
-    (networks), stacks, the parts that stacks are composed of, fidelities, op kinds, or keys: of specs, with what each of them
-    moves.
+    (networks), models (transformers by their config.json), stacks, the parts that stacks are composed of, fidelities, op kinds,
+    or keys: of specs, with what each of them moves.
 
     \b
     Examples:
@@ -28,7 +29,8 @@ def command(what: str, as_json: bool, as_csv: bool) -> None:
       archsim list nets
     """
     lists: dict[str, Callable[[], Listing]] = {
-        "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "stacks": _stacks, "parts": _parts,
+        "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
+        "parts": _parts,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
     one_form(as_json, as_csv)
@@ -97,6 +99,22 @@ def _networks() -> Listing:
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))
     return ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2
+
+
+def _models() -> Listing:
+    from archsim.base.units import show
+    from archsim.generation.memory import split_parameters
+    from archsim.trace.huggingface.catalog import aliases, find, names
+
+    rows = []
+    for name in names():
+        model = find(name)
+        parts = split_parameters(model)
+        share = model.experts.top / model.experts.experts if model.experts else 1.0
+        active = parts[0] + parts[1] + parts[2] * share
+        rows.append((name, model.model_type, show(sum(parts), "1", 4), show(active, "1", 4), str(model.layers), str(model.width),
+                     f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
+    return ("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2
 
 
 def _stacks() -> Listing:

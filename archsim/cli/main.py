@@ -23,6 +23,7 @@ COMMANDS = {
     "estimate": ("archsim.cli.estimate", "Time, power, energy and memory of one network on one device."),
     "explain": ("archsim.cli.explain", "The equations behind one layer's time and energy, with their numbers."),
     "compare": ("archsim.cli.compare", "Rank several devices and stacks by speed, per watt, per dollar and by cost."),
+    "llm": ("archsim.cli.llm", "A language model that an engine serves: time to first token, per token, joules, memory."),
     "power": ("archsim.cli.power", "Power of a GPU from how busy its units are, as a profiler counts them."),
     "whatif": ("archsim.cli.whatif", "Change a device and see each layer before and after."),
     "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),

@@ -21,6 +21,7 @@ PAGES = {
     "compare": "several devices: fastest, per watt, per dollar, from which batch on",
     "search": "the best device within conditions; what a target takes; area and cost",
     "tune": "the best clocks, power limit and batch of a device that you have; a budget of energy",
+    "llm": "language models that an engine serves: time to first token, per token, joules, memory",
     "simulate": "serving requests, training on several devices, all-reduce",
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
     "validation": "accuracy, intervals, your own measurements, fitting constants",

@@ -13,7 +13,8 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import dispatch_clock
 from archsim.device.device import Cpu, Gpu
-from archsim.stack.stack import SampleReader, Stack
+from archsim.stack.reader import SampleReader
+from archsim.stack.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, UnitPattern, VoltagePattern
+from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp, BoundTrace
@@ -90,7 +90,7 @@ class Case:
     wrappers: int = 0
     ahead: bool = False
     graph_calls: int = 0
-    pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | None = None
+    pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""
 
     @property

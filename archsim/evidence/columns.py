@@ -9,7 +9,8 @@ from archsim.evidence.case import Case, Skip
 QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy",
             "system_power_w": "wall power", "system_energy_j": "wall energy", "clock_hz": "clock",
             "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
-            "clk_per_iteration": "clocks", "voltage_v": "voltage"}  # fmt: skip
+            "clk_per_iteration": "clocks", "voltage_v": "voltage", "ttft_s": "prefill", "decode_s_per_token": "decode",
+            "tpot_s": "decode", "e2e_s": "end to end", "tokens_per_s": "tokens", "energy_j_per_token": "energy"}  # fmt: skip
 
 # name -> value: columns that every row has, whatever its file calls them
 OWN: dict[str, Callable[[Case], str | int | None]] = {

@@ -90,5 +90,24 @@ class VoltagePattern:
     volts: float
 
 
-UNSIMULATED = (UnitPattern, ClockPattern, VoltagePattern)  # what the model of power answers, without ops
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPattern:
+    """A language model that an engine served.
+
+    model: id of a shipped one; engine: its stack; arguments: of `archsim.generation.plan.serving_plan`
+    batch: requests at once, on average; steady: new requests take the place of finished ones
+    fed: tokens of a prompt for each step of the engine (`llama-bench -b`), 0: as the engine does
+    """
+
+    model: str
+    engine: str
+    input: int
+    output: float
+    batch: float
+    steady: bool = False
+    fed: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+UNSIMULATED = (UnitPattern, ClockPattern, VoltagePattern, ServingPattern)  # answered without ops of a case
 Pattern = AccessPattern | ProductPattern  # of a GPU

@@ -20,6 +20,7 @@ from archsim.evidence import (
     readers_network,
     readers_power,
     readers_product,
+    readers_serving,
     readers_tile,
     readers_units,
 )
@@ -32,7 +33,7 @@ from archsim.evidence.table import Table, read_table, refuse
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
     readers_power.FAMILY, readers_clock.FAMILY, readers_microbench.FAMILY,
-    readers_tile.FAMILY, readers_product.FAMILY, readers_units.FAMILY,
+    readers_tile.FAMILY, readers_product.FAMILY, readers_serving.FAMILY, readers_units.FAMILY,
     readers_dvfs.WORKLOADS, readers_dvfs.VOLTAGES,
 )  # fmt: skip
 

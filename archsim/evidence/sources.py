@@ -17,7 +17,7 @@ from archsim.base.toml import parsed
 from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 from archsim.stack.read import read
-from archsim.stack.stack import SampleReader
+from archsim.stack.reader import SampleReader
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"

@@ -74,11 +74,11 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
-    pairs = times * context.bytes(keys, keys)
+    pairs = times * context.bytes(keys, keys) * _kept(context)
     return Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
         m=queries[1] * packed, n=size, k=reached, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
-        operand_a=0.0, operand_b=2.0 * times * share * context.element, a_bytes=pairs,
+        operand_a=0.0, operand_b=2.0 * times * share * context.element * _kept(context), a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1,
         gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots),
@@ -100,11 +100,12 @@ def latent(op: BoundOp, context: Context) -> Plan:
     cached = _over_cache(queries[1], cache[1])
     wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
-    work, pairs = (1.0 + kind.rank / cache[2]) * share, context.bytes(cache)
+    work, pairs = (1.0 + kind.rank / cache[2]) * share, context.bytes(cache) * _kept(context)
     kernels = [Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
         m=queries[1] * kind.heads, n=cache[2], k=cache[1], count=queries[0], work=work, operand_a=0.0,
-        operand_b=share * context.element, a_bytes=pairs, b_bytes=context.bytes(queries), c_bytes=context.bytes(op.shape),
+        operand_b=share * context.element * _kept(context), a_bytes=pairs, b_bytes=context.bytes(queries),
+        c_bytes=context.bytes(op.shape),
         flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=share),
     )]  # fmt: skip
     count = rules.cache_kernels_decode if cached else rules.cache_kernels_prefill
@@ -114,6 +115,11 @@ def latent(op: BoundOp, context: Context) -> Plan:
     if context.device_kind == "cpu":
         kernels.append(_softmax(op))
     return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
+
+
+def _kept(context: Context) -> float:
+    """Bytes of a cached value over those of one that is multiplied."""
+    return context.cache_bytes / context.element if context.cache_bytes else 1.0
 
 
 def _over_cache(queries: int, keys: int) -> bool:

@@ -21,7 +21,8 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only. `sole`: the op is the only gradient of its layer.
+    some GPUs only. `sole`: the op is the only gradient of its layer. `weight_bytes`, `cache_bytes`: a stored weight of a linear
+    layer, and a cached key or value, where they are narrower than what is multiplied [B]; 0: they are not.
     """
 
     stack: Stack
@@ -31,6 +32,8 @@ class Context:
     tensor: bool = False
     architecture: str = ""
     sole: bool = False
+    weight_bytes: float = 0.0
+    cache_bytes: float = 0.0
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.lower.context import Context, element_wise, quantised, single
-from archsim.lower.gemm import product
+from archsim.lower.gemm import narrowed, product
 from archsim.lower.kernel import Kernel, Plan
 from archsim.lower.role import Role
 from archsim.trace.kinds.experts import Experts
@@ -37,7 +37,8 @@ def experts(op: BoundOp, context: Context) -> Plan:
                           flop=2.0 * rows * features)  # fmt: skip
 
     def grouped(m: float, k: float) -> Kernel:
-        return product(context, m, each, k, count=active, family="gemm.transposed", transposed=True, suffix="_grouped")
+        made = product(context, m, each, k, count=active, family="gemm.transposed", transposed=True, suffix="_grouped")
+        return narrowed(made, context)
 
     up, down = grouped(wide, features), grouped(features, kind.hidden)
     narrow, again = quantised(context, each * active * features), quantised(context, rows * kind.hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from archsim.lower.columns import GpuColumns
@@ -71,7 +72,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
     family = "gemm.transposed" if op.phase == "forward" else "gemm"
     if op.phase == "forward" and inner * context.element % VECTOR:
         family = context.family("gemm.unaligned", family)
-    kernels = [*quantised(context, rows * inner), product(context, m, n, k, family=family, transposed=transposed)]
+    main = narrowed(product(context, m, n, k, family=family, transposed=transposed), context)
+    kernels = [*quantised(context, rows * inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
         kernels += ones_product(op, context, channels=features, values=rows)
@@ -82,6 +84,18 @@ def linear(op: BoundOp, context: Context) -> Plan:
         elif op.phase == "backward_filter":
             kernels.append(element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=flop, element=element))
     return plan(op, context, Option(algorithm="gemm", kernels=tuple(kernels)))
+
+
+def narrowed(kernel: Kernel, context: Context) -> Kernel:
+    """A product whose weights are stored in fewer bytes than are multiplied, and widened in its kernel as they are loaded.
+
+    a_bytes, operand_a x weight_bytes / element        a matrix-vector kernel: its weights' bytes alone
+    """
+    if not context.weight_bytes:
+        return kernel
+    share = context.weight_bytes / context.element
+    loaded = kernel.operand_a * (share if kernel.menu else 1.0)
+    return replace(kernel, a_bytes=kernel.a_bytes * share, operand_a=loaded)
 
 
 def ones_product(op: BoundOp, context: Context, *, channels: int, values: int, repeat: int = 1) -> tuple[Kernel, ...]:

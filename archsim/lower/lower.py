@@ -75,7 +75,8 @@ class Lowered:
 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
-    architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (),
+    architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), weight_bytes: float = 0.0,
+    cache_bytes: float = 0.0,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -83,7 +84,8 @@ def lower(
 
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
-    precision, or be fp32 where that is faster, those of others being fp32; None: all have it.
+    precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `weight_bytes`, `cache_bytes`: of a
+    stored weight and of a cached key or value, where these are narrower [B].
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -99,17 +101,18 @@ def lower(
     on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
-    return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),))
+    return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
+                    (weight_bytes, cache_bytes))  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
-    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...],
+    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: tuple[float, float],
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
-                      architecture=architecture)  # fmt: skip
+                      architecture=architecture, weight_bytes=stored[0], cache_bytes=stored[1])  # fmt: skip
     ends = tuple(accumulate(lengths))
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
@@ -189,7 +192,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole)  # fmt: skip
+                context.tensor, context.architecture, context.sole, context.weight_bytes, context.cache_bytes)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

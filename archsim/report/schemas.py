@@ -55,6 +55,13 @@ def power() -> Schema:
     return either(one, listed(one))
 
 
+def llm() -> Schema:
+    """`archsim llm --json`."""
+    from archsim.generation.estimate import SCHEMA, GenerationEstimate
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(GenerationEstimate))
+
+
 def compare() -> Schema:
     """`archsim compare --json`."""
     row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides())}))
@@ -331,7 +338,8 @@ def sweep() -> Schema:
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
-    for function in (estimate, power, compare, curves, whatif, sensitivity, search, target, tune, serve, train, allreduce, cache,
+    for function in (estimate, power, llm, compare, curves, whatif, sensitivity, search, target, tune, serve, train, allreduce,
+                     cache,
                      explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 

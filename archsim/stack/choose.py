@@ -18,7 +18,8 @@ from archsim.stack.catalog import by_name_only, canonical, composition, is_path,
 from archsim.stack.compose import part_aliases, part_versions
 from archsim.stack.key import declared
 from archsim.stack.read import read
-from archsim.stack.stack import SampleReader, Stack
+from archsim.stack.reader import SampleReader
+from archsim.stack.stack import Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")
 DECODED = "decoded"

@@ -201,7 +201,7 @@ def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
 
 
 def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
-    is_rate = np.array([case.metric in ("throughput_per_s", "bandwidth_bps") for case in cases], dtype=bool)
+    is_rate = np.array([case.metric in ("throughput_per_s", "bandwidth_bps", "tokens_per_s") for case in cases], dtype=bool)
     return np.array([case.measured for case in cases]), is_rate
 
 

@@ -31,6 +31,7 @@ from archsim.evidence.pattern import (
     ClockPattern,
     LoopPattern,
     ProductPattern,
+    ServingPattern,
     UnitPattern,
     VoltagePattern,
 )
@@ -147,6 +148,10 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
 
 def _without_ops(cases: Sequence[Case], calibration: Calibration) -> list[float]:
     """Powers and voltages that follow from no op, but from clocks and from what is known at others."""
+    if isinstance(cases[0].pattern, ServingPattern):
+        from archsim.generation.measured import serving_value
+
+        return [serving_value(case, calibration) for case in cases]
     if isinstance(cases[0].pattern, UnitPattern):
         return [float(power) for power in unit_powers(cases, calibration)]
     return [_at_clock(case, calibration) for case in cases]

@@ -20,6 +20,7 @@ ORDER = (
     ("cost", "evidence"),
     ("cache", "cycle", "schedule"),
     ("estimation",),
+    ("generation",),
     ("explain", "validation", "measure"),
     ("study", "simulate"),
     ("report",),

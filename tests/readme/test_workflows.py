@@ -79,7 +79,8 @@ def container(package: Path, tmp_path: Path) -> Container:
     (tmp_path / "result").mkdir()
     blocks = re.findall(r"^```(toml|json|jsonl)\n(.*?)^```", PAGES["own-files.md"], re.M | re.S)
     for kind, text in blocks:
-        (tmp_path / ("my_gpu.toml" if kind == "toml" else "tiny.jsonl")).write_text(text, "utf-8")
+        name = "my_gpu.toml" if kind == "toml" else "config.json" if "model_type" in text else "tiny.jsonl"
+        (tmp_path / name).write_text(text, "utf-8")
     return found
 
 

@@ -31,7 +31,7 @@ PROMISED = [
     "mxnet-openblas-store", "mxnet-cudnn5.1-ccsgd", "cntk-cudnn5.1-frugal", "caffe2-native", "caffe2-cudnn5.1",
     "caffe2-cudnn7.0", "caffe2-cudnn7.1", "pytorch-native", "pytorch-cudnn5.1", "pytorch-cudnn7.0", "pytorch-cudnn7.1",
     "pytorch-cudnn7.4", "pytorch-cudnn7.5", "pytorch-cudnn7.6", "pytorch-2", "pytorch-2-channels-last",
-    "pytorch-2-hf-eager", "serving", "vllm-0.14",
+    "pytorch-2-hf-eager", "serving", "vllm-0.14", "vllm-0.5", "vllm-0.5-server", "tensorrt-llm-0.11", "llama.cpp-cuda",
     "tensorrt-llm", "tensorrt-llm-fp8-block", "sglang", "sglang-triton", "vllm-triton", "tensorrt-1", "tensorrt-tx2",
     "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",

@@ -31,7 +31,7 @@ from archsim.report.text import limit_line, time_line
 from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import SampleReader
+from archsim.stack.reader import SampleReader
 from tests.each import each
 
 CIFAR = SampleBatch(count=1024, values=3072.0, pixels=1024.0)

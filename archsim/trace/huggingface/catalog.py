@@ -32,8 +32,12 @@ def find(name_or_path: str) -> TransformerModel:
     """A shipped model, or that of a `config.json`. Raises UnknownName, MissingFile or InputError."""
     if is_path(name_or_path):
         return load_model(name_or_path)
-    hint = "a model of your own is named by the path of its config.json"
-    return _shipped(resolve("model", name_or_path, names(), aliases, hint))
+    return _shipped(canonical(name_or_path))
+
+
+def canonical(name: str) -> str:
+    """The id of the shipped model of a name or alias. Raises UnknownName with the nearest ones."""
+    return resolve("model", name, names(), aliases, "a model of your own is named by the path of its config.json")
 
 
 @cache

@@ -43,7 +43,8 @@ def step_of(model: TransformerModel, layout: Layout) -> Trace:
         x = net.add(Slice(axis=1, stop=1), x, name="last")
         x = made.norm(x, "norm") if model.final_norm else x
         x = made.linear(x, model.projected, "narrow", bias=False) if model.projected else x
-        made.linear(x, -(-model.vocabulary // layout.tensor), "head", "head", tied=model.tied)
+        scores = made.linear(x, -(-model.vocabulary // layout.tensor), "head", "head", tied=model.tied)
+        net.softmax(scores, name="sampled")  # the passes over scores in which a word is chosen, as the engine counts them
     return net.trace()
 
 

@@ -1,0 +1,237 @@
+"""What a model takes to answer a batch of requests: times, energy, memory, limits, and what the numbers rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archsim.base.answer import Answer
+from archsim.base.errors import ArgumentError
+from archsim.base.version import __version__
+from archsim.calibration.constants import Spread
+from archsim.calibration.nearness import Platform
+from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
+from archsim.generation.phases import PrefillCost
+from archsim.generation.plan import ServingPlan, serving_plan
+from archsim.generation.step import NOTHING, StepCost
+from archsim.generation.waves import answered
+
+SCHEMA = "archsim-llm/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEstimate:
+    """One phase of serving: its time and energy, the traffic and arithmetic of all devices, and what limits it.
+
+    breakdown_s: the time by what limits it; `engine` is the host's work between steps, `links` are collectives
+    """
+
+    time_s: float
+    energy_j: float
+    flop: float
+    dram_bytes: float
+    limited_by: str
+    breakdown_s: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationEstimate(Answer):
+    """A batch of requests that arrive at once, answered by an engine.
+
+    ttft_s: until every request has its first token; ttft_first_s, ttft_mean_s: until the first has, and on average
+    tpot_s: between two tokens of a request after its first; e2e_s: until all are answered
+    tokens_per_s: output tokens of all requests over `e2e_s`; total_tokens_per_s counts prompts too
+    energy_per_token_j: of all devices, prompts included, for each output token
+    waves: groups of requests that run one after the other because the cache of all does not fit
+    """
+
+    network: str
+    hardware: str
+    hardware_name: str
+    engine: str
+    devices: int
+    tensor_parallel: int
+    pipeline_parallel: int
+    expert_parallel: int
+    node: str | None
+    batch: int
+    input: int
+    output: int
+    precision: str
+    weights: str
+    kv: str
+    graph: bool
+    speculative: str | None
+    parameters: float
+    active_parameters: float
+    ttft_s: float
+    ttft_interval_s: tuple[float, float]
+    ttft_first_s: float
+    ttft_mean_s: float
+    tpot_s: float
+    tpot_interval_s: tuple[float, float]
+    e2e_s: float
+    e2e_interval_s: tuple[float, float]
+    tokens_per_s: float
+    total_tokens_per_s: float
+    energy_j: float
+    energy_per_token_j: float
+    energy_per_token_interval_j: tuple[float, float]
+    power_w: float
+    memory_bytes: Mapping[str, float]
+    memory_room_bytes: float
+    fits: bool
+    max_batch: int
+    max_context: int
+    waves: int
+    limited_by: Mapping[str, str]
+    phases: Mapping[str, PhaseEstimate]
+    interval_level: float
+    interval_class: str
+    basis: Mapping[str, str]
+    benchmark: str
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    provenance: Mapping[str, str]
+
+
+def llm(net: str, hw: str, **choices: object) -> GenerationEstimate:
+    """Predict a language model that an engine serves; `choices` are those of `archsim.generation.plan.serving_plan`."""
+    return estimate_of(serving_plan(net, hw, **choices))  # type: ignore[arg-type]
+
+
+def estimate_of(plan: ServingPlan) -> GenerationEstimate:
+    """The estimate of a plan. Raises ArgumentError where not even one request fits the devices."""
+    memory = memory_of(plan, plan.batch, plan.input + plan.output)
+    most = largest_batch(plan, plan.input + plan.output)
+    if most < 1:
+        raise ArgumentError(too_large(plan))
+    first, rest, waves = answered(plan, most)
+    read, total = first.cost, first.cost.plus(rest)
+    steps = max(1, plan.output - 1)
+    tpot = rest.time_s / waves / steps if plan.output > 1 else 0.0
+    tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
+    (kind, time), energy = spreads(plan), energy_spread(plan)
+    return GenerationEstimate(
+        network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
+        devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
+        node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
+        precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
+        speculative=plan.asked.get("speculative"), parameters=parameters(plan), active_parameters=active_parameters(plan),
+        ttft_s=read.time_s, ttft_interval_s=around(read.time_s, time), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
+        tpot_s=tpot, tpot_interval_s=around(tpot, time), e2e_s=total.time_s, e2e_interval_s=around(total.time_s, time),
+        tokens_per_s=tokens / total.time_s, total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
+        energy_j=total.energy_j, energy_per_token_j=total.energy_j / tokens,
+        energy_per_token_interval_j=around(total.energy_j / tokens, energy), power_w=power, memory_bytes=memory.parts,
+        memory_room_bytes=room(plan), fits=memory.total <= room(plan), max_batch=most,
+        max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
+        limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
+        phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
+        basis=basis(plan, time), benchmark=command(plan), warnings=_warnings(plan, memory, most, waves),
+        assumptions=_assumptions(plan, first), provenance=_provenance(plan),
+    )  # fmt: skip
+
+
+def too_large(plan: ServingPlan) -> str:
+    """Why not even one request fits, and what would make it fit."""
+    one, have = memory_of(plan, 1, plan.input + plan.output), room(plan)
+    return (f"{plan.model.name} takes {one.total / 1e9:.1f} GB on each device, of which the engine may take {have / 1e9:.1f} GB "
+            f"of {plan.spec.identity.id}: weights {one.weights / 1e9:.1f}, cache {one.kv_cache / 1e9:.2f} GB; "
+            f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
+
+
+def parameters(plan: ServingPlan) -> float:
+    """Learned values of the model."""
+    from archsim.generation.memory import split_parameters
+
+    return sum(split_parameters(plan.model))
+
+
+def active_parameters(plan: ServingPlan) -> float:
+    """Learned values that a token meets."""
+    from archsim.generation.memory import split_parameters
+
+    narrow, wide, experts = split_parameters(plan.model)
+    share = plan.model.experts.top / plan.model.experts.experts if plan.model.experts else 1.0
+    return narrow + wide + experts * share
+
+
+def around(value: float, spread: Spread) -> tuple[float, float]:
+    """Where a measured value is expected around a predicted one: [P exp(-high), P exp(-low)]."""
+    return value * math.exp(-spread.high), value * math.exp(-spread.low)
+
+
+def spreads(plan: ServingPlan) -> tuple[str, Spread]:
+    """The class of a predicted time, and the spread of its errors."""
+    return plan.calibration.spread_of("gpu", "inference", _platform(plan))
+
+
+def energy_spread(plan: ServingPlan) -> Spread:
+    """The spread of errors of power."""
+    return plan.calibration.spread_of("gpu", "power", _platform(plan))[1]
+
+
+def _platform(plan: ServingPlan) -> Platform:
+    identity = plan.spec.identity
+    return Platform(architecture=identity.kernels_of, device=identity.id, stack=plan.stack.id)
+
+
+def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
+    """What each number rests on: the nearest measured rows."""
+    kernels = plan.calibration.spread_of("gpu", "kernel", _platform(plan))[1].basis
+    power = energy_spread(plan).basis
+    engine = plan.stack.serving
+    known = f"host of a step: {engine.basis or 'assumed, no measured run of this engine is known'}"
+    near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
+    return {
+        "ttft_s": near, "tpot_s": f"{near}; {known}", "tokens_per_s": f"{near}; {known}",
+        "energy_per_token_j": f"nearest evidence: power, {power}" if power else "nearest evidence: none for power",
+        "memory_bytes": "counted: weights and cache from the model's configuration; buffers by the engine's rules",
+    }  # fmt: skip
+
+
+def command(plan: ServingPlan) -> str:
+    """The engine's own command that measures the same; empty where none is known."""
+    words = {"model": plan.model.name, "input": plan.input, "output": plan.output, "batch": plan.batch, "tp": plan.tensor}
+    return plan.stack.serving.benchmark.format(**words) if plan.stack.serving.benchmark else ""
+
+
+def _phase(cost: StepCost) -> PhaseEstimate:
+    found = {name: value for name, value in sorted(cost.bound_s.items(), key=lambda one: -one[1]) if value > 0.0}
+    return PhaseEstimate(time_s=cost.time_s, energy_j=cost.energy_j, flop=cost.flop, dram_bytes=cost.dram_bytes,
+                         limited_by=cost.limited_by if cost is not NOTHING else "none", breakdown_s=found)  # fmt: skip
+
+
+def _warnings(plan: ServingPlan, memory: ServingMemory, most: int, waves: int) -> tuple[str, ...]:
+    found = []
+    if waves > 1:
+        found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
+    if plan.weights not in (plan.precision, "fp8", "int8", "int4", "nvfp4"):
+        found.append(f"weights {plan.weights} are widened as they are loaded")
+    if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
+        found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
+    del memory
+    return tuple(found)
+
+
+def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:
+    engine = plan.stack.serving
+    said = [*plan.notes, f"prompts are read in {first.steps} steps before tokens are generated"]
+    said.append("decode steps are replayed as CUDA graphs" if plan.graph else "decode steps are launched kernel by kernel")
+    if plan.weights in ("int4", "int8", "nvfp4") or (plan.weights == "fp8" and not plan.both_narrow):
+        said.append(f"weights {plan.weights} are widened in the kernel in no time of their own; tables and last projection stay "
+                    f"{plan.precision}")  # fmt: skip
+    if plan.model.experts is not None:
+        said.append("tokens choose experts evenly")
+    said.append(f"the engine takes {100 * engine.memory_share:g} % of the memory, in blocks of {engine.block} tokens")
+    if plan.tensor > 1:
+        said.append(f"collectives over the links of {plan.node.id if plan.node else 'no node'} do not overlap with kernels")
+    return tuple(said)
+
+
+def _provenance(plan: ServingPlan) -> dict[str, str]:
+    return {
+        "version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest, "model": plan.model.source,
+        "calibration": f"{plan.calibration.version}+{plan.calibration.digest}",
+    }  # fmt: skip

@@ -1,0 +1,137 @@
+"""Device memory of a served model by part, and the largest batch and context that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from archsim.base.identity import ByIdentity
+from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
+from archsim.generation.step import HEAD, stages_of
+from archsim.trace.huggingface.graph import graph_of
+from archsim.trace.huggingface.model import TransformerModel
+from archsim.trace.kinds.dense import Linear
+from archsim.trace.kinds.experts import Experts
+
+WORD = 4  # B of a score of a word, which engines widen to fp32
+HALF = 2  # B of an activation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMemory:
+    """Memory of the fullest device by part [B]. `kv_per_layer` is the cache of one layer at full length, a part of `kv_cache`."""
+
+    weights: float
+    kv_cache: float
+    kv_per_layer: float
+    activations: float
+    compute_buffers: float
+    cuda_graphs: float
+    reserved: float
+
+    @property
+    def total(self) -> float:
+        """All parts [B]."""
+        return self.weights + self.kv_cache + self.activations + self.compute_buffers + self.cuda_graphs + self.reserved
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The parts by name [B], with `kv_per_layer`, which is not one of its own."""
+        return {
+            "weights": self.weights, "kv_cache": self.kv_cache, "kv_per_layer": self.kv_per_layer,
+            "activations": self.activations, "compute_buffers": self.compute_buffers, "cuda_graphs": self.cuda_graphs,
+            "reserved": self.reserved, "total": self.total,
+        }  # fmt: skip
+
+
+def memory_of(plan: ServingPlan, batch: int, context: int) -> ServingMemory:
+    """Memory of `batch` sequences of `context` tokens on the fullest device.
+
+    weights         = stored values x their bytes, projections by `weights`, tables, norms and the projection to words in 16 bit
+    kv_cache        = sequences x tokens, in whole blocks x cached values of all layers here x their bytes
+    activations     = tokens of the largest step x the widest values that are alive at once x 2 B
+    compute_buffers = scores of words in fp32, for each sequence of a step
+    """
+    layer = cache_of_layer(plan) * batch * blocks(context, plan.stack.serving.block)
+    worst = max(last - first for first, last in stages_of(plan.model, plan.stages))
+    tokens = step_tokens(plan, context)
+    engine, model = plan.stack.serving, plan.model
+    wide = max(model.hidden * (2 + model.gated) / plan.tensor, (model.heads + 2 * model.kv_heads) * model.head_size / plan.tensor)
+    return ServingMemory(
+        weights=weights_of(plan), kv_cache=layer * worst, kv_per_layer=layer,
+        activations=tokens * HALF * (2.0 * model.width + wide),
+        compute_buffers=float(min(batch, engine.sequences)) * model.vocabulary * WORD * 2.0 / plan.tensor,
+        cuda_graphs=engine.graph_memory if plan.graph else 0.0, reserved=plan.stack.reserved,
+    )  # fmt: skip
+
+
+def blocks(tokens: int, block: int) -> int:
+    """Tokens in whole blocks.
+
+    >>> blocks(17, 16)
+    32
+    """
+    return -(-tokens // block) * block
+
+
+def cache_of_layer(plan: ServingPlan) -> float:
+    """Cached bytes of one token in the widest layer of a device: its share of the heads, or the latent vector, which all keep."""
+    model = plan.model
+    values = max(model.cached_values(layer) for layer in range(model.layers))
+    most = max(model.heads_of_keys(layer) for layer in range(model.layers))
+    share = 1 if model.latent is not None else min(plan.tensor, most)
+    return values * CACHE_BYTES[plan.cache] / share
+
+
+def step_tokens(plan: ServingPlan, context: int) -> int:
+    """Most new tokens of a step that reads prompts: what the engine says, or the longest prompt."""
+    engine = plan.stack.serving
+    return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
+
+
+def weights_of(plan: ServingPlan) -> float:
+    """Bytes of the weights on the fullest device."""
+    return _weights(ByIdentity(plan))
+
+
+@lru_cache(maxsize=256)
+def _weights(plan: ByIdentity[ServingPlan]) -> float:
+    one = plan.it
+    narrow, wide, spread = split_parameters(one.model)
+    experts = spread / (max(one.tensor, one.experts))
+    return ((narrow / one.tensor + experts) * WEIGHT_BYTES[one.weights] + wide * HALF / one.tensor) / one.stages
+
+
+@lru_cache(maxsize=64)
+def split_parameters(model: TransformerModel) -> tuple[float, float, float]:
+    """Learned values of projections, of what stays in 16 bit, and of experts."""
+    trace = graph_of(model)
+    found = trace.bind(**dict.fromkeys(trace.free_symbols, 1))
+    narrow = sum(op.parameters for op in found.ops if isinstance(op.kind, Linear) and op.name != HEAD)
+    experts = sum(op.parameters for op in found.ops if isinstance(op.kind, Experts))
+    return float(narrow), float(found.parameters - narrow - experts), float(experts)
+
+
+def room(plan: ServingPlan) -> float:
+    """What the engine may take of each device [B]."""
+    return plan.stack.serving.memory_share * float(plan.spec.device.memory.capacity)
+
+
+def largest_batch(plan: ServingPlan, context: int) -> int:
+    """Most sequences of `context` tokens that fit, 0 if none does; not more than the engine runs at once."""
+    return _most(lambda batch: memory_of(plan, batch, context).total <= room(plan), plan.stack.serving.sequences)
+
+
+def largest_context(plan: ServingPlan, batch: int) -> int:
+    """Most tokens of each of `batch` sequences that fit, 0 if none does; not more than the model takes."""
+    return _most(lambda tokens: memory_of(plan, batch, tokens).total <= room(plan), plan.model.context)
+
+
+def _most(fits: Callable[[int], bool], limit: int) -> int:
+    low, high = 0, limit + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+

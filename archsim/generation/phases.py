@@ -1,0 +1,110 @@
+"""Prefill and decode: steps put together over a batch of requests that arrive at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from archsim.generation.memory import step_tokens
+from archsim.generation.plan import ServingPlan, Speculation
+from archsim.generation.step import NOTHING, StepCost, step_cost
+
+# Points and weights of Gauss-Legendre quadrature on [0, 1] with three points (Abramowitz and Stegun, table 25.4).
+POINTS = ((0.1127016653792583, 5 / 18), (0.5, 8 / 18), (0.8872983346207417, 5 / 18))
+PIECES = 2  # parts of the range of contexts, each with those points
+MOST_CHUNKS = 4  # chunks of one prompt that are priced one by one; of more, as many between the first and the last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillCost:
+    """What it takes to read the prompts of a batch.
+
+    cost: until all have their first token; first_s: until the first ones have it; mean_s: on average over the requests [s]
+    steps: of the engine
+    """
+
+    cost: StepCost
+    first_s: float
+    mean_s: float
+    steps: int
+
+
+def prefill(plan: ServingPlan, batch: int, tokens: int) -> PrefillCost:
+    """The prompts of `batch` requests that arrive at once, of `tokens` each.
+
+    A step takes whole prompts until they are more than the engine's most tokens; one longer prompt is cut into chunks.
+    """
+    most = max(1, step_tokens(plan, tokens))
+    if tokens > most:
+        one = _chunks(plan, tokens, most)
+        steps = -(-tokens // most)
+        return PrefillCost(cost=_times(one, batch), first_s=one.time_s, mean_s=one.time_s * (batch + 1) / 2, steps=steps * batch)
+    together = min(batch, max(1, most // tokens), plan.stack.serving.sequences)
+    whole, rest = divmod(batch, together)
+    step = step_cost(plan, together, tokens, tokens, decode=False)
+    last = step_cost(plan, rest, tokens, tokens, decode=False) if rest else NOTHING
+    cost = _times(step, whole).plus(last)
+    ends = [(i + 1) * step.time_s for i in range(whole)]
+    waited = together * sum(ends) + rest * cost.time_s
+    return PrefillCost(cost=cost, first_s=step.time_s if whole else last.time_s, mean_s=waited / batch,
+                       steps=whole + bool(rest))  # fmt: skip
+
+
+def _chunks(plan: ServingPlan, tokens: int, most: int) -> StepCost:
+    """One prompt in chunks, each of which attends to those before it; of many, some are priced and the others lie between."""
+    whole, rest = divmod(tokens, most)
+    ends = [most * (i + 1) for i in range(whole)]
+    if len(ends) > MOST_CHUNKS:
+        priced = [ends[round(i * (len(ends) - 1) / (MOST_CHUNKS - 1))] for i in range(MOST_CHUNKS)]
+        mean = NOTHING
+        for i, end in enumerate(priced):  # trapezoids between evenly spaced chunks
+            share = 0.5 if i in (0, MOST_CHUNKS - 1) else 1.0
+            mean = mean.plus(step_cost(plan, 1, most, end, decode=False), share / (MOST_CHUNKS - 1))
+        found = _times(mean, len(ends))
+    else:
+        found = NOTHING
+        for end in ends:
+            found = found.plus(step_cost(plan, 1, most, end, decode=False))
+    return found.plus(step_cost(plan, 1, rest, tokens, decode=False)) if rest else found
+
+
+def decode(plan: ServingPlan, batch: int, first: int, steps: int) -> StepCost:
+    """`steps` tokens of each of `batch` sequences, whose contexts grow from `first` on: all steps together.
+
+    sum over contexts of t(context) = steps x the mean over the range, by Gauss-Legendre quadrature with 3 points in each of
+    `PIECES` parts; a range of few contexts is added up
+    """
+    if steps < 1:
+        return NOTHING
+    if steps <= len(POINTS) * PIECES:
+        found = NOTHING
+        for i in range(steps):
+            found = found.plus(token_cost(plan, batch, first + i))
+        return found
+    mean = NOTHING
+    for piece in range(PIECES):
+        for at, weight in POINTS:
+            context = first + round((piece + at) / PIECES * (steps - 1))
+            mean = mean.plus(token_cost(plan, batch, context), weight / PIECES)
+    return _times(mean, steps)
+
+
+def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
+    """A token of each sequence: a step, or with guesses ahead a checking step over what it yields on average."""
+    guess = plan.speculation
+    if guess is None:
+        return step_cost(plan, batch, 1, context, decode=True)
+    cost = step_cost(plan, batch, guess.tokens + 1, context + guess.tokens, decode=True)
+    cost = cost.plus(_guessing(plan, guess, batch, context))
+    return _times(cost, 1.0 / guess.yielded)
+
+
+def _guessing(plan: ServingPlan, guess: Speculation, batch: int, context: int) -> StepCost:
+    """The guesses of a step: as many steps of the smaller model."""
+    if guess.draft is None:
+        return NOTHING
+    own = replace(plan, model=guess.draft, tensor=1, stages=1, experts=1, node=None, speculation=None)
+    return _times(step_cost(own, batch, 1, context, decode=True), guess.tokens)
+
+
+def _times(cost: StepCost, count: float) -> StepCost:
+    return NOTHING.plus(cost, count)

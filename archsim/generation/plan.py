@@ -1,0 +1,244 @@
+"""`ServingPlan`: what is asked of an engine, with every default filled in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.naming import resolve
+from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import default as default_calibration
+from archsim.device.device import Gpu
+from archsim.device.spec import Spec
+from archsim.estimation.arithmetic import on_tensor_cores
+from archsim.estimation.clock import check_limit, clock_and_limit
+from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
+from archsim.node.node import Node
+from archsim.node.spec import find as find_node
+from archsim.node.spec import names as node_names
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.huggingface import catalog as models
+from archsim.trace.huggingface.model import TransformerModel
+
+ENGINE = "vllm"  # without another one
+USUAL = "bf16"
+# What a stored value takes [B]. int4: half a byte, and a scale and a zero for 128 values; nvfp4: a scale of one byte for 16.
+WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1.0 / 16}
+CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+BOTH_NARROW = ("fp8",)  # weights whose products take activations of the same format, where the chip multiplies it
+MOST_TOKENS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Tokens guessed ahead and checked in one step (Leviathan et al. 2023).
+
+    tokens: guessed for each step; accepted: the share of guesses that are taken; draft: the model that guesses, None: a table of
+    the text so far, which takes no time
+    """
+
+    tokens: int
+    accepted: float
+    draft: TransformerModel | None = None
+
+    @property
+    def yielded(self) -> float:
+        """Tokens that a step yields on average: (1 - a^(k + 1)) / (1 - a)      (Leviathan et al. 2023, equation 1)
+
+        >>> round(Speculation(tokens=4, accepted=0.5).yielded, 4)
+        1.9375
+        """
+        if self.accepted >= 1.0:
+            return self.tokens + 1.0
+        return float((1.0 - self.accepted ** (self.tokens + 1)) / (1.0 - self.accepted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPlan:
+    """A model served by an engine on devices of one kind.
+
+    input, output: tokens of a request; batch: requests at once
+    tensor, stages, experts: devices that share each layer, parts of the layers one after the other, devices that share experts
+    precision: of activations and arithmetic; weights, cache: formats in which weights, and keys and values, are stored
+    node: where several devices are joined; None for one
+    graph: whether decode steps are replayed as CUDA graphs
+    """
+
+    model: TransformerModel
+    spec: Spec
+    stack: Stack
+    input: int
+    output: int
+    batch: int
+    tensor: int = 1
+    stages: int = 1
+    experts: int = 1
+    precision: str = USUAL
+    weights: str = USUAL
+    cache: str = USUAL
+    node: Node | None = None
+    graph: bool = True
+    speculation: Speculation | None = None
+    clock: float
+    turbo: bool = True
+    limit: float | None = None
+    host: Spec
+    calibration: Calibration
+    notes: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.tensor * self.stages
+
+    @property
+    def both_narrow(self) -> bool:
+        """Whether products of the stored weights multiply activations of their format."""
+        return self.weights in BOTH_NARROW and on_tensor_cores(self.stack, self.spec.device, self.weights)
+
+
+def serving_plan(
+    net: str, hw: str, *, input: int, output: int, batch: int = 1, tp: int = 1, pp: int = 1, ep: int = 1,
+    engine: str | None = None, precision: str | None = None, weights: str | None = None, kv: str | None = None,
+    node: str | None = None, graph: bool | None = None, speculative: str | None = None, draft: str | None = None,
+    clock: float | None = None, power_limit: float | None = None, settings: Mapping[str, str] | None = None,
+    scales: Mapping[str, float] | None = None, host_cpu: str | None = None, calibration: Calibration | None = None,
+) -> ServingPlan:  # fmt: skip
+    """A plan from names and numbers; what is not given takes its default, and `notes` say which.
+
+    Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
+    """
+    asked = {key: value for key, value in locals().items() if value is not None}
+    model, notes = models.find(net), []
+    if not model.generates:
+        raise Unsupported(f"{model.name}: {model.model_type} does not make text token by token; `archsim estimate` has its time")
+    spec = find_device(hw, settings, scales)
+    device = spec.device
+    if not isinstance(device, Gpu):
+        raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
+    stack = stacks.find(engine_named(engine), spec.identity.kernels_of)
+    if engine is None:
+        notes.append(f"engine {stack.id}: --engine names another")
+    for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
+        if not 1 <= value <= most:
+            raise ArgumentError(f"{name} {value} is not between 1 and {most}")
+    if input + output > model.context:
+        raise ArgumentError(f"input {input} + output {output}: {model.name} takes at most {model.context} tokens")
+    stored = _formats(precision, weights, kv, device)
+    joined = _node(node, spec, tp * pp, stack)
+    _check_shares(model, tp, pp, ep)
+    if clock is not None and not 1e6 <= clock <= 1e11:
+        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+    if power_limit is not None:
+        check_limit(device, power_limit)
+    highest, limit = clock_and_limit(spec, clock, power_limit)
+    replays = stack.serving.graph_sequences > 0 if graph is None else graph
+    if replays and not stack.graphs:
+        raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs")
+    return ServingPlan(
+        model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
+        node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
+        limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
+        calibration=calibration or default_calibration(), notes=(*notes, *model.notes), asked=asked,
+    )  # fmt: skip
+
+
+def engines() -> list[str]:
+    """The stacks that say how they serve language models."""
+    return [name for name in stacks.names() if stacks.find(name).serving.step_clocks > 0]
+
+
+def engine_named(name: str | None) -> str:
+    """The stack of an engine's name, by which its newest version is meant. Raises UnknownName."""
+    if name is not None and stacks.is_path(name):
+        return name
+    known = engines()
+    newest = {each.rpartition("-")[0]: each for each in sorted(known, key=_version) if "-" in each}
+    wanted = ENGINE if name is None else name
+    return resolve("engine", wanted if wanted in known else newest.get(wanted, wanted), known, dict, f"one of {', '.join(known)}")
+
+
+def _version(name: str) -> tuple[float, ...]:
+    digits = "".join(letter if letter.isdigit() or letter == "." else " " for letter in name.rpartition("-")[2]).split()
+    return tuple([float(part) for part in digits[0].split(".") if part]) if digits else ()
+
+
+def _formats(precision: str | None, weights: str | None, kv: str | None, device: Gpu) -> dict[str, str]:
+    """Formats of activations, weights and cache: 16 bit where nobody says."""
+    found = precision or (weights if weights in ("bf16", "fp16") else None) or (USUAL if device.has_tensor("bf16") else "fp16")
+    if found not in ("bf16", "fp16"):
+        raise ArgumentError(f"precision {found!r}: activations are bf16 or fp16; --weights and --kv set how others are stored")
+    for what, value, table in (("weights", weights, WEIGHT_BYTES), ("kv", kv, CACHE_BYTES)):
+        if value is not None and value not in table:
+            raise ArgumentError(f"{what} {value!r} is not one of {', '.join(table)}")
+    return {"precision": found, "weights": weights or found, "cache": kv or found}
+
+
+def _check_shares(model: TransformerModel, tp: int, pp: int, ep: int) -> None:
+    for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
+        if not 1 <= value <= 4096:
+            raise ArgumentError(f"{name} {value} is not between 1 and 4096")
+    if model.heads % tp:
+        raise ArgumentError(f"tp {tp}: does not divide the {model.heads} heads of {model.name}")
+    if pp > model.layers:
+        raise ArgumentError(f"pp {pp}: {model.name} has only {model.layers} layers")
+    if ep > 1 and model.experts is None:
+        raise ArgumentError(f"ep {ep}: {model.name} has no experts")
+    if ep > 1 and (ep != tp or (model.experts is not None and model.experts.experts % ep)):
+        raise ArgumentError(f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly")
+
+
+def _node(name: str | None, spec: Spec, devices: int, stack: Stack) -> Node | None:
+    """The node that joins the devices: the one named, else the smallest that is sold with so many of them."""
+    if name is not None:
+        found = find_node(name).node
+        if devices > found.devices:
+            raise ArgumentError(f"tp x pp = {devices}: node {found.id} holds {found.devices} devices")
+        return found
+    if devices == 1:
+        return None
+    nodes = [find_node(each).node for each in node_names()]
+    own = spec.identity.id
+    able = sorted((node for node in nodes if _form(node.holds) == _form(own) and node.devices >= devices),
+                  key=lambda node: (node.holds != spec.identity.id, node.devices))  # fmt: skip
+    if not able:
+        known = ", ".join(node.id for node in nodes)
+        raise ArgumentError(f"tp x pp = {devices}: no node of {spec.identity.id} with so many is described; --node takes {known}")
+    return able[0]
+
+
+def _form(name: str) -> str:
+    """A device's name without the size of its memory.
+
+    >>> _form("a100_sxm4_80gb"), _form("rtx_3090")
+    ('a100_sxm4', 'rtx_3090')
+    """
+    return name.rpartition("_")[0] if name.endswith("gb") else name
+
+
+def _speculation(text: str | None, draft: str | None) -> Speculation | None:
+    """`tokens=4,accept=0.7`, and the model that guesses."""
+    if text is None:
+        if draft is not None:
+            raise ArgumentError("draft: belongs to --speculative tokens=4,accept=0.7")
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        key, _, value = part.partition("=")
+        try:
+            found[key.strip()] = float(value)
+        except ValueError:
+            raise ArgumentError(f"speculative: {part!r} is no KEY=NUMBER, as in tokens=4,accept=0.7") from None
+    if set(found) != {"tokens", "accept"}:
+        raise ArgumentError("speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7")
+    tokens, accepted = found["tokens"], found["accept"]
+    if not (math.isfinite(tokens) and tokens == int(tokens) and 1 <= tokens <= 64):
+        raise ArgumentError(f"speculative: tokens={tokens:g} is not a whole number from 1 to 64")
+    if not 0.0 <= accepted <= 1.0:
+        raise ArgumentError(f"speculative: accept={accepted:g} is not between 0 and 1")
+    return Speculation(tokens=int(tokens), accepted=accepted, draft=models.find(draft) if draft else None)

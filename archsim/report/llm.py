@@ -1,0 +1,89 @@
+"""A served language model as text, JSON and a table of a notebook."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from archsim.base.units import show
+from archsim.generation.estimate import SCHEMA, GenerationEstimate
+from archsim.report.markup import text as markup
+from archsim.report.text import clean, table
+
+PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "cuda_graphs", "reserved")
+
+
+def llm_record(found: GenerationEstimate) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {"schema": SCHEMA, **json.loads(json.dumps(asdict(found)))}
+
+
+def llm_json(found: GenerationEstimate) -> str:
+    """One JSON object."""
+    return json.dumps(llm_record(found), indent=2, allow_nan=False)
+
+
+def heading(found: GenerationEstimate) -> str:
+    """What was asked, on one line."""
+    shares = [f"{name} {count}" for name, count in (("tp", found.tensor_parallel), ("pp", found.pipeline_parallel),
+              ("ep", found.expert_parallel)) if count > 1]  # fmt: skip
+    many = f"{found.devices} x " if found.devices > 1 else ""
+    formats = f"{found.precision}" + ("" if found.weights == found.precision else f", weights {found.weights}")
+    formats += "" if found.kv == found.precision else f", kv {found.kv}"
+    return (f"{clean(found.network)} on {many}{clean(found.hardware_name)} with {found.engine}, {formats}: {found.batch} "
+            f"requests of {found.input} + {found.output} tokens{', ' + ', '.join(shares) if shares else ''}")  # fmt: skip
+
+
+def figures_of(found: GenerationEstimate) -> list[tuple[str, str, str]]:
+    """The numbers with their intervals and what limits them."""
+    limits = found.limited_by
+    return [
+        ("time to first token", _between(found.ttft_s, found.ttft_interval_s, "s"),
+         f"of all; of the first {show(found.ttft_first_s, 's', 3)}, mean {show(found.ttft_mean_s, 's', 3)}; limited by "
+         f"{limits['prefill']}"),
+        ("time per token", _between(found.tpot_s, found.tpot_interval_s, "s"), f"limited by {limits['decode']}"),
+        ("end to end", _between(found.e2e_s, found.e2e_interval_s, "s"), ""),
+        ("throughput", f"{found.tokens_per_s:,.4g} tokens/s", f"{found.total_tokens_per_s:,.4g} with prompts"),
+        ("energy per token", _between(found.energy_per_token_j, found.energy_per_token_interval_j, "J"),
+         f"{show(found.power_w, 'W', 3)} on average, {'all devices' if found.devices > 1 else 'the board'}"),
+        ("largest batch", f"{found.max_batch}", f"of {found.input + found.output} tokens"),
+        ("largest context", f"{found.max_context}", f"tokens of each of {min(found.batch, found.max_batch)}"),
+    ]  # fmt: skip
+
+
+def llm_text(found: GenerationEstimate) -> str:
+    """Heading, figures, phases, memory, basis, command, assumptions and warnings."""
+    phases = [
+        (name, show(one.time_s, "s", 4), ", ".join(f"{what} {100 * time / one.time_s:.0f} %" for what, time in _main(one)))
+        for name, one in found.phases.items() if one.time_s > 0
+    ]  # fmt: skip
+    memory = [(part.replace("_", " "), show(found.memory_bytes[part], "B", 3),
+               f"{show(found.memory_bytes['kv_per_layer'], 'B', 3)} a layer" if part == "kv_cache" else "")
+              for part in PARTS if found.memory_bytes[part] > 0]  # fmt: skip
+    memory.append(("total", show(found.memory_bytes["total"], "B", 3), f"of {show(found.memory_room_bytes, 'B', 3)} that the "
+                   f"engine may take{'' if found.fits else ': DOES NOT FIT'}"))  # fmt: skip
+    notes = [f"{100 * found.interval_level:.0f} % intervals of class {found.interval_class}"]
+    notes += [f"basis       {name}: {said}" for name, said in found.basis.items()]
+    notes += [f"measure     {found.benchmark}"] if found.benchmark else []
+    notes += [f"assumed     {line}" for line in found.assumptions] + [f"warning     {line}" for line in found.warnings]
+    return "\n\n".join([
+        heading(found), table(("", "figure", ""), figures_of(found)), table(("phase", "time", "of which"), phases),
+        table(("memory of a device", "", ""), memory), "\n".join(map(clean, notes)),
+    ])  # fmt: skip
+
+
+def llm_table(found: GenerationEstimate) -> str:
+    """The figures, for a notebook."""
+    rows = "".join(f'<tr><th style="text-align:left">{markup(name)}</th><td>{markup(value)}</td><td>{markup(said)}</td></tr>\n'
+                   for name, value, said in figures_of(found))  # fmt: skip
+    caption = f"<b>{markup(heading(found))}</b>"
+    return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'
+
+
+def _main(phase: Any) -> list[tuple[str, float]]:
+    return [(name, value) for name, value in phase.breakdown_s.items() if value > 0.005 * phase.time_s]
+
+
+def _between(value: float, ends: tuple[float, float], unit: str) -> str:
+    return f"{show(value, unit, 4)} ({show(ends[0], unit, 3)} to {show(ends[1], unit, 3)})"

@@ -1,0 +1,88 @@
+"""`archsim llm`: forms of the answer, rows of measurements, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archsim
+
+ASKED = ("llm", "--net", "llama_3_8b", "--hw", "h100_sxm5_80gb", "--input", "256", "--output", "16", "--batch", "4")
+HEAD = ("source,model,hardware,devices,tp,pp,engine,precision,batch,input_len,output_len,arrival,metric,value,split,"
+        "source_ref,notes")  # fmt: skip
+ROWS = (
+    "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1024,static,decode_s_per_token,0.01036,test,x,",
+    "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,static,ttft_s,0.4257,test,x,",
+    "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1024,static,e2e_s,11.02,test,x,",
+    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,tpot_s,0.0338,test,x,",
+    "me,llama_9,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,static,ttft_s,0.4,test,x,",
+    "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,poisson,ttft_s,0.4,test,x,",
+    "me,llama_3_8b,h100_sxm5_80gb,1,1,1,mlc,fp16,16,1024,1,static,ttft_s,0.4,test,x,",
+)
+
+
+def test_text_says_times_memory_limits_and_what_they_rest_on(cli: Any) -> None:
+    found = cli(*ASKED)
+    assert found.code == 0
+    for words in ("time to first token", "time per token", "energy per token", "largest batch", "limited by dram",
+                  "a layer", "nearest evidence", "vllm bench latency --model llama_3_8b --input-len 256"):  # fmt: skip
+        assert words in found.out, words
+
+
+def test_json_has_the_keys_of_the_python_answer(cli: Any) -> None:
+    found = json.loads(cli(*ASKED, "--json").out)
+    assert found["schema"] == "archsim-llm/1"
+    answer = archsim.llm("llama_3_8b", "h100_sxm5_80gb", input=256, output=16, batch=4)
+    assert found == json.loads(json.dumps(answer.to_dict()))
+    assert {"ttft_s", "tpot_s", "tokens_per_s", "energy_per_token_j", "memory_bytes", "max_batch", "max_context"} <= found.keys()
+    assert set(found["limited_by"]) == {"prefill", "decode"}
+    assert "<table>" in answer._repr_html_()
+
+
+def test_a_page_is_written(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "out.html"
+    assert cli(*ASKED, "--html", str(place)).code == 0
+    page = place.read_text("utf-8")
+    assert "Memory of a device" in page
+    assert "nearest evidence" in page
+
+
+def test_a_config_of_a_strangers_model_is_served(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "config.json"
+    words = {"model_type": "qwen2", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 24,
+             "num_attention_heads": 16, "vocab_size": 151936}  # fmt: skip
+    place.write_text(json.dumps(words))
+    found = json.loads(cli("llm", "--net", str(place), *ASKED[3:], "--weights", "int4", "--json").out)
+    assert found["weights"] == "int4"
+    words["hidden_size"] = "wide"
+    place.write_text(json.dumps(words))
+    bad = cli("llm", "--net", str(place), *ASKED[3:])
+    assert bad.code == 65
+    assert "hidden_size: must be a whole number, is 'wide'" in bad.err
+
+
+@pytest.mark.parametrize(("words", "code"), [(("--tp", "3"), 2), (("--weights", "int3"), 2), (("--engine", "x"), 2)])
+def test_what_cannot_be_ends_in_one_line(cli: Any, words: tuple[str, ...], code: int) -> None:
+    found = cli(*ASKED, *words)
+    assert found.code == code
+    assert found.out == ""
+
+
+def test_rows_of_served_models_are_read_and_others_skipped(cli: Any, tmp_path: Path) -> None:
+    place = tmp_path / "mine.csv"
+    place.write_text("\n".join([HEAD, *ROWS]) + "\n")
+    found = json.loads(cli("validate", "--measurements", str(place), "--baseline", "none", "--json").out)
+    errors = {row["metric"]: abs(row["error"]) for row in found["rows"]}
+    assert set(errors) == {"decode_s_per_token", "ttft_s", "e2e_s", "tpot_s"}
+    assert max(errors.values()) < 0.25
+    reasons = " ".join(skip["reason"] for skip in found["skipped"])
+    for words in ("model 'llama_9' is not described", "arrival 'poisson' is not static", "engine 'mlc' is not described"):
+        assert words in reasons
+
+
+def test_models_are_listed(cli: Any) -> None:
+    found = cli("list", "models", "--csv").out
+    assert any(line.startswith("mixtral_8x7b,mixtral") for line in found.splitlines())

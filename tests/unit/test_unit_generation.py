@@ -1,0 +1,180 @@
+"""Language models as engines serve them: steps, phases, memory and plans, each against what must hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from archsim.base.errors import ArchsimError, ArgumentError, UnknownName, Unsupported
+from archsim.generation.estimate import GenerationEstimate, llm
+from archsim.generation.memory import largest_batch, largest_context, memory_of, room, weights_of
+from archsim.generation.phases import decode, prefill, token_cost
+from archsim.generation.plan import Speculation, serving_plan
+from archsim.generation.step import ENGINE_HOST, LINKS, step_cost
+
+from ..each import each
+
+ASKED = {"input": 512, "output": 64, "batch": 4}
+HW = "h100_sxm5_80gb"
+
+
+def asked(**more: object) -> GenerationEstimate:
+    return llm("llama_3_8b", HW, **{**ASKED, **more})
+
+
+def test_the_sum_over_contexts_is_that_of_every_step():
+    plan = serving_plan("llama_3_8b", HW, **{**ASKED, "output": 400})
+    whole = sum(step_cost(plan, 4, 1, context, decode=True).time_s for context in range(513, 513 + 399, 7)) * 7
+    assert decode(plan, 4, 513, 399).time_s == pytest.approx(whole, rel=0.01)
+    assert decode(plan, 4, 513, 3).time_s == pytest.approx(sum(token_cost(plan, 4, 513 + i).time_s for i in range(3)))
+    assert decode(plan, 4, 513, 0).time_s == 0.0
+
+
+def test_more_work_is_never_faster_and_totals_add_up():
+    one, longer, more = asked(), asked(input=1024), asked(batch=16)
+    assert longer.ttft_s > one.ttft_s
+    assert longer.tpot_s > one.tpot_s
+    assert more.tpot_s > one.tpot_s
+    assert more.tokens_per_s > one.tokens_per_s
+    assert one.e2e_s == pytest.approx(one.ttft_s + 63 * one.tpot_s)
+    assert one.energy_per_token_j * 4 * 64 == pytest.approx(one.energy_j)
+    assert one.energy_j == pytest.approx(one.power_w * one.e2e_s)
+    for phase in one.phases.values():
+        assert sum(phase.breakdown_s.values()) == pytest.approx(phase.time_s)
+    assert one.ttft_interval_s[0] < one.ttft_s < one.ttft_interval_s[1]
+
+
+def test_decode_reads_the_weights_and_the_cache_once():
+    plan = serving_plan("llama_3_8b", HW, **ASKED)
+    cost = step_cost(plan, 4, 1, 4096, decode=True)
+    table = 128256 * 4096 * 2  # of which a few rows are read
+    least = weights_of(plan) - table + 4 * 4096 * 131072
+    assert least < cost.dram_bytes < 1.1 * least
+    assert cost.limited_by == "dram"
+
+
+def test_narrow_weights_and_caches_move_fewer_bytes():
+    base = asked(batch=1).phases["decode"].dram_bytes
+    for weights, share in (("fp8", 0.5), ("int8", 0.5), ("int4", 0.26)):
+        found = asked(batch=1, weights=weights)
+        head = 128256 * 4096 * 2 * 63  # stays in 16 bit
+        assert found.phases["decode"].dram_bytes - head == pytest.approx(share * (base - head), rel=0.08), weights
+        assert found.tpot_s < asked(batch=1).tpot_s
+    plan = serving_plan("llama_3_8b", HW, **ASKED)
+    assert memory_of(replace(plan, cache="fp8"), 4, 576).kv_cache == memory_of(plan, 4, 576).kv_cache / 2
+
+
+def test_memory_is_counted_and_bounds_batch_and_context():
+    plan = serving_plan("llama_3_8b", HW, **ASKED)
+    memory = memory_of(plan, 4, 576)
+    assert memory.weights == 8030261248 * 2
+    assert memory.kv_cache == 4 * 576 * 131072
+    assert memory.kv_per_layer * 32 == memory.kv_cache
+    assert sum(value for name, value in memory.parts.items() if name not in ("kv_per_layer", "total")) == memory.total
+    most = largest_batch(plan, 8192)
+    assert memory_of(plan, most, 8192).total <= room(plan) < memory_of(plan, most + 1, 8192).total
+    longest = largest_context(plan, 200)
+    assert memory_of(plan, 200, longest).total <= room(plan) < memory_of(plan, 200, longest + 16).total
+
+
+def test_requests_whose_cache_does_not_fit_wait():
+    few = llm("llama_2_7b", "a100_sxm4_40gb", input=2048, output=16, batch=32, engine="vllm-0.5")
+    assert few.waves > 1
+    assert not few.fits
+    assert "run at once" in few.warnings[0]
+    alone = llm("llama_2_7b", "a100_sxm4_40gb", input=2048, output=16, batch=few.max_batch, engine="vllm-0.5")
+    assert few.e2e_s > alone.e2e_s
+    with pytest.raises(ArgumentError, match=r"takes .* GB on each device"):
+        llm("llama_3_1_70b", "a100_sxm4_40gb", input=16, output=16)
+
+
+def test_devices_that_share_layers_read_less_and_wait_for_links():
+    one, four = asked(batch=1), asked(batch=1, tp=4)
+    assert four.node == "dgx_h100"
+    assert four.memory_bytes["weights"] == pytest.approx(one.memory_bytes["weights"] / 4)
+    assert one.tpot_s / 4 < four.tpot_s < one.tpot_s
+    assert four.phases["decode"].breakdown_s[LINKS] > 0
+    stages = asked(batch=1, pp=2)
+    assert stages.tpot_s == pytest.approx(one.tpot_s, rel=0.1)
+    assert stages.memory_bytes["weights"] == pytest.approx(one.memory_bytes["weights"] / 2)
+
+
+def test_experts_are_read_as_they_are_chosen():
+    few, many = (llm("mixtral_8x7b", HW, input=64, output=8, batch=batch, tp=2) for batch in (1, 64))
+    assert few.active_parameters == pytest.approx(12.9e9, rel=0.01)
+    assert few.phases["decode"].dram_bytes < 0.45 * many.phases["decode"].dram_bytes
+    spread = llm("mixtral_8x7b", HW, input=64, output=8, batch=64, tp=2, ep=2)
+    assert spread.expert_parallel == 2
+    assert spread.memory_bytes["weights"] == pytest.approx(many.memory_bytes["weights"], rel=0.01)
+
+
+def test_latent_keys_make_a_small_cache():
+    plan = serving_plan("deepseek_v2_lite", HW, **ASKED)
+    assert memory_of(plan, 1, 1024).kv_cache == 27 * 1024 * (512 + 64) * 2
+    assert llm("deepseek_v2_lite", HW, **ASKED).tpot_s > 0
+
+
+def test_guesses_ahead_pay_where_they_are_taken():
+    assert Speculation(tokens=3, accepted=1.0).yielded == 4.0
+    none, good, bad = (asked(batch=1), asked(batch=1, speculative="tokens=4,accept=0.8"),
+                       asked(batch=1, speculative="tokens=4,accept=0"))  # fmt: skip
+    assert good.tpot_s < none.tpot_s < bad.tpot_s * 1.001
+    assert asked(batch=1, speculative="tokens=4,accept=0.8", draft="qwen2_1_5b").tpot_s > good.tpot_s
+
+
+def test_a_host_that_prepares_ahead_adds_nothing_to_a_long_step():
+    plan = serving_plan("llama_3_8b", HW, **ASKED, engine="vllm-0.5")
+    slow = step_cost(plan, 4, 1, 512, decode=True)
+    assert slow.bound_s[ENGINE_HOST] > 1e-3
+    serving = replace(plan.stack.serving, overlapped=True)
+    ahead = step_cost(replace(plan, stack=replace(plan.stack, serving=serving)), 4, 1, 512, decode=True)
+    assert ahead.bound_s.get(ENGINE_HOST, 0.0) == 0.0
+    assert ahead.time_s == pytest.approx(slow.time_s - slow.bound_s[ENGINE_HOST])
+
+
+def test_graphs_save_the_gaps_between_kernels():
+    assert asked(batch=1, graph=True).tpot_s < asked(batch=1, graph=False).tpot_s
+
+
+def test_a_long_prompt_is_read_in_chunks():
+    plan = serving_plan("llama_3_1_8b", HW, input=65536, output=2)
+    many = prefill(plan, 1, 65536)
+    assert many.steps == 8
+    exact = sum(step_cost(plan, 1, 8192, 8192 * (i + 1), decode=False).time_s for i in range(8))
+    assert many.cost.time_s == pytest.approx(exact, rel=0.01)
+
+
+@each(("words", "message"), [
+    ({"input": 0}, "input 0 is not between 1"),
+    ({"batch": 1 << 30}, "batch 1073741824 is not between"),
+    ({"input": 9000}, "at most 8192 tokens"),
+    ({"tp": 3}, "tp 3: does not divide the 32 heads"),
+    ({"ep": 2}, "ep 2: llama_3_8b has no experts"),
+    ({"pp": 99, "node": "dgx_h100"}, "holds 8 devices"),
+    ({"tp": 16}, "no node of h100_sxm5_80gb with so many"),
+    ({"weights": "int3"}, "weights 'int3' is not one of"),
+    ({"kv": "int4"}, "kv 'int4' is not one of"),
+    ({"precision": "fp32"}, "activations are bf16 or fp16"),
+    ({"engine": "vlm"}, "unknown engine 'vlm'"),
+    ({"speculative": "tokens=4"}, "takes tokens=NUMBER and accept=SHARE"),
+    ({"speculative": "tokens=0,accept=0.5"}, "is not a whole number from 1 to 64"),
+    ({"speculative": "tokens=2,accept=nan"}, "accept=nan is not between 0 and 1"),
+    ({"speculative": "tokens=inf,accept=0.5"}, "is not a whole number"),
+    ({"draft": "gpt2"}, "draft: belongs to --speculative"),
+    ({"clock": 1.0}, "is not between 1 MHz and 100 GHz"),
+    ({"power_limit": 1.0}, "is not between the idle power"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused_by_name(words: dict[str, object], message: str):
+    with pytest.raises(ArchsimError) as caught:
+        asked(**words)
+    assert message in str(caught.value)
+
+
+def test_what_generates_nothing_is_refused():
+    with pytest.raises(Unsupported, match="does not make text"):
+        llm("bert_base", HW, **ASKED)
+    with pytest.raises(Unsupported, match="GPUs only"):
+        llm("gpt2", "i7_6700k", **ASKED)
+    with pytest.raises(UnknownName, match="nearest: llama_3_8b"):
+        llm("llama_3_8", HW, **ASKED)
