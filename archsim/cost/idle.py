@@ -70,7 +70,8 @@ def warmth(device: Device, constants: Calibration) -> Array | float:
 
     exp(growth (temperature - usual)), a float or [D, 1]; 1 where the temperature is not known
 
-    growth: `energy.leakage_growth` [1/K]; temperature, usual: `power.temperature`, `energy.leakage_celsius` [degrees C]
+    growth: `energy.leakage_growth`, for each kelvin [1]
+    temperature, usual: `power.temperature`, `energy.leakage_celsius`, in degrees Celsius [1]
 
     >>> from types import SimpleNamespace as some
     >>> of = {"energy.leakage_growth": 0.02, "energy.leakage_celsius": 50.0}
