@@ -25,7 +25,9 @@ ENGINES = {
     "vllm-0.14": "vllm-0.14", "vllm-0.1": "vllm-0.14", "tensorrt-llm": "tensorrt-llm", "sglang": "sglang",
 }  # fmt: skip
 SERVER = {"vllm-0.5": "vllm-0.5-server"}  # where an engine streams tokens over HTTP
-CHAT = 80  # tokens of a prompt of ShareGPT of which only characters are published
+# Tokens of the prompts of ML.ENERGY, which publishes 350 characters for a chat and nothing for code: with the words that a chat
+# wraps them in, and as times and energies of models without much else to do (StarCoder 2) tell.
+PROMPTS = {"chat": 160, "code": 300}
 _FED = re.compile(r"-nb(\d{1,6})\Z")
 _STEADY = re.compile(r"concurrency=(\d{1,7})\Z")
 
@@ -42,7 +44,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     if engine is None:
         raise Refused(f"engine {cells['engine']!r} is not described")
     engine = SERVER.get(engine, engine) if steady else engine
-    prompt = int(float(cells["input_len"])) if cells["input_len"] else CHAT if steady else 0
+    prompt = int(float(cells["input_len"])) if cells["input_len"] else PROMPTS.get(cells.get("notes", "")[:4], 0)
     if not prompt or not cells["output_len"]:
         raise Refused("lengths of prompts or answers are not given")
     fed = _FED.search(cells["engine"])

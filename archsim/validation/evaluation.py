@@ -17,6 +17,7 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.evidence.misses import published_stack, reason_of
+from archsim.evidence.pattern import ServingPattern
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
@@ -191,9 +192,13 @@ def _partitions(cases: Sequence[Case]) -> list[list[int]]:
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
-    """A part that failed, in two, cut where the label changes; nothing when it has one label."""
-    ordered = sorted(part, key=lambda i: cases[i].label)
-    cuts = [k for k in range(1, len(ordered)) if cases[ordered[k]].label != cases[ordered[k - 1]].label]
+    """A part that failed, in two, cut where the label changes; nothing when it has one. Runs of an engine fail one by one."""
+
+    def name(i: int) -> tuple[str, int]:
+        return cases[i].label, cases[i].line if isinstance(cases[i].pattern, ServingPattern) else 0
+
+    ordered = sorted(part, key=name)
+    cuts = [k for k in range(1, len(ordered)) if name(ordered[k]) != name(ordered[k - 1])]
     if not cuts:
         return []
     middle = min(cuts, key=lambda k: abs(k - len(ordered) // 2))

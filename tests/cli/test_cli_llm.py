@@ -17,7 +17,10 @@ ROWS = (
     "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1024,static,decode_s_per_token,0.01036,test,x,",
     "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,static,ttft_s,0.4257,test,x,",
     "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1024,static,e2e_s,11.02,test,x,",
-    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,tpot_s,0.0338,test,x,",
+    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,tpot_s,0.0338,test,x,chat",
+    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,energy_j_per_token,0.223,test,x,chat",
+    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,e2e_s,9,test,x,chat",
+    "me,llama_3_1_8b_instruct,a100_sxm4_40gb,1,1,1,vllm-0.5.4,bf16,31.9,,486,concurrency=32,tokens_per_s,900,test,x,",
     "me,llama_9,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,static,ttft_s,0.4,test,x,",
     "me,llama_3_8b,h100_sxm5_80gb,1,1,1,vllm,fp16,16,1024,1,poisson,ttft_s,0.4,test,x,",
     "me,llama_3_8b,h100_sxm5_80gb,1,1,1,mlc,fp16,16,1024,1,static,ttft_s,0.4,test,x,",
@@ -76,10 +79,12 @@ def test_rows_of_served_models_are_read_and_others_skipped(cli: Any, tmp_path: P
     place.write_text("\n".join([HEAD, *ROWS]) + "\n")
     found = json.loads(cli("validate", "--measurements", str(place), "--baseline", "none", "--json").out)
     errors = {row["metric"]: abs(row["error"]) for row in found["rows"]}
-    assert set(errors) == {"decode_s_per_token", "ttft_s", "e2e_s", "tpot_s"}
-    assert max(errors.values()) < 0.25
+    assert set(errors) == {"decode_s_per_token", "ttft_s", "e2e_s", "tpot_s", "energy_j_per_token"}
+    assert max(errors.values()) < 0.35
     reasons = " ".join(skip["reason"] for skip in found["skipped"])
-    for words in ("model 'llama_9' is not described", "arrival 'poisson' is not static", "engine 'mlc' is not described"):
+    for words in ("lengths of prompts or answers are not given", "has no end of a batch",
+                  "model 'llama_9' is not described", "arrival 'poisson' is not static",
+                  "engine 'mlc' is not described"):  # fmt: skip
         assert words in reasons
 
 
