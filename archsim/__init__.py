@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.version import __version__
 
 __all__ = [
-    "Estimate", "PowerEstimate", "__version__", "compare", "estimate", "llm", "power", "sweep", "tune", "validate", "whatif",
+    "Estimate", "PowerEstimate", "__version__", "compare", "estimate", "llm", "power", "register_op", "sweep", "trace", "tune",
+    "validate", "whatif",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from archsim.api import Estimate, PowerEstimate, compare, estimate, llm, power, sweep, tune, validate, whatif
+    from archsim.api import Estimate, PowerEstimate, compare, estimate, llm, power, register_op, sweep, tune, validate, whatif
 
 
 def __getattr__(name: str) -> Any:
     """Load the API on first use, so that `import archsim` costs nothing."""
+    if name == "trace":  # the package, which is the function too
+        import importlib
+
+        return importlib.import_module("archsim.trace")
     if name in __all__:
         import importlib
 

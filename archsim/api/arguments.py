@@ -29,6 +29,7 @@ class CommonWords(DeviceWords, total=False):
 
     seq_len: int | str
     bind: Mapping[str, int] | Names
+    strict: bool
     precision: str
     task: str
     threads: int | str
@@ -118,12 +119,25 @@ def check_names(function: str, words: Iterable[str], known: Iterable[str]) -> No
 
 
 def text(name: str, value: object) -> str:
-    """A text, or the path of a file."""
+    """A text, or the path of a file; a network may be a trace."""
+    if name == "net" and not isinstance(value, str | os.PathLike):
+        value = _held(value)
     if isinstance(value, str | os.PathLike):
         found = os.fspath(value)
         if isinstance(found, str) and found.strip():
             return found
     raise ArgumentError(f"{name}: {value!r} is not a name")
+
+
+def _held(value: object) -> object:
+    """The name of a trace; any other value as it is."""
+    from archsim.trace.trace import Trace
+
+    if not isinstance(value, Trace):
+        return value
+    from archsim.trace.held import hold
+
+    return hold(value)
 
 
 def written(name: str, key: str, value: object) -> str:
@@ -137,7 +151,7 @@ def texts(name: str, value: object) -> list[str]:
     """Several names: a list of them, or one text with commas."""
     if isinstance(value, str):
         found = [word.strip() for word in value.split(",") if word.strip()]
-    elif isinstance(value, os.PathLike):
+    elif isinstance(value, os.PathLike) or (name == "net" and type(value).__name__ == "Trace"):
         found = [text(name, value)]
     elif isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
         found = [text(name, word) for word in value]
@@ -265,7 +279,8 @@ def sizes(name: str, value: object) -> dict[str, int]:
 CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
            "host_cpu")  # fmt: skip  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
-    "batch": whole, "seq_len": whole, "bind": sizes, "threads": whole, "devices": whole, "streams": whole, "precision": text,
+    "batch": whole, "seq_len": whole, "bind": sizes, "strict": yes_or_no,
+    "threads": whole, "devices": whole, "streams": whole, "precision": text,
     "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
     "boundary": text, "system": text,
     "graph": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from archsim.api.arguments import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
+    from archsim.trace.registry import WorkRule
     from archsim.validation.evaluation import Validation
 
 
@@ -41,9 +42,9 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
-    Words are those of its options: batch, seq_len, bind, precision, task, stack, threads, clock, memory_clock, power_limit,
-    power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, boundary, system, set, scale, calibration. Numbers
-    are in SI units, or texts with a unit ("690MHz").
+    Words are those of its options: batch, seq_len, bind, strict, precision, task, stack, threads, clock, memory_clock,
+    power_limit, power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, boundary, system, set, scale, calibration.
+    Numbers are in SI units, or texts with a unit ("690MHz").
 
     `observers` are told when what runs, at a fidelity with events. Under an `energy_budget` ("0.2J") the core clock is the
     highest at which a sample takes no more energy.
@@ -55,6 +56,23 @@ def estimate(
     most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
     return of(text("net", net), text("hw", hw), observers=observers, energy_budget=most,
               **run_arguments("estimate", words, EstimateWords))  # fmt: skip
+
+
+def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[int, ...]]], Sequence[int]] | None = None) -> None:
+    """Say what an operator costs that archsim does not know, in networks that are read after this: `MyOp`, or `my.domain.MyOp`.
+
+    work: called with the shapes of the inputs, the shape of the result and the bytes of a value; returns FLOP and bytes moved
+    shape: called with the shapes of the inputs, for files that do not state the shape of the result
+
+    Raises ArgumentError for what is no name or no function.
+    """
+    from archsim.estimation.sizes import bound
+    from archsim.trace.registry import register
+    from archsim.trace.task import prepared
+
+    register(name, work, shape)
+    for held in (prepared, bound):  # of networks that were read before
+        held.cache_clear()
 
 
 def power(

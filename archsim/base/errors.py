@@ -83,8 +83,9 @@ class MissingExtra(ArchsimError):
 
     exit_code = EXIT["missing extra"]
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f'{feature} needs an optional package: pip install "archsim[{extra}]"')
+    def __init__(self, feature: str, extra: str, package: str = "") -> None:
+        wanted = package or f'"archsim[{extra}]"'
+        super().__init__(f"{feature} needs an optional package: pip install {wanted}")
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

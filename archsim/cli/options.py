@@ -71,6 +71,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
     "bind": click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",
                          help="Size of a symbol in the shapes of the network's file, by the name that it has there: batch=8."),
+    "strict": click.option("--strict", is_flag=True,
+                           help="Refuse a network with operators that are known by their memory traffic only."),
     "precision": click.option("--precision", type=Known("precision"), default=None,
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
                                    "takes it unless asked."),
@@ -116,6 +118,8 @@ def choices(**given: Any) -> dict[str, Any]:
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     unset = ("batch", "clock", "memory_clock", "power_limit")  # left out where nobody gives them
     given = {name: value for name, value in given.items() if value is not None or name not in unset}
+    if not given.get("strict", True):
+        del given["strict"]
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
     bound = once([pair(text, "--bind", "batch=8") for text in given.pop("bind", ())], "--bind")
     given |= {"bind": {name: whole(size, "--bind") for name, size in bound.items()}} if bound else {}

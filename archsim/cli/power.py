@@ -11,7 +11,8 @@ from archsim.cli.options import choices, quantity, some_options
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, boundary_options, csv_option, json_option, one_form
 
-OTHERS = ("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "power_mode", "fidelity", "traffic",
+OTHERS = ("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
+              "devices", "power_mode", "fidelity", "traffic",
           "streams", "host_cpu", "inputs", "graph")  # fmt: skip  # options of a network, which this command has none of
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
 @json_option("Print one JSON object (not of silicon).")
+@click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE", help="Size of a symbol of a network's file (net only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
-def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
+def command(what: str, name: str | None, as_json: bool, bind: tuple[str, ...], as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
     \b
@@ -30,6 +31,7 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
       archsim show hw tesla_t4 --toml > mine.toml
       archsim show node dgx_1_v100
       archsim show net alexnet
+      archsim show net model.onnx --bind height=224 --bind width=224
       archsim show stack caffe-cudnn4 --json
       archsim show calibration
       archsim show calibration energy.
@@ -40,6 +42,8 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
         raise click.UsageError(f"show {what} prints no TOML; show hw does")
     if as_json and as_toml:
         raise click.UsageError("--json and --toml both print to standard output; choose one")
+    if bind and what != "net":
+        raise click.UsageError(f"--bind gives sizes to a network; show {what} has none")
     if what == "calibration":
         say(_calibration_json(name or "") if as_json else _calibration(name or ""), plain=as_json)
         return
@@ -66,8 +70,15 @@ def command(what: str, name: str | None, as_json: bool, as_toml: bool) -> None:
     if as_toml:
         click.echo(_device_toml(name))
         return
-    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node, "net": _network}
-    records: dict[str, Callable[[str], str]] = {"hw": _device_json, "node": _node_json, "net": _network_json}
+    if what == "net":
+        from archsim.cli.show_network import network_json, network_of, network_text
+
+        shown = network_of(name, bind)
+        say(network_json(shown) if as_json else network_text(shown), plain=as_json)
+        shown.raise_refused()
+        return
+    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node}
+    records: dict[str, Callable[[str], str]] = {"hw": _device_json, "node": _node_json}
     say((records if as_json else views)[what](name), plain=as_json)
 
 
@@ -122,39 +133,6 @@ def _node_json(name: str) -> str:
     from archsim.report.hardware import node_record
 
     return json.dumps(node_record(find(name)), indent=2, allow_nan=False)
-
-
-def _network_json(name: str) -> str:
-    from archsim.trace.file import load
-
-    trace = load(name)
-    bound = trace.bind(**dict.fromkeys(trace.unsized, 1))
-    ops = [
-        {"name": op.name, "kind": op.kind.op, "inputs": list(op.inputs), "output": list(op.shape), "macs": b.macs, "flop": b.flop,
-         "parameters": b.parameters}
-        for op, b in zip(trace.ops, bound.ops, strict=True)
-    ]  # fmt: skip
-    found = {"schema": "archsim-network/1", "network": trace.name, "source": trace.source, "macs": bound.macs, "flop": bound.flop,
-             "parameters": bound.parameters, "sizes": {name: size.usual for name, size in trace.sizes.items()},
-             "ops": ops}  # fmt: skip
-    return json.dumps(found, indent=2, allow_nan=False)
-
-
-def _network(name: str) -> str:
-    from archsim.base.units import show
-    from archsim.report.text import clean, table
-    from archsim.trace.file import load
-
-    trace = load(name)
-    bound = trace.bind(**dict.fromkeys(trace.unsized, 1))
-    rows = [
-        (op.name, op.kind.op, ", ".join(op.inputs), "x".join(map(str, op.shape)), f"{b.macs:,}", show(b.flop, "FLOP", 3),
-         f"{b.parameters:,}")
-        for op, b in zip(trace.ops, bound.ops, strict=True)
-    ]
-    head = f"{clean(trace.name)}: {clean(trace.source)}\n{bound.macs:,} MACs, {bound.parameters:,} parameters at batch 1"
-    head += "".join(f", {name} = {size.usual}" for name, size in trace.sizes.items())
-    return f"{head}\n\n" + table(("op", "kind", "inputs", "output", "MACs", "work", "parameters"), rows, left=4)
 
 
 def _calibration(prefix: str) -> str:

@@ -26,7 +26,8 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@some_options("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "memory_clock", "power_limit",
+@some_options("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
+              "devices", "memory_clock", "power_limit",
               "power_mode", "fidelity", "streams", "host_cpu", "inputs", "graph", "calibration", "traffic")  # fmt: skip
 @json_option()
 @csv_option("Print one CSV row per loop.")

@@ -27,7 +27,8 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@some_options("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "power_limit", "power_mode",
+@some_options("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
+              "devices", "power_limit", "power_mode",
               "fidelity", "traffic", "streams", "host_cpu", "inputs", "graph", "calibration", "traffic")  # fmt: skip
 @json_option()
 @html_option("Also write a page with a picture of the first clocks.")

@@ -141,7 +141,7 @@ def make_request(
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
-    boundary: str | None = None, system: str | None = None,
+    boundary: str | None = None, system: str | None = None, strict: bool = False,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -162,6 +162,7 @@ def make_request(
     inputs: where a GPU finds each batch: `device`, `host`, or `decoded`, with keys of a reader; as the stack says if not given
     bind: sizes of the network's symbols, by the names that its file has for them
     boundary: `wall` for power and energy at the plug of a `system` of hwspecs/systems, NAME or NAME:DEVICES; else the device's
+    strict: operators of the network's file that are known by their memory traffic only are an error
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -172,7 +173,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
         "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
-    asked |= {"bind": bind} if bind else {}
+    asked |= ({"bind": bind} if bind else {}) | ({"strict": True} if strict else {})
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
@@ -199,6 +200,8 @@ def make_request(
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
     trace = bound(work, samples, seq_len)
+    if strict:
+        refuse_unknown(trace)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -237,6 +240,15 @@ def make_request(
         fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
         host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
     )  # fmt: skip
+
+
+def refuse_unknown(trace: BoundTrace) -> None:
+    """Raise Unsupported for operators that are known by their memory traffic only."""
+    from archsim.estimation.unknown import said_of, unknown_operators
+
+    unknown = unknown_operators(trace.ops)
+    if unknown:
+        raise Unsupported(f"network {trace.name}: strict: {said_of(unknown)}")
 
 
 def host_of(spec: Spec, name: str | None = None) -> Spec:
@@ -365,13 +377,15 @@ def _products(
     able = isinstance(device, Gpu) and device.has_tensor(NARROWED)
     present = {op.kind.op for op in trace.ops}
     usual = sorted(present & set(stack.tf32)) if able else []
-    if asked is None and usual:
+    if asked is None and usual and trace.dtype == WIDE:
         others = "" if "linear" in stack.tf32 else ", fp32 in other products"
         note = f"precision tf32 in {', '.join(usual)}{others}: what {stack.id} does unless told otherwise"
         return NARROWED, frozenset(stack.tf32), [f"{note}; --precision fp32 or tf32 sets one for all"]
     if asked == WIDE and usual:
         note = f"precision fp32: unless its users turn that off, {stack.id} computes {', '.join(usual)} in tf32"
         return WIDE, None, [f"{note}; leave --precision out for that"]
+    if asked is None and trace.dtype != WIDE:
+        return trace.dtype, None, [f"precision {trace.dtype}: that of the network's file; --precision sets another"]
     return asked or WIDE, None, []
 
 

@@ -24,6 +24,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    found += _unknown(request)
     for key, value in without_effect(request).items():
         why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
         found.append(f"{key} changes no output of this estimate{why}")
@@ -36,6 +37,16 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     if clock > 1.25 * float(device.clock.boost):
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
     return tuple(found)
+
+
+def _unknown(request: Request) -> list[str]:
+    """A warning where operators of the network's file have no work but their memory traffic."""
+    if all(op.kind.op != "traffic" for op in request.trace.ops):
+        return []
+    from archsim.estimation.unknown import said_of, unknown_operators
+
+    unknown = unknown_operators(request.trace.ops)
+    return [f"{said_of(unknown)}, --strict refuses them"] if unknown else []
 
 
 def _too_large(request: Request) -> list[str]:

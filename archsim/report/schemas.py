@@ -275,8 +275,10 @@ def net() -> Schema:
     size: Schema = {"type": ["integer", "string"]}
     op = table({"name": TEXT, "kind": TEXT, "inputs": listed(TEXT), "output": listed(size), "macs": WHOLE, "flop": NUMBER,
                 "parameters": WHOLE})  # fmt: skip
-    return table({"schema": _named("archsim-network/1"), "network": TEXT, "source": TEXT, "macs": WHOLE, "flop": NUMBER,
-                  "parameters": WHOLE, "sizes": by_name(WHOLE), "ops": listed(op)})  # fmt: skip
+    operator = table({"operator": TEXT, "nodes": WHOLE, "status": TEXT, "why": TEXT})
+    whole: Schema = {"type": ["integer", "null"]}  # where operators of the file are refused
+    return table({"schema": _named("archsim-network/1"), "network": TEXT, "source": TEXT, "macs": whole, "flop": MAYBE,
+                  "parameters": whole, "sizes": by_name(WHOLE), "ops": listed(op), "operators": listed(operator)})  # fmt: skip
 
 
 def calibration() -> Schema:

@@ -27,7 +27,7 @@ from archsim.trace.trace import Op, Trace
 
 FOLDER = "traces/nets"
 LIMIT = LIMITS["network"]
-HINT = f"a file of your own is named by a path that ends in {', '.join(SUFFIXES)}"
+HINT = f"a file of your own is named by a path that ends in {', '.join(each for each in SUFFIXES if each != '.held')}"
 
 
 def load(path_or_name: str | Path | Traversable, sizes: Sizes = ()) -> Trace:

@@ -33,6 +33,7 @@ class NetworkFormat:
     reader: "module:function", called with the path and with the sizes of symbols by the file's own names. It uses those
         sizes that it needs to know the shapes, leaves symbols that are still free in the trace to its caller, and raises
         ArgumentError (`unknown_symbol`) for a name that the file does not have
+    operators: "module:function", called as the reader is, which also says what became of the file's operators
     known_by: "module:function", called with the first bytes of a file, where other formats have the same ending
     """
 
@@ -40,10 +41,18 @@ class NetworkFormat:
     suffixes: tuple[str, ...]
     reader: str
     known_by: str = ""
+    operators: str = ""
 
     def read(self, path: Path, sizes: Mapping[str, int]) -> Trace:
         """The trace of a file."""
         return cast(Reader, _function(self.reader))(path, sizes)
+
+    def mapping(self, path: Path, sizes: Mapping[str, int]) -> tuple[Trace | None, list[Any]]:
+        """The trace, None where operators are refused, and what became of each operator; of formats that have some."""
+        if not self.operators:
+            return self.read(path, sizes), []
+        found: tuple[Trace | None, list[Any]] = _function(self.operators)(path, sizes)
+        return found
 
     def has(self, path: Path) -> bool:
         """Whether a file that ends as this format's do is one of them."""
@@ -52,7 +61,9 @@ class NetworkFormat:
 
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
-    NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.onnx:read"),
+    NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.held:read"),
+    NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.onnx:read",
+                  operators="archsim.trace.readers.mapping:of_onnx"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
                   reader="archsim.trace.huggingface.network:read",
                   known_by="archsim.trace.huggingface.network:begins_as_config"),

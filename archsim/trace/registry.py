@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from archsim.base.errors import ArgumentError
@@ -14,12 +15,17 @@ WorkRule = Callable[..., tuple[float, float]]  # (shapes of the inputs, shape of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnOp:
-    """What is registered of an operator: its work, and the shape of its result where files do not state it."""
+    """What is registered of an operator: its work, and the shape of its result where files do not state it.
+
+    `number` tells one registration from the next of the same name.
+    """
 
     work: WorkRule
     shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None
+    number: int = 1
 
 
+NUMBERS = count(1)
 OWN: dict[str, OwnOp] = {}
 
 
@@ -34,7 +40,7 @@ def register(name: str, work: WorkRule, shape: Callable[[Sequence[Shape]], Seque
         raise ArgumentError(f"register_op: {name!r} is no name of an operator")
     if not callable(work) or not (shape is None or callable(shape)):
         raise ArgumentError(f"register_op: {name}: work and shape must be functions")
-    OWN[name] = OwnOp(work=work, shape=shape)
+    OWN[name] = OwnOp(work=work, shape=shape, number=next(NUMBERS))
 
 
 def registered(name: str) -> OwnOp | None:

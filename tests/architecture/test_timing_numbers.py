@@ -56,6 +56,7 @@ STRUCTURE = {
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
     "estimation/wall.py": {"GB": "unit", "BUSY": "cores of a host"},
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
+    "estimation/unknown.py": {"SHOWN": "names in a sentence"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
     "estimation/power.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},

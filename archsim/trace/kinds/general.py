@@ -113,14 +113,14 @@ class Traffic(Kind):
     """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
 
     A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
-    and `each` FLOP per element of the result. `own`: whether there was such a function when the model was read.
+    and `each` FLOP per element of the result. `own`: the number of that function when the model was read, 0 without one.
     """
 
     op: ClassVar[str] = "traffic"
 
     operator: str = word()
     each: int = integer(default=0)
-    own: int = integer(most=1, default=0)
+    own: int = integer(default=0)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """The recorded one."""

@@ -60,7 +60,8 @@ def traffic(e: Emitter) -> None:
     from archsim.trace.registry import registered
 
     operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
-    kind = Traffic(operator=operator, own=int(registered(e.node.operator) is not None))
+    own = registered(e.node.operator)
+    kind = Traffic(operator=operator, own=0 if own is None else own.number)
     e.add(kind, *e.moving())
 
 
@@ -311,6 +312,8 @@ def _arg_max(e: Emitter) -> None:
 
 
 def _quantised(e: Emitter) -> None:
+    if e.node.kind == "QuantizeLinear" and e.graph.producer.get(e.node.inputs[0]) is not None:
+        return same(e)  # what makes the values writes them so
     e.add(Quantise(dynamic=e.node.kind == "DynamicQuantizeLinear"), e.tensor())
     for name in filter(None, e.node.outputs[1:]):  # the scale and the zero that a dynamic one finds
         flat = e.viewed(0, (elements(e.call.shape()),), "flat")
@@ -339,6 +342,6 @@ RULES: dict[str, Rule] = {
     "LayerNormalization": _layer_norm, "RMSNormalization": _layer_norm, "SimplifiedLayerNormalization": _layer_norm,
     "ChannelNorm": _channel_norm, "SkipLayerNormalization": _skip_norm, "SkipSimplifiedLayerNormalization": _skip_norm,
     "Transpose": _transpose, "Concat": _concat, "Split": _split, "Slice": _slice, "Part": _part, "Gather": _gather, "Pad": _pad,
-    "Resize": _resize, "Upsample": _resize, "ArgMax": _arg_max, "ArgMin": _arg_max,
+    "Copied": copied, "Resize": _resize, "Upsample": _resize, "ArgMax": _arg_max, "ArgMin": _arg_max,
     "QuantizeLinear": _quantised, "DynamicQuantizeLinear": _quantised,
 }  # fmt: skip

@@ -19,6 +19,8 @@ OWN_DOMAINS = ("", "ai.onnx")
 # element type of a tensor -> the precision that it stands for
 PRECISIONS = {1: "fp32", 10: "fp16", 16: "bf16", 17: "fp8", 18: "fp8", 19: "fp8", 20: "fp8"}
 WHOLE = frozenset({2, 3, 4, 5, 6, 7, 9, 12, 13, 21, 22})  # integers and truth values
+PRODUCTS = ("Conv", "Gemm", "MatMul", "ConvTranspose")
+WHOLE_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 INFINITE = ("value", "min", "max", "value_float")  # attributes that may be so
 
 
@@ -187,4 +189,13 @@ def _dtype(graph: Any) -> str:
         if tensor.data_type in PRECISIONS:
             name = PRECISIONS[tensor.data_type]
             count[name] = count.get(name, 0) + math.prod(tensor.dims)
-    return max(count, key=lambda name: count[name]) if count else "fp32"
+    most = max(count, key=lambda name: count[name]) if count else "fp32"
+    return "int8" if _quantised(graph) else most
+
+
+def _quantised(graph: Any) -> bool:
+    """Whether most products take whole numbers: they are written so, or stand behind what turns whole numbers back."""
+    turned = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear" and node.output}
+    products = [node for node in graph.node if node.op_type in PRODUCTS or node.op_type in WHOLE_PRODUCTS]
+    whole = [node for node in products if node.op_type in WHOLE_PRODUCTS or turned.issuperset(list(node.input)[:2])]
+    return 2 * len(whole) > len(products)

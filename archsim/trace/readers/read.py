@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from archsim.base.errors import ArgumentError, InputError, Unsupported
 from archsim.trace.dims import BATCH, SEQUENCE, short
@@ -87,6 +87,14 @@ def _at_probes(model: ModelFile, free: Mapping[str, str], fixed: Mapping[str, in
             probe[own] = value
     drafts = [_draft(model, {**fixed, **{name: probe[own] for name, own in free.items()}}) for probe in probes]
     return _trace(model, free, drafts, probes)
+
+
+def trace_at_batches(models: Sequence[ModelFile], batches: Sequence[int]) -> Trace:
+    """The trace of a model that was written at one batch, or at two, between which it shows what grows with the batch."""
+    drafts = [_draft(model, {}) for model in models]
+    if len(drafts) == 1:
+        return _trace(models[0], {}, drafts, [{}])
+    return _trace(models[0], {"batch": BATCH}, drafts, [{BATCH: size} for size in batches])
 
 
 def _draft(model: ModelFile, sizes: Mapping[str, int]) -> Draft:

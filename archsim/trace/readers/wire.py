@@ -14,7 +14,7 @@ from pathlib import Path
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.limits import LIMITS
 
-KEPT = 1 << 12  # bytes of values of a tensor that are kept: shapes, axes, scales
+KEPT = 1 << 9  # bytes of values of a tensor that are kept: shapes, axes, scales
 LIMIT = LIMITS["onnx"]
 MOST_FIELDS = 20 * LIMIT.entries  # of all messages together
 MOST_LEFT = 64 << 20  # bytes of what is kept

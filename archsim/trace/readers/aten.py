@@ -1,0 +1,61 @@
+"""Programs of `torch.export` as a `ModelFile`: each call of ATen's operators as nodes of ONNX's vocabulary.
+
+A call that the tables lack keeps its recorded shape, and is an operator that nobody knows: its memory traffic bounds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from archsim.base.errors import Unsupported
+from archsim.trace.readers.aten_calls import AtenCall, AtenProgram
+from archsim.trace.readers.aten_rules import RULES
+from archsim.trace.readers.model import ModelFile, StoredTensor
+from archsim.trace.readers.torch_program import PRECISIONS
+
+OPSET = 20
+CONTROL = ("cond", "while_loop", "scan", "map", "map_impl")
+
+
+def model_of_program(record: Mapping[str, Any], path: str) -> ModelFile:
+    """The whole program. Raises Unsupported for control flow."""
+    program = AtenProgram(record, path)
+    for each in record["calls"]:
+        _read(AtenCall(program, each))
+    dtypes = {PRECISIONS.get(name, ""): count for name, count in record["dtypes"].items()}
+    known = {name: count for name, count in dtypes.items() if name}
+    return ModelFile(
+        path=path, name=record["name"], source=f"PyTorch {record['torch']}, torch.export",
+        inputs={name: tuple(shape) for name, shape in record["inputs"].items()}, constants=program.held,
+        nodes=tuple(program.nodes), outputs=tuple(dict.fromkeys(program.tensor(name) for name in record["outputs"])),
+        hints=program.shapes, indices=frozenset(record["integers"]), opset=OPSET,
+        dtype=max(known, key=lambda name: known[name]) if known else "fp32",
+    )  # fmt: skip
+
+
+def _read(c: AtenCall) -> None:
+    """The nodes of one call."""
+    if c.kind in CONTROL:
+        said = "control flow: which of its graphs run depends on values"
+        raise Unsupported(f"{c.program.path}: has {c.operator}, {said}")
+    if not c.call["shapes"] or c.call["shapes"][0] is None:
+        return
+    for number, shape in enumerate(c.call["shapes"]):
+        if shape is not None:
+            c.program.shapes[c.result(number)] = tuple(shape)
+    own = c.operator.startswith("aten.") or c.operator == "getitem"
+    rule = RULES.get(c.kind) if own else None
+    (rule or _unknown)(c)
+
+
+def _unknown(c: AtenCall) -> None:
+    """A call without a rule: fixed where it has no tensors, a function of each value where the shapes say so, else unknown."""
+    tensors = c.inputs()
+    if not tensors:
+        c.program.held[c.result()] = StoredTensor(shape=c.shape)
+        return
+    outputs = [c.result(number) for number, shape in enumerate(c.call["shapes"]) if shape is not None]
+    if len(outputs) > 1:
+        c.program.parts[c.name] = [c.result(number) for number in range(len(c.call["shapes"]))]
+    c.add(c.operator.removeprefix("aten."), tensors, *outputs, domain="aten" if c.operator.startswith("aten.") else "torch")

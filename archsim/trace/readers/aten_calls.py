@@ -1,0 +1,137 @@
+"""Calls of ATen's operators in a recorded program, on their way to nodes of ONNX's vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from archsim.base.errors import InputError
+from archsim.trace.readers.model import Array, ModelNode, StoredTensor
+from archsim.trace.readers.torch_program import SCHEMA
+
+
+class AtenProgram:
+    """The nodes of a program while its calls are read one by one."""
+
+    def __init__(self, record: Mapping[str, Any], path: str) -> None:
+        if record.get("schema") != SCHEMA:
+            raise InputError(path, f"is no program of {SCHEMA}")
+        self.path, self.record = path, record
+        self.held = {name: StoredTensor(shape=tuple(shape)) for name, shape in record["held"].items()}
+        self.shapes: dict[str, tuple[int, ...]] = {
+            name: tuple(shape) for group in ("held", "inputs") for name, shape in record[group].items()
+        }
+        self.nodes: list[ModelNode] = []
+        self.parts: dict[str, list[str]] = {}  # calls with several results -> their tensors
+        self.same: dict[str, str] = {}
+
+    def tensor(self, name: str) -> str:
+        """The tensor that a name of the program stands for."""
+        while name in self.same:
+            name = self.same[name]
+        return name
+
+    def constant(self, name: str, value: Array) -> str:
+        """A tensor of the program's own text."""
+        free, number = name, 1
+        while free in self.held or free in self.shapes:
+            number += 1
+            free = f"{name}.{number}"
+        self.held[free] = StoredTensor(shape=value.shape, value=value)
+        self.shapes[free] = value.shape
+        return free
+
+
+class AtenCall:
+    """One call: its arguments by place or name, and the nodes that it becomes."""
+
+    def __init__(self, program: AtenProgram, call: Mapping[str, Any]) -> None:
+        self.program, self.call = program, call
+        self.name: str = call["name"]
+        self.operator: str = call["call"]
+        self.kind = self.operator.removeprefix("aten.").partition(".")[0].rstrip("_")
+        self.args: list[Any] = call["args"]
+        self.shape: tuple[int, ...] = tuple(call["shapes"][0] or ()) if call["shapes"] else ()
+
+    def result(self, number: int = 0) -> str:
+        """The tensor of a result."""
+        return self.name if len(self.call["shapes"]) == 1 else f"{self.name}.{number}"
+
+    def at(self, place: int, name: str = "", default: Any = None) -> Any:
+        """An argument."""
+        if place < len(self.args):
+            return self.args[place]
+        return self.call["named"].get(name, default)
+
+    def tensor(self, place: int, name: str = "") -> str:
+        """A tensor among the arguments, a number as a constant; empty where there is none."""
+        return self._tensor(self.at(place, name), f"{self.name}.{place}")
+
+    def _tensor(self, value: Any, name: str) -> str:
+        if isinstance(value, dict) and "tensor" in value:
+            return self.program.tensor(value["tensor"])
+        if isinstance(value, bool | int | float):
+            return self.program.constant(name, np.array(value, np.float32 if isinstance(value, float) else np.int64))
+        return ""
+
+    def tensors(self, place: int) -> list[str]:
+        """A list of tensors."""
+        return [self._tensor(value, f"{self.name}.{place}") for value in self.at(place, default=[]) or []]
+
+    def size(self, tensor: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return self.program.shapes[tensor]
+
+    def axis(self, place: int, name: str = "dim", default: int = -1, rank: int | None = None) -> int:
+        """A dimension, from the front."""
+        found = int(self.at(place, name, default))
+        count = len(self.size(self.tensor(0))) if rank is None else rank
+        return found % max(1, count)
+
+    def pair(self, place: int, name: str, default: Any, rank: int = 2) -> list[int]:
+        """One number for each dimension of an image."""
+        found = self.at(place, name, default)
+        found = default if found is None or found == [] else found
+        listed = [int(found)] if isinstance(found, int) else [int(each) for each in found]
+        return listed * rank if len(listed) == 1 else listed
+
+    def add(self, kind: str, inputs: Sequence[str], *outputs: str, domain: str = "", **attributes: Any) -> str:
+        """One node; its result is that of the call if no other is named."""
+        made = outputs or (self.result(),)
+        self.program.nodes.append(ModelNode(kind=kind, name=self.name, inputs=tuple(inputs), outputs=tuple(made),
+                                            attributes=attributes, domain=domain))  # fmt: skip
+        return made[0]
+
+    def step(self, kind: str, inputs: Sequence[str], shape: Sequence[int], part: str, **attributes: Any) -> str:
+        """A node on the way to the result."""
+        made = f"{self.name}.{part}"
+        self.program.shapes[made] = tuple(shape)
+        return self.add(kind, inputs, made, **attributes)
+
+    def whole(self, part: str, values: Sequence[int]) -> str:
+        """A vector of whole numbers."""
+        return self.program.constant(f"{self.name}.{part}", np.array(values, np.int64))
+
+    def view(self, tensor: str, shape: Sequence[int], part: str = "") -> str:
+        """A tensor under another shape: a part on the way, or the result."""
+        wanted = self.whole("shape", shape)
+        return self.step("Reshape", [tensor, wanted], shape, part) if part else self.add("Reshape", [tensor, wanted], allowzero=1)
+
+    def alias(self, tensor: str) -> None:
+        """The result is another tensor."""
+        self.program.same[self.result()] = tensor
+
+    def empty(self) -> bool:
+        """Whether a call has no tensors."""
+        return not self.inputs()
+
+    def inputs(self) -> list[str]:
+        """All tensors among the arguments, once each."""
+        found: list[str] = []
+        for value in [*self.args, *self.call["named"].values()]:
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, dict) and "tensor" in each:
+                    found.append(self.program.tensor(each["tensor"]))
+        return [*dict.fromkeys(found)]
