@@ -76,7 +76,7 @@ def test_a_measured_row_that_names_the_usual_clock_has_no_turbo() -> None:
 @pytest.mark.parametrize(
     ("hw", "words", "error", "said"),
     [
-        ("tesla_t4", {"power_limit": 10.0}, ArgumentError, "idle power, 27 W"),
+        ("tesla_t4", {"power_limit": 10.0}, ArgumentError, "idle power, 28 W"),
         ("tesla_t4", {"power_limit": 1e9}, ArgumentError, "power limit"),
         ("tesla_t4", {"power_mode": "maxq"}, Unsupported, "has none"),
         ("tegra_x2", {"power_mode": "turbo"}, UnknownName, "maxn, maxp, maxq"),
