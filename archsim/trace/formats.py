@@ -62,6 +62,7 @@ class NetworkFormat:
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
     NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.held:read"),
+    NetworkFormat(name="Caffe", suffixes=(".prototxt",), reader="archsim.trace.readers.caffe:read"),
     NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.onnx:read",
                   operators="archsim.trace.readers.mapping:of_onnx"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),

@@ -31,7 +31,8 @@ SHIPPED = {
     "shufflenet_v2_x1_0": "shufflenet_v2_x1_0", "densenet121": "densenet_121",
 }  # fmt: skip
 FOLDED = ("resnet50",)  # whose exporter folds batch normalisation into convolutions
-# densenet121: torchvision joins all features of a block at once, the shipped one two by two; inception_v3: TorchScript merges joins
+# densenet121: torchvision joins all features of a block at once, the shipped one two by two; inception_v3:
+# TorchScript merges joins
 OTHER = {"densenet121": 0.07, "inception_v3": 0.02}
 
 

@@ -1,0 +1,5 @@
+"""What is run by hand only: it needs torch."""
+
+from __future__ import annotations
+
+collect_ignore = ["record.py"]
