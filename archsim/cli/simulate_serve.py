@@ -18,7 +18,23 @@ from archsim.schedule.serving import Batching
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 
 
-@click.command("serve")
+class ServeCommand(click.Command):
+    """A server of any network; with --llm the command for language models, which has options of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:  # fmt: skip
+        """The context of the command that the words ask for."""
+        if "--llm" not in args:
+            return super().make_context(info_name, args, parent, **extra)
+        from archsim.cli.simulate_serve_llm import command as of_models
+        from archsim.cli.terminal import color_option
+
+        return color_option(of_models).make_context(info_name, args, parent, **extra)
+
+
+@click.command("serve", cls=ServeCommand)
+@click.option("--llm", is_flag=True, help="A language model with continuous batching: `archsim simulate serve --llm --help`.")
 @NET
 @HW
 @click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
@@ -39,8 +55,8 @@ SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 @html_option()
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str, devices: int,
-    requests: int, seed: int, as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
+    llm: bool, net: str, hw: str, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
+    devices: int, requests: int, seed: int, as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
@@ -51,6 +67,7 @@ def command(
     Examples:
       archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
       archsim simulate serve --net resnet_50 --hw tesla_t4 --p99 50ms --batching max=16
+      archsim simulate serve --llm --net llama_3_8b --hw h100_sxm5_80gb --rate 8/s --goodput ttft=500ms,tpot=20ms
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
     from archsim.cli.progress import Progress

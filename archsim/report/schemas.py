@@ -62,6 +62,13 @@ def llm() -> Schema:
     return merged(table({"schema": _named(SCHEMA)}), record_of(GenerationEstimate))
 
 
+def serve_llm() -> Schema:
+    """`archsim simulate serve --llm --json`."""
+    from archsim.simulate.serve_llm import SCHEMA, TextServing
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(TextServing))
+
+
 def compare() -> Schema:
     """`archsim compare --json`."""
     row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides())}))
@@ -340,8 +347,8 @@ def sweep() -> Schema:
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
-    for function in (estimate, power, llm, compare, curves, whatif, sensitivity, search, target, tune, serve, train, allreduce,
-                     cache,
+    for function in (estimate, power, llm, compare, curves, whatif, sensitivity, search, target, tune, serve, serve_llm,
+                     train, allreduce, cache,
                      explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 

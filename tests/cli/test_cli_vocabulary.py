@@ -14,7 +14,7 @@ from tests.each import each
 
 # option -> the commands in which it means something of its own
 ONE = ("--net", "alexnet", "--hw", "gtx_1080")
-OWN = {"--gpu": {"detect"}, "--device": {"measure"}}
+OWN = {"--gpu": {"detect"}, "--device": {"measure"}, "--output": {"llm", "simulate serve"}}
 
 
 def commands(parent: click.Group = group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -107,6 +107,8 @@ def unknown_in(words: list[str]) -> str:
     command = group.get_command(None, words[0])
     if words[0] == "simulate" and words[1:]:
         command = command.get_command(None, words[1])
+    if "--llm" in words:  # options of its own
+        from archsim.cli.simulate_serve_llm import command
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     return next((word for word in words if word.startswith("--") and word.split("=")[0] not in known | {"--help"}), "")
 

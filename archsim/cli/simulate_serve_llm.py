@@ -1,0 +1,85 @@
+"""`archsim simulate serve --llm`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from archsim.cli.completed import Known
+from archsim.cli.llm import OTHERS
+from archsim.cli.options import some_options
+from archsim.cli.terminal import say
+from archsim.cli.types import Quantity
+from archsim.cli.vocabulary import HW, json_option
+
+
+@click.command("serve")
+@click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
+@click.option("--net", type=Known("model"), required=True, help="A shipped model, or the path of a config.json.")
+@HW
+@click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
+              help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip
+@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
+              help="Recorded requests: a CSV file with the columns arrival_s, input, output.")  # fmt: skip
+@click.option("--input", "prompt", default="512", show_default=True, metavar="TOKENS|DISTRIBUTION",
+              help="Tokens of prompts: a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, lognormal:MEDIAN:SIGMA, exponential:MEAN.")
+@click.option("--output", "answer", default="128", show_default=True, metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
+@click.option("--requests", type=int, default=200, show_default=True, help="Number of requests.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of arrivals and lengths.")
+@click.option("--goodput", default=None, metavar="ttft=TIME,tpot=TIME,...",
+              help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
+@click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
+@click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer.")
+@click.option("--ep", type=int, default=1, show_default=True, help="Devices over which experts are spread.")
+@click.option("--engine", type=Known("engine"), default=None, help="The engine: vllm, sglang, tensorrt-llm, or with a version.")
+@click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16.")
+@click.option("--weights", default=None, metavar="FORMAT", help="How weights are stored: bf16, fp16, fp8, int8, int4, nvfp4.")
+@click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8.")
+@click.option("--node", type=Known("node"), default=None, help="The node that joins several devices.")
+@some_options(*OTHERS)
+@json_option()
+def command(
+    llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
+    goodput: str | None, split: bool, as_json: bool, settings: tuple[str, ...], scales: tuple[str, ...], calibration: str | None,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Simulate a language model under requests that come and go: continuous batching over a paged cache.
+
+    Times to the first token (ttft), per token (tpot), between tokens (itl) and to the last one (e2e) are those of
+    `vllm bench serve`.
+
+    \b
+    Examples:
+      archsim simulate serve --llm --net llama_3_8b --hw h100_sxm5_80gb --rate 8/s --input 512 --output 128
+      archsim simulate serve --llm --net llama_3_8b --hw h100_sxm5_80gb --rate 8/s --goodput ttft=500ms,tpot=20ms --split
+      archsim simulate serve --llm --net mistral_7b --hw a100_sxm4_40gb --input lognormal:300:0.8 --output exponential:200
+    """
+    from archsim.cli.options import choices, pairs, quantity
+    from archsim.generation.plan import serving_plan
+    from archsim.report.serving_llm import serving_llm_json, serving_llm_text
+    from archsim.simulate.lengths import drawn, lengths_of, recorded
+    from archsim.simulate.serve_llm import LIMITS, MOST_REQUESTS, serve_llm
+    from archsim.trace.huggingface.catalog import find
+
+    if not 1 <= requests <= MOST_REQUESTS:
+        raise click.BadParameter(f"{requests} is not between 1 and {MOST_REQUESTS}", param_hint="--requests")
+    if rate is not None and not (math.isfinite(rate) and rate > 0):
+        raise click.BadParameter(f"{rate} is not above 0", param_hint="--rate")
+    if trace is not None and rate is not None:
+        raise click.UsageError("--rate changes nothing: the file of --trace holds the arrivals")
+    limits = {name: quantity(text, "s", "--goodput") for name, text in pairs(goodput or "", list(LIMITS), "--goodput").items()}
+    shared = choices(settings=settings, scales=scales, calibration=calibration)
+    plan = serving_plan(net, hw, input=1, output=1, **{**shared, **{name: v for name, v in given.items() if v is not None}})
+    context = find(net).context
+    if trace is not None:
+        asked = recorded(trace, context)
+    else:
+        lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
+        asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
+    found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
+    if as_json:
+        click.echo(serving_llm_json(found))
+    else:
+        say(serving_llm_text(found))

@@ -1,0 +1,245 @@
+"""An engine with continuous batching, as a process of simpy: requests wait, are read, and get a token with every step.
+
+Where the engine cuts prompts, a step holds a token of each running request and as much of the waiting prompts as its budget
+leaves (Agrawal et al. 2024); otherwise whole prompts come first. The cache is paged: a request that finds no free block is put
+back, and read again with what it had answered (Kwon et al. 2023, section 4.5).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from archsim.generation.memory import cache_of_layer, memory_of, room
+from archsim.generation.plan import ServingPlan
+from archsim.generation.step import StepCost, stages_of, step_cost
+
+if TYPE_CHECKING:
+    from simpy import Environment
+
+NEAR = 16  # tokens of context by which costs of steps are told apart
+SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)  # sequences that are priced
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """A request on its way: its lengths, what was read and answered of it, and when its tokens came [s]."""
+
+    number: int
+    arrival_s: float
+    input: int
+    output: int
+    read: int = 0
+    answered: int = 0
+    preempted: int = 0
+    blocks: int = 0
+    token_s: list[float] = field(default_factory=list)
+
+    @property
+    def to_read(self) -> int:
+        """Tokens that have to be read before the next one is made: the prompt, and what was answered before it was put back.
+
+        0 while it generates: of all its tokens only the last one is not in the cache, which the next step reads.
+        """
+        total = self.input + self.answered
+        return 0 if self.answered and self.read == total - 1 else total
+
+    @property
+    def cached(self) -> int:
+        """Tokens in the cache."""
+        return self.read
+
+
+class StepTable:
+    """Costs of steps, between sizes and contexts that are priced once."""
+
+    def __init__(self, plan: ServingPlan) -> None:
+        self.plan = plan
+        self._decoded: dict[tuple[int, int], StepCost] = {}
+        self._seen: dict[tuple[int, int, int, bool], StepCost] = {}
+
+    def decode(self, sequences: int, context: float) -> StepCost:
+        """A step of one token for each of `sequences` with `context` tokens on average."""
+        near = max(1, round(context / NEAR) * NEAR)
+        if (sequences, near) not in self._decoded:
+            self._decoded[sequences, near] = _between(
+                sequences, SIZES, lambda n: _between(near, _powers(near), lambda c: self._at(n, 1, c, True)))
+        return self._decoded[sequences, near]
+
+    def read(self, tokens: float, context: float, parts: int = 1) -> StepCost:
+        """A step that reads `tokens` in `parts` of as many prompts, each up to `context` of it."""
+        each = tokens / parts
+        share = min(1.0, each / context)
+        return _between(each, _powers(each), lambda t: self._at(parts, t, max(t, round(t / share)), False))
+
+    def mixed(self, sequences: int, context: float, tokens: int, end: float, parts: int = 1) -> StepCost:
+        """A step that does both: products of all tokens together, attention of each part."""
+        if not tokens:
+            return self.decode(sequences, context)
+        if not sequences:
+            return self.read(tokens, end, parts)
+        alone = self.decode(sequences, context).plus(self.decode(sequences, 1.0), -1.0)  # attention to what is cached
+        return self.read(tokens + sequences, end + sequences / parts, parts).plus(alone)
+
+    def _at(self, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
+        context = min(max(context, tokens), max(self.plan.model.context, tokens))
+        key = (sequences, tokens, context, decode)
+        if key not in self._seen:
+            self._seen[key] = step_cost(self.plan, sequences, tokens, context, decode=decode)
+        return self._seen[key]
+
+
+def _powers(value: float) -> tuple[int, ...]:
+    """The powers of two around a number."""
+    low = 1 << max(0, int(value).bit_length() - 1)
+    return (low, 2 * low)
+
+
+def _between(value: float, grid: tuple[int, ...], of: Callable[[int], StepCost]) -> StepCost:
+    """A cost between those of two neighbours of a grid."""
+    high = next((size for size in grid if size >= value), grid[-1])
+    if high <= value or high == grid[0]:
+        return of(high)
+    low = max(size for size in grid if size < high)
+    share = (value - low) / (high - low)
+    first = of(low)
+    return first.plus(of(high), share).plus(first, -share)
+
+
+class ServingEngineProcess:
+    """One server: its queue, what runs on it, the blocks of its cache, and what it has spent.
+
+    finished: called with a request that has all its tokens, or on a server that only reads with its first one
+    """
+
+    def __init__(
+        self, env: Environment, plan: ServingPlan, finished: Callable[[Conversation], None], *, only_reads: bool = False
+    ) -> None:
+        self.env, self.plan, self.finished, self.only_reads = env, plan, finished, only_reads
+        self.engine = plan.stack.serving
+        self.table = StepTable(plan)
+        self.waiting: deque[Conversation] = deque()
+        self.running: list[Conversation] = []
+        self.blocks = self.free = blocks_of(plan)
+        self.busy_s = self.energy_j = 0.0
+        self.steps = self.preemptions = 0
+        self.most_running = 0
+        self.bound_s: dict[str, float] = {}
+        self._decoding: list[Conversation] = []
+        self._woken: Any = env.event()
+        env.process(self._run())
+
+    def put(self, request: Conversation) -> None:
+        """A request joins the queue."""
+        self.waiting.append(request)
+        if not self._woken.triggered:
+            self._woken.succeed()
+
+    def adopt(self, request: Conversation) -> None:
+        """A request joins whose prompt another server has read; if its cache does not fit, it is read again here."""
+        if len(self.running) < self.engine.sequences and self._reserve(request, request.read + 1):
+            self.running.append(request)
+            if not self._woken.triggered:
+                self._woken.succeed()
+            return
+        request.read = 0
+        self.put(request)
+
+    def _run(self) -> Generator[Any, Any, None]:
+        while True:
+            if not self.waiting and not self.running:
+                self._woken = self.env.event()
+                yield self._woken
+            cost, reads = self._step()
+            self.steps += 1
+            self.busy_s += cost.time_s
+            self.energy_j += cost.energy_j
+            for name, value in cost.bound_s.items():
+                self.bound_s[name] = self.bound_s.get(name, 0.0) + value
+            yield self.env.timeout(cost.time_s)
+            self._done(reads)
+
+    def _step(self) -> tuple[StepCost, list[tuple[Conversation, int]]]:
+        """What the next step does: parts of prompts, and whether requests that run get a token."""
+        decoding = [one for one in self.running if not one.to_read]
+        budget = self.engine.step_tokens or max(2048, self.plan.model.context)
+        reads: list[tuple[Conversation, int]] = []
+        if self.engine.cuts_prompts:
+            budget -= len(decoding)
+        for one in [one for one in self.running if one.to_read]:
+            reads += self._part(one, budget - sum(tokens for _, tokens in reads))
+        while self.waiting and len(self.running) < self.engine.sequences:
+            one, left = self.waiting[0], budget - sum(tokens for _, tokens in reads)
+            whole = one.input + one.answered
+            if left <= 0 or (not self.engine.cuts_prompts and whole > left and reads) or not self._reserve(one, whole):
+                break
+            self.waiting.popleft()
+            self.running.append(one)
+            reads += self._part(one, left if self.engine.cuts_prompts else max(left, whole))
+        self.most_running = max(self.most_running, len(self.running))
+        together = decoding if self.engine.cuts_prompts or not reads else []
+        for one in list(together):
+            while one in self.running and not self._reserve(one, one.cached + 1):
+                self._put_back(self.running[-1])
+        together = [one for one in together if one in self.running]
+        reads = [(one, tokens) for one, tokens in reads if one in self.running]
+        tokens, end = sum(count for _, count in reads), sum(one.read + count for one, count in reads) / max(1, len(reads))
+        context = sum(one.cached + 1 for one in together) / len(together) if together else 0.0
+        self._decoding = together
+        if not tokens and not together:
+            raise RuntimeError("a step without work")
+        return self.table.mixed(len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads
+
+    def _part(self, one: Conversation, left: int) -> list[tuple[Conversation, int]]:
+        count = min(left, one.to_read - one.read)
+        return [(one, count)] if count > 0 else []
+
+    def _reserve(self, one: Conversation, tokens: int) -> bool:
+        """Blocks for so many tokens of a request, if they are free."""
+        need = -(-tokens // self.engine.block) - one.blocks
+        if need > self.free:
+            return False
+        self.free -= max(0, need)
+        one.blocks += max(0, need)
+        return True
+
+    def _put_back(self, one: Conversation) -> None:
+        """The request that came last gives its blocks back and waits in front."""
+        self.running.remove(one)
+        self._release(one)
+        one.read, one.preempted = 0, one.preempted + 1
+        self.preemptions += 1
+        self.waiting.appendleft(one)
+
+    def _release(self, one: Conversation) -> None:
+        self.free += one.blocks
+        one.blocks = 0
+
+    def _done(self, reads: list[tuple[Conversation, int]]) -> None:
+        """Tokens of a step that has ended."""
+        for one, count in reads:
+            one.read += count
+            if one.read >= one.input + one.answered:
+                self._token(one)
+        for one in self._decoding:
+            one.read += 1
+            self._token(one)
+
+    def _token(self, one: Conversation) -> None:
+        one.answered += 1
+        one.token_s.append(float(self.env.now))
+        if one.answered >= one.output or self.only_reads:
+            self.running.remove(one)
+            self._release(one)
+            self.finished(one)
+
+
+def blocks_of(plan: ServingPlan) -> int:
+    """Blocks of the cache that fit the fullest device beside all else."""
+    worst = max(last - first for first, last in stages_of(plan.model, plan.stages))
+    fixed = memory_of(replace(plan, batch=1), 1, 1)
+    left = room(plan) - (fixed.total - fixed.kv_cache)
+    block = cache_of_layer(plan) * worst * plan.stack.serving.block
+    return max(0, int(left // block))

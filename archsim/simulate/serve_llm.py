@@ -1,0 +1,211 @@
+"""A language model under requests that come and go: continuous batching, latencies as vLLM's benchmark defines them, goodput."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archsim.base.errors import ArgumentError
+from archsim.base.version import __version__
+from archsim.generation.estimate import too_large
+from archsim.generation.plan import CACHE_BYTES, ServingPlan
+from archsim.generation.step import LINKS
+from archsim.node.node import Node
+from archsim.simulate.engine import Conversation, ServingEngineProcess, blocks_of
+from archsim.simulate.lengths import TextRequests
+
+SCHEMA = "archsim-serve-llm/1"
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+LIMITS = ("ttft", "tpot", "itl", "e2e")
+MOST_REQUESTS, MOST_TOKENS = 200_000, 50_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySpread:
+    """A latency over all requests, or over all tokens [s]; percentiles by linear interpolation, as numpy's and vLLM's."""
+
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextServing:
+    """The result, as `vllm bench serve` counts it.
+
+    ttft: from arrival to the first token; tpot: of a request, (end - first token) / (output - 1); itl: between two tokens of a
+    request, over all tokens; e2e: from arrival to the last token
+    requests_per_s, tokens_per_s: over the time from the first arrival to the last token
+    goodput_per_s: requests per second that keep every limit; None without limits
+    running: most requests at once; preemptions: requests that were put back for want of a free block
+    utilisation: share of the time in which each server worked; energy is of all devices, idle time included
+    """
+
+    network: str
+    hardware: str
+    hardware_name: str
+    engine: str
+    servers: int
+    split: bool
+    devices: int
+    requests: int
+    rate_per_s: float | None
+    seed: int | None
+    input_tokens: int
+    output_tokens: int
+    duration_s: float
+    requests_per_s: float
+    tokens_per_s: float
+    total_tokens_per_s: float
+    ttft_s: LatencySpread
+    tpot_s: LatencySpread | None
+    itl_s: LatencySpread | None
+    e2e_s: LatencySpread
+    limits_s: Mapping[str, float]
+    goodput_per_s: float | None
+    kept: float | None
+    running: int
+    preemptions: int
+    steps: int
+    cache_tokens: int
+    utilisation: tuple[float, ...]
+    energy_per_token_j: float
+    power_w: float
+    limited_by: str
+    assumptions: tuple[str, ...]
+    provenance: Mapping[str, str]
+
+
+def serve_llm(
+    plan: ServingPlan, requests: TextRequests, *, rate: float | None = None, seed: int | None = None,
+    limits: Mapping[str, float] | None = None, split: bool = False,
+) -> TextServing:  # fmt: skip
+    """Serve the requests until the last one has its last token.
+
+    split: one server reads prompts, another one of the same kind generates; keys and values go over a link between them
+
+    Raises ArgumentError where a request can never fit the cache, and for more requests or tokens than are simulated.
+    """
+    from simpy import Environment
+
+    _check(plan, requests)
+    env = Environment()
+    done: list[Conversation] = []
+    if split:
+        decoder = ServingEngineProcess(env, plan, done.append)
+        link = _link(plan)
+        kept = sum(plan.model.cached_values(layer) for layer in range(plan.model.layers)) * CACHE_BYTES[plan.cache]
+
+        def hand_over(one: Conversation) -> None:
+            if one.answered >= one.output:
+                done.append(one)
+                return
+            env.process(_sent(env, decoder, one, one.input * kept / link))
+
+        reader = ServingEngineProcess(env, plan, hand_over, only_reads=True)
+        servers = [reader, decoder]
+    else:
+        servers = [ServingEngineProcess(env, plan, done.append)]
+    env.process(_arrivals(env, servers[0], requests))
+    env.run()
+    return _result(plan, requests, done, servers, rate, seed, dict(limits or {}), split)
+
+
+def _sent(env: object, decoder: ServingEngineProcess, one: Conversation, time: float):  # type: ignore[no-untyped-def]
+    """Keys and values on their way to the server that generates."""
+    yield env.timeout(time)  # type: ignore[attr-defined]
+    decoder.adopt(one)
+
+
+def _arrivals(env: object, server: ServingEngineProcess, requests: TextRequests):  # type: ignore[no-untyped-def]
+    """Requests join the queue when they arrive."""
+    for number in range(len(requests.arrival_s)):
+        at = float(requests.arrival_s[number])
+        yield env.timeout(max(0.0, at - env.now))  # type: ignore[attr-defined]
+        server.put(Conversation(number=number, arrival_s=at, input=int(requests.input[number]),
+                                output=int(requests.output[number])))  # fmt: skip
+
+
+def _check(plan: ServingPlan, requests: TextRequests) -> None:
+    count, tokens = len(requests.arrival_s), int(requests.input.sum() + requests.output.sum())
+    if not 1 <= count <= MOST_REQUESTS or tokens > MOST_TOKENS:
+        raise ArgumentError(f"requests: {count:,} with {tokens:,} tokens; {MOST_REQUESTS:,} with {MOST_TOKENS:,} are simulated")
+    longest, block = int((requests.input + requests.output).max()), plan.stack.serving.block
+    if -(-longest // block) > blocks_of(plan):
+        raise ArgumentError(f"a request of {longest} tokens never fits the cache: "
+                            f"{too_large(replace(plan, input=max(1, longest - 1), output=1))}")  # fmt: skip
+
+
+def _link(plan: ServingPlan) -> float:
+    """Bandwidth between the two servers [B/s]: of a link of the node, or of the device's own."""
+    node: Node | None = plan.node
+    if node is not None:
+        return min(node.capacity()[name] for name in node.path("gpu0", f"gpu{node.devices - 1}"))
+    link = getattr(plan.spec.device, "link", None)
+    if link is None:
+        raise ArgumentError(f"split: {plan.spec.identity.id} has no link; --node names what joins the servers")
+    return float(link.bandwidth * link.achievable)
+
+
+def _result(
+    plan: ServingPlan, requests: TextRequests, done: Sequence[Conversation], servers: Sequence[ServingEngineProcess],
+    rate: float | None, seed: int | None, limits: dict[str, float], split: bool,
+) -> TextServing:  # fmt: skip
+    ended = max(one.token_s[-1] for one in done)
+    duration = ended - float(requests.arrival_s[0])
+    ttft = np.array([one.token_s[0] - one.arrival_s for one in done])
+    e2e = np.array([one.token_s[-1] - one.arrival_s for one in done])
+    several = [one for one in done if one.output > 1]
+    tpot = np.array([(one.token_s[-1] - one.token_s[0]) / (one.output - 1) for one in several])
+    itl = np.concatenate([np.diff(one.token_s) for one in several]) if several else np.array([])
+    output, prompts = sum(one.output for one in done), sum(one.input for one in done)
+    kept = _kept(done, limits) if limits else None
+    idle = float(np.ravel(plan.spec.device.power.idle)[0]) * plan.devices
+    energy = sum(server.energy_j + idle * max(0.0, duration - server.busy_s) for server in servers)
+    spent: dict[str, float] = {}
+    for server in servers:
+        for name, value in server.bound_s.items():
+            spent[name] = spent.get(name, 0.0) + value
+    assumed = [*plan.notes,
+               "a step that reads and generates multiplies all its tokens together, and attends to each part by itself",
+               "tokens leave the server as they are made; no time of a client or of a network"]  # fmt: skip
+    if split:
+        assumed.append("keys and values of a prompt go over the link at once, after its last token was read")
+    return TextServing(
+        network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
+        servers=len(servers), split=split, devices=plan.devices * len(servers), requests=len(done), rate_per_s=rate, seed=seed,
+        input_tokens=prompts, output_tokens=output, duration_s=duration, requests_per_s=len(done) / duration,
+        tokens_per_s=output / duration, total_tokens_per_s=(output + prompts) / duration, ttft_s=_spread(ttft),
+        tpot_s=_spread(tpot) if len(tpot) else None, itl_s=_spread(itl) if len(itl) else None, e2e_s=_spread(e2e),
+        limits_s=limits, goodput_per_s=None if kept is None else kept / duration, kept=None if kept is None else kept / len(done),
+        running=max(server.most_running for server in servers), preemptions=sum(server.preemptions for server in servers),
+        steps=sum(server.steps for server in servers), cache_tokens=servers[-1].blocks * plan.stack.serving.block,
+        utilisation=tuple(min(1.0, server.busy_s / duration) for server in servers), energy_per_token_j=energy / output,
+        power_w=energy / duration, limited_by=max(spent, key=lambda name: spent[name], default=LINKS), assumptions=tuple(assumed),
+        provenance={"version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest,
+                    "model": plan.model.source, "calibration": f"{plan.calibration.version}+{plan.calibration.digest}"},
+    )  # fmt: skip
+
+
+def _kept(done: Sequence[Conversation], limits: Mapping[str, float]) -> int:
+    """Requests that keep every limit."""
+    count = 0
+    for one in done:
+        gaps = np.diff(one.token_s)
+        found = {
+            "ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s,
+            "tpot": float(gaps.mean()) if len(gaps) else 0.0, "itl": float(gaps.max()) if len(gaps) else 0.0,
+        }  # fmt: skip
+        count += all(found[name] <= most for name, most in limits.items())
+    return count
+
+
+def _spread(values: np.ndarray) -> LatencySpread:
+    p50, p90, p99 = (float(np.quantile(values, share)) for share in PERCENTILES.values())
+    mean = float(values.mean())
+    assert math.isfinite(mean)
+    return LatencySpread(mean=mean, p50=p50, p90=p90, p99=p99)
