@@ -8,13 +8,13 @@ import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
-from archsim.cli.options import some_options
+from archsim.cli.options import SETTINGS, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, html_option, json_option
 
-OTHERS = ("batch", "seq_len", "bind", "precision", "task", "stack", "threads", "devices", "power_mode", "fidelity", "traffic",
-          "streams", "inputs", "graph", "memory_clock")  # fmt: skip  # options of a network, for which this command has its own
+SHARED = ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration")  # with the commands of networks
+OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
 
 
 @click.command("llm")
