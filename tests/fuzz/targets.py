@@ -17,7 +17,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
 
-from . import commands, mutate, networks
+from . import commands, models, mutate, networks
 from .check import Broken, all_finite, json_of
 
 TINY = """{"schema": "archsim-trace/1", "name": "tiny", "inputs": {"data": ["N", 3, 32, 32]}, "dtype": "fp32", "source": ""}
@@ -147,6 +147,27 @@ def run_trace(data: bytes, folder: Path) -> None:
     forget()
     for shift in (0, 8):
         estimate_of(path, **_asked(zlib.crc32(data) >> shift))
+
+
+def run_onnx(data: bytes, folder: Path) -> None:
+    """An ONNX model, and an estimate of it."""
+    _run_model(_file(data, folder, "m.onnx"), data)
+
+
+def run_prototxt(data: bytes, folder: Path) -> None:
+    """A Caffe network, and an estimate of it."""
+    _run_model(_file(data, folder, "n.prototxt"), data)
+
+
+def _run_model(path: str, data: bytes) -> None:
+    from archsim.trace.file import dumps, load, loads
+
+    trace = load(path)
+    again = loads(dumps(trace))
+    if (again.ops, again.inputs) != (trace.ops, trace.inputs):
+        raise Broken("what is written is not what was read")
+    forget()
+    estimate_of(path, **_asked(zlib.crc32(data)))
 
 
 def run_config(data: bytes, folder: Path) -> None:
@@ -424,6 +445,8 @@ TARGETS = {target.name: target for target in (
            sound=TINY.encode),
     Target(name="network", make=lambda random: networks.network(random).encode("utf-8", "surrogatepass"), run=run_trace,
            weight=16, sound=TINY.encode),
+    Target(name="onnx", make=models.onnx_bytes, run=run_onnx, weight=8, sound=lambda: models.seeds()[0]),
+    Target(name="prototxt", make=_from(lambda: (models.CAFFE,)), run=run_prototxt, weight=3, sound=models.CAFFE.encode),
     Target(name="config", make=_from(lambda: shipped("traces/models", ".json")), run=run_config, weight=6,
            sound=lambda: next(text for text in shipped("traces/models", ".json") if '"id": "gpt2_small"' in text).encode()),
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8,

@@ -136,6 +136,24 @@ def test_the_device_and_the_network_of_the_manual_can_be_read(tmp_path):
         read(str(tmp_path / name))
 
 
+def test_the_page_about_models_runs_from_the_first_model_to_the_last_answer(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("archsim.trace.registry.OWN", {})
+    page = SOURCES["own-model.md"]
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(blocks) == 2
+    for body in blocks:
+        exec(compile(body, "own-model.md", "exec"), {})
+    assert float(capsys.readouterr().out) > 0
+
+
+def test_the_torch_of_the_page_about_models_runs(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    (body,) = re.findall(r"```py\n(.*?)```", SOURCES["own-model.md"], re.S)
+    exec(compile(body, "own-model.md", "exec"), {})
+
+
 def test_the_python_of_the_manual_runs(capsys):
     for name in ("python.md", "sweep.md"):
         for body in re.findall(r"```python\n(.*?)```", SOURCES[name], re.S):

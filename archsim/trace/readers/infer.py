@@ -93,7 +93,7 @@ def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
         raise Unsupported(f"{model.path}: has operators that are not read: {'; '.join(said)}")
     known = {name: constant(value) for name, value in model.constants.items()}
     for name, dims in model.inputs.items():
-        known[name] = KnownTensor(shape=_at(name, dims, sizes))
+        known[name] = KnownTensor(shape=_at(model.path, name, dims, sizes))
     problems: list[str] = []
     for node in model.nodes:
         try:
@@ -108,12 +108,12 @@ def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
     return Inferred(model=model, known=known)
 
 
-def _at(name: str, dims: Dims, sizes: Mapping[str, int]) -> Shape:
+def _at(path: str, name: str, dims: Dims, sizes: Mapping[str, int]) -> Shape:
     found = []
     for dim in dims:
         size = size_of(dim, sizes)
         if size is None or not 1 <= size <= LARGEST:
-            raise Refusal(f"input {short(name)} has the dimension {dim}, which is {size}")
+            raise InputError(path, f"input {short(name)} has the dimension {short(dim)}, which is no size here")
         found.append(size)
     return tuple(found)
 

@@ -74,23 +74,23 @@ class _Decoder:
     def model(self, proto: Any) -> ModelFile:
         """The whole model."""
         graph = proto.graph
-        constants = {tensor.name: self.constant(tensor) for tensor in graph.initializer}
+        constants = {_text(tensor.name): self.constant(tensor) for tensor in graph.initializer}
         if len(constants) < len(graph.initializer):
             self.problems.append("has two initializers of one name")
         for sparse in graph.sparse_initializer:
-            constants[sparse.values.name] = StoredTensor(shape=tuple(sparse.dims))
-        given = [info for info in graph.input if info.name not in constants]
+            constants[_text(sparse.values.name)] = StoredTensor(shape=tuple(sparse.dims))
+        given = [info for info in graph.input if _text(info.name) not in constants]
         if len({info.name for info in given}) < len(given):
             self.problems.append("has two inputs of one name")
-        inputs = {info.name: self.dims(info, position == 0) for position, info in enumerate(given)}
+        inputs = {_text(info.name): self.dims(info, position == 0) for position, info in enumerate(given)}
         nodes = [self.node(node, constants) for node in graph.node]
         if self.problems:
             raise InputError(self.path, self.problems)
         return ModelFile(
             path=self.path, name=Path(self.path).stem, source=_source(proto), inputs=inputs, constants=constants,
-            nodes=tuple([node for node in nodes if node is not None]), outputs=tuple([info.name for info in graph.output]),
+            nodes=tuple([node for node in nodes if node is not None]), outputs=tuple([_text(info.name) for info in graph.output]),
             hints=self.hints([*graph.value_info, *graph.output]), dtype=_dtype(graph),
-            indices=frozenset(info.name for info in given if info.type.tensor_type.elem_type in WHOLE), opset=self.opset,
+            indices=frozenset(_text(info.name) for info in given if info.type.tensor_type.elem_type in WHOLE), opset=self.opset,
         )  # fmt: skip
 
     def dims(self, info: Any, first: bool) -> tuple[Dim, ...]:
@@ -104,7 +104,7 @@ class _Decoder:
             if dim.HasField("dim_value"):
                 found.append(int(dim.dim_value))
             else:
-                found.append(str(dim.dim_param) or ("batch" if axis == 0 else f"{info.name}_{axis}"))
+                found.append(_text(dim.dim_param) or ("batch" if axis == 0 else f"{_text(info.name)}_{axis}"))
         return tuple(found)
 
     def hints(self, infos: Iterable[Any]) -> dict[str, tuple[Dim, ...]]:
@@ -114,16 +114,17 @@ class _Decoder:
             if info.type.tensor_type.HasField("shape"):
                 dims = info.type.tensor_type.shape.dim
                 if all(dim.HasField("dim_value") or dim.dim_param for dim in dims):
-                    found[info.name] = tuple([int(d.dim_value) if d.HasField("dim_value") else str(d.dim_param) for d in dims])
+                    sizes = [int(dim.dim_value) if dim.HasField("dim_value") else _text(dim.dim_param) for dim in dims]
+                    found[_text(info.name)] = tuple(sizes)
         return found
 
     def node(self, proto: Any, constants: dict[str, StoredTensor]) -> ModelNode | None:
         """A node; None for a constant, which joins the others."""
         node = ModelNode(
-            kind=proto.op_type, name=proto.name, inputs=tuple(proto.input), outputs=tuple(proto.output),
-            domain="" if proto.domain in OWN_DOMAINS else proto.domain,
+            kind=_text(proto.op_type), name=_text(proto.name), inputs=tuple(map(_text, proto.input)),
+            outputs=tuple(map(_text, proto.output)), domain="" if proto.domain in OWN_DOMAINS else _text(proto.domain),
         )  # fmt: skip
-        attributes = {each.name: self.attribute(node, each) for each in proto.attribute}
+        attributes = {_text(each.name): self.attribute(node, each) for each in proto.attribute}
         if len(attributes) < len(proto.attribute):
             self.problems.append(f"{node.said} has an attribute twice")
         if node.kind == "Constant" and not node.domain and len(node.outputs) == 1 and not node.inputs:
@@ -165,6 +166,11 @@ class _Decoder:
         return StoredTensor(shape=shape, value=value if value.dtype.kind in "biuf" and value.shape == shape else None)
 
 
+def _text(value: str | bytes) -> str:
+    """A text of a message; one that is no UTF-8 may come as bytes."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 def _constant_of(attributes: Mapping[str, Any]) -> StoredTensor:
     """The tensor of a Constant node, however it is written."""
     for name in ("value", "value_float", "value_int", "value_floats", "value_ints"):
@@ -178,7 +184,7 @@ def _constant_of(attributes: Mapping[str, Any]) -> StoredTensor:
 
 
 def _source(proto: Any) -> str:
-    producer = " ".join(filter(None, (proto.producer_name, proto.producer_version)))
+    producer = " ".join(filter(None, (_text(proto.producer_name), _text(proto.producer_version))))
     return "".join(c if c.isprintable() else " " for c in f"ONNX{', written by ' + producer if producer else ''}")[:200]
 
 

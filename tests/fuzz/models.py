@@ -1,0 +1,128 @@
+"""Hostile models of other people's formats: ONNX whose messages are changed field by field, and Caffe's text."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ..trace.onnx_models import onnx_model, small_cnn, whole
+from ..trace.test_onnx_reader import GELU, LAYER_NORM, attention_nodes
+from . import mutate
+
+EXPORTS = Path(__file__).parents[1] / "trace" / "exports"
+SIZES = (-(2**63), -8, -1, 0, 1, 2, 3, 7, 64, 224, 2**31, 2**53, 2**62, 2**63 - 1)
+REALS = (0.0, -1.0, 0.5, 1e38, float("inf"), float("nan"))
+OPERATORS = (
+    "Conv",
+    "Relu",
+    "Add",
+    "MatMul",
+    "Gemm",
+    "Reshape",
+    "Concat",
+    "Split",
+    "Slice",
+    "Gather",
+    "Softmax",
+    "Resize",
+    "Expand",
+    "Tile",
+    "Pad",
+    "LSTM",
+    "TopK",
+    "Range",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "Where",
+    "If",
+    "Einsum",
+    "ReduceMean",
+    "Shape",
+    "Odd",
+)
+CAFFE = """name: "tiny" input: "data" input_shape { dim: 4 dim: 3 dim: 32 dim: 32 }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+  convolution_param { num_output: 8 kernel_size: 3 stride: 2 } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+layer { name: "split" type: "Slice" bottom: "pool1" top: "a" top: "b" slice_param { axis: 1 slice_point: 3 } }
+layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" top: "cat" }
+layer { name: "flat" type: "Reshape" bottom: "cat" top: "flat" reshape_param { shape { dim: 0 dim: -1 } } }
+layer { name: "fc" type: "InnerProduct" bottom: "flat" top: "fc" inner_product_param { num_output: 10 } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+"""
+
+
+@cache
+def seeds() -> tuple[bytes, ...]:
+    """Sound models, none of them long."""
+    tensors = [whole("heads", 0, 0, 4, 16), whole("joined", 0, 0, 64)]
+    made = [
+        small_cnn(),
+        small_cnn(2),
+        onnx_model(attention_nodes(), {"x": ["N", 16, 64]}, ["y"], tensors),
+        onnx_model([*GELU, *[("Relu", "y", "z")]], {"x": ["N", 8]}, ["z"]),
+        onnx_model(LAYER_NORM, {"x": ["N", 8]}, ["y"]),
+    ]
+    exported = [gzip.decompress((EXPORTS / f"{name}.onnx.gz").read_bytes()) for name in ("alexnet", "resnet18")]
+    return (*(model.SerializeToString() for model in made), *exported)
+
+
+def onnx_bytes(random: Random) -> bytes:
+    """A model with some of its fields or bytes changed."""
+    data = random.choice(seeds())
+    if random.random() < 0.15:
+        return mutate.bytes_of(data, random)
+    from onnx import ModelProto
+
+    model = ModelProto.FromString(data)
+    for _ in range(random.choice((1, 1, 2, 4, 8))):
+        _change(model, random)
+    return model.SerializeToString()
+
+
+def _change(model: Any, random: Random) -> None:
+    graph = model.graph
+    node = random.choice(graph.node)
+    names = [name for each in graph.node for name in (*each.input, *each.output)] + [info.name for info in graph.input]
+    what = random.randrange(9)
+    if what == 0 and graph.initializer:
+        tensor = random.choice(graph.initializer)
+        grown = [*tensor.dims, random.choice(SIZES)]
+        tensor.dims[:] = grown if random.random() < 0.3 else [random.choice(SIZES) for _ in tensor.dims]
+    elif what == 1 and graph.input:
+        dims = random.choice(graph.input).type.tensor_type.shape.dim
+        if dims:
+            dim = random.choice(dims)
+            if random.random() < 0.7:
+                dim.dim_value = random.choice(SIZES)
+            else:
+                dim.dim_param = random.choice(("batch", "", "a + b", "2*batch", "x" * 300, "__import__('os')", "1" * 5000))
+    elif what == 2 and node.input:
+        node.input[random.randrange(len(node.input))] = random.choice([*names, "", "nowhere"])
+    elif what == 3:
+        node.op_type = random.choice(OPERATORS)
+    elif what == 4 and node.attribute:
+        attribute = random.choice(node.attribute)
+        if attribute.ints:
+            attribute.ints[random.randrange(len(attribute.ints))] = random.choice(SIZES)
+        attribute.i, attribute.f = random.choice(SIZES), random.choice(REALS)
+        attribute.type = random.randrange(0, 14)
+    elif what == 5 and node.output:
+        node.output[random.randrange(len(node.output))] = random.choice([*names, ""])
+    elif what == 6:
+        graph.node.add().CopyFrom(node)
+    elif what == 7:
+        graph.node.remove(node)
+    else:
+        tensors = [tensor for tensor in graph.initializer if tensor.raw_data]
+        if tensors:
+            tensor = random.choice(tensors)
+            tensor.raw_data = random.randbytes(len(tensor.raw_data))
+    if not graph.node:
+        graph.node.add(op_type="Relu", input=["x"], output=["y"])
