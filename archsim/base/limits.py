@@ -32,7 +32,7 @@ LIMITS = {
     "network": InputLimit(size=64 * MIB, depth=32, entries=1_000_000),
     "config": InputLimit(size=4 * MIB, depth=32, entries=5_000),
     "prototxt": InputLimit(size=4 * MIB, depth=16, entries=200_000),
-    "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=100_000),  # weights are not read; entries are nodes
+    "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=30_000),  # weights are not read; entries are nodes
     "measurements": InputLimit(size=64 * MIB, depth=1, entries=1_000_000),
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
     "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),

@@ -16,9 +16,10 @@ from archsim.cli.output import FORCE, output
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-NET = click.option("--net", type=Known("network"), required=True, help="A shipped network or the path of a trace file.")
+NET = click.option("--net", type=Known("network"), required=True,
+                   help="A shipped network, or a path: trace file, ONNX, prototxt, config.json.")  # fmt: skip
 NETS = click.option("--net", type=Known("network", many=True), required=True,
-                    help="Networks or trace files, separated by commas.")  # fmt: skip
+                    help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 HW = click.option("--hw", type=Known("device"), required=True, help="A shipped device, an alias, or the path of a spec file.")
 HWS = click.option("--hw", type=Known("devices", many=True), required=True,
                    help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip

@@ -77,6 +77,12 @@ def test_the_work_of_an_onnx_model_is_what_torch_counts(tmp_path: Path, name: st
     assert as_torch_counts(load(exported(name, tmp_path))) == COUNTED[name]
 
 
+def test_weights_that_are_an_embedding_s_table_count_once(tmp_path: Path):
+    for trace in (program("gpt2"), load(exported("gpt2", tmp_path))):
+        assert [op.kind.tied for op in trace.ops if op.shape[-1] == 50257 and op.kind.op == "linear"] == [True]  # type: ignore[attr-defined]
+        assert trace.bind(**dict.fromkeys(trace.free_symbols, 1)).parameters == pytest.approx(124.4e6, rel=0.01)
+
+
 def unlike(mine: float, theirs: float) -> float:
     return abs(mine / theirs - 1)
 

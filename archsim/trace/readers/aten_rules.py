@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.trace.readers.aten_calls import AtenCall
+from archsim.trace.readers.graph import TURNED
 from archsim.trace.readers.model import StoredTensor
 
 AtenRule = Callable[[AtenCall], Any]
@@ -86,7 +87,7 @@ def _linear(c: AtenCall) -> None:
     weight = c.tensor(1, "weight")
     rows, columns = c.size(weight)
     if weight in c.program.held:
-        made = f"{weight}.turned"
+        made = f"{weight}{TURNED}"
         c.program.held.setdefault(made, StoredTensor(shape=(columns, rows)))
         c.program.shapes[made] = (columns, rows)
     else:

@@ -10,6 +10,7 @@ from archsim.trace.readers.call import Call, KnownTensor
 from archsim.trace.readers.infer import Inferred, single
 from archsim.trace.readers.model import ModelNode
 
+TURNED = ".turned"  # ending of the name of weights that a reader turned
 OWN = "archsim"  # domain of nodes that patterns make
 
 
@@ -27,6 +28,7 @@ class NodeGraph:
         self._place: dict[ModelNode, float] = {node: float(i) for i, node in enumerate(runs)}
         self.producer: dict[str, ModelNode] = {name: node for node in runs for name in node.outputs if name}
         self.all_makers = {name: node for node in inferred.model.nodes for name in node.outputs}  # those of fixed tensors, too
+        self.tables = {self.stored(node.inputs[0]) for node in runs if node.kind == "Gather" and self.known[node.inputs[0]].fixed}
         self._readers: dict[str, dict[ModelNode, None]] = {}
         for node in runs:
             self._enter(node)
@@ -57,6 +59,12 @@ class NodeGraph:
         """The node that makes a tensor, if it is of these kinds."""
         node = self.producer.get(tensor)
         return node if node is not None and (not kinds or node.kind in kinds) else None
+
+    def stored(self, tensor: str) -> str:
+        """The tensor of the file from which a fixed one is turned or cast."""
+        while (maker := self.all_makers.get(tensor)) is not None and maker.kind in ("Transpose", "Cast", "Identity"):
+            tensor = maker.inputs[0]
+        return tensor.removesuffix(TURNED)
 
     def shape(self, tensor: str) -> Shape:
         """The shape of a tensor."""
