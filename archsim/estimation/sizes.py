@@ -51,8 +51,8 @@ def bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
     if free:
         said = {symbol: trace.symbols.get(symbol, symbol) for symbol in free}
         listed = ", ".join(symbol if symbol == name else f"{symbol} ({name})" for symbol, name in said.items())
-        raise ArgumentError(f"network {trace.name} needs sizes for {listed}: "
-                            f"{' '.join(f'--bind {symbol}=SIZE' for symbol in said)}")  # fmt: skip
+        ways = " ".join(f"--bind {symbol if ' ' in name else name}=SIZE" for symbol, name in said.items())
+        raise ArgumentError(f"network {trace.name} needs sizes for {listed}: {ways}")
     try:
         return trace.bind(**symbols)
     except ValueError as error:

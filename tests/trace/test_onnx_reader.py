@@ -67,7 +67,7 @@ def test_a_sequence_stays_free_and_is_called_by_either_name(tmp_path: Path):
     assert kinds(load(path)) == ["embedding", "linear"]
     assert archsim.estimate(net=path, hw="gtx_1080", seq_len=7, batch=3).flop == 2 * 21 * 16 * 32 + 21 * 32
     assert archsim.estimate(net=path, hw="gtx_1080", bind={"seq_len": 7, "batch": 3}).flop == 2 * 21 * 16 * 32 + 21 * 32
-    with pytest.raises(ArgumentError, match=r"needs sizes for T \(seq_len\): --bind T=SIZE"):
+    with pytest.raises(ArgumentError, match=r"needs sizes for T \(seq_len\): --bind seq_len=SIZE"):
         archsim.estimate(net=path, hw="gtx_1080")
 
 
@@ -189,6 +189,12 @@ def test_recurrent_layers_on_each_other_are_one_call(tmp_path: Path):
     trace = read(onnx_model(nodes, {"x": [7, "batch", 5]}, ["y"], tensors), tmp_path)
     assert [op.kind.op for op in trace.ops if op.kind.op != "reshape"] == ["lstm"]
     assert trace.ops[0].kind.layers == 2  # type: ignore[attr-defined]
+
+
+def test_the_batch_is_what_is_called_so_wherever_it_stands(tmp_path: Path):
+    tensors = [hollow("w", 1, 32, 5), hollow("r", 1, 32, 8)]
+    model = onnx_model([("LSTM", "x w r", "y", {"hidden_size": 8})], {"x": ["time", "batch", 5]}, ["y"], tensors)
+    assert read(model, tmp_path).symbols == {"N": "batch", "T": "time"}
 
 
 def test_padding_by_name_and_images_of_one_row_or_of_planes_are_convolutions(tmp_path: Path):

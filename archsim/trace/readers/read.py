@@ -19,7 +19,8 @@ from archsim.trace.values import LONGEST_NAME
 BATCH_PROBES = (1009, 1013)  # primes that no layer has as a size
 PROBES = ((61, 67), (71, 73), (79, 83), (89, 97), (101, 103), (107, 109), (113, 127), (131, 137))  # small: tables have ends
 MOST_SYMBOLS = len(PROBES)
-SEQUENCES = ("sequence", "seq", "tokens", "t", "length")  # beginnings of what files call the tokens of a sequence
+SEQUENCES = ("sequence", "seq", "tokens", "time", "length")  # beginnings of what files call the tokens of a sequence
+BATCHES = ("batch",)  # and of its samples, where that is not the first size
 
 
 def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
@@ -53,8 +54,11 @@ def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
 
 def symbols_of(model: ModelFile) -> dict[str, str]:
     """The free sizes of a model's inputs, by its names: N for the batch, T for tokens, else a name of a symbol."""
-    first = [dims[0] for dims in model.inputs.values() if dims and isinstance(dims[0], str) and names_in(dims[0]) == [dims[0]]]
-    batch = max(first, key=first.count) if first else None
+    every = [dim for dims in model.inputs.values() for dim in dims if isinstance(dim, str) and names_in(dim) == [dim]]
+    called = [dim for dim in every if dim.lower().startswith(BATCHES) or dim.lower() in ("n", "b", "bs")]
+    first = [dims[0] for dims in model.inputs.values() if dims and dims[0] in every and not _is_sequence(str(dims[0]))]
+    candidates = called or first
+    batch = max(candidates, key=candidates.count) if candidates else None
     found: dict[str, str] = {} if batch is None else {str(batch): BATCH}
     for dims in model.inputs.values():
         for name in (name for dim in dims for name in names_in(dim)):
@@ -63,9 +67,14 @@ def symbols_of(model: ModelFile) -> dict[str, str]:
     return found
 
 
+def _is_sequence(name: str) -> bool:
+    """Whether a file's name of a size is that of tokens or steps."""
+    return name.lower().startswith(SEQUENCES) or name.lower() == "t"
+
+
 def _symbol(name: str, taken: set[str]) -> str:
     """A name that a trace can have for a symbol."""
-    if SEQUENCE not in taken and name.lower().startswith(SEQUENCES):
+    if SEQUENCE not in taken and _is_sequence(name):
         return SEQUENCE
     plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)[:24] or "Size"
     plain = plain if plain[0].isalpha() else f"S{plain}"
