@@ -163,7 +163,8 @@ class Trace:
         fixed = self.fixed_batch
         if batch not in (None, fixed) and fixed is not None:
             raise ValueError(f"batch {batch}: the shapes of network {self.name!r} are of batch {fixed}; ask for that one, or "
-                             "write 'N' in place of it in inputs and outputs of its trace file, or export it with a dynamic batch")  # fmt: skip
+                             "write 'N' in place of it in inputs and outputs of a trace file, export a model "
+                             "with a dynamic batch")  # fmt: skip
         return fixed or batch or 1
 
     @property
