@@ -6,16 +6,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case
 from archsim.evidence.pattern import ServingPattern
-from archsim.generation.memory import largest_batch
+from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import prefill, token_cost
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.step import NOTHING, StepCost
 from archsim.generation.waves import answered
+
+CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
 
 
 def serving_value(case: Case, calibration: Calibration) -> float:
@@ -26,7 +30,20 @@ def serving_value(case: Case, calibration: Calibration) -> float:
     pattern = case.pattern
     assert isinstance(pattern, ServingPattern)
     plan = plan_of(case, pattern, calibration)
-    return _steady(plan, pattern, case.metric) if pattern.steady else _static(plan, case.metric)
+    if pattern.steady:
+        return _steady(plan, pattern, case.metric)
+    if case.metric in ("e2e_s", "decode_s_per_token", "tpot_s"):
+        _check_possible(plan, case)
+    return _static(plan, case.metric)
+
+
+def _check_possible(plan: ServingPlan, case: Case) -> None:
+    """Raise Unsupported for a time in which the memory could not even deliver the weights for each token."""
+    tokens = max(1, plan.output - 1) if case.metric == "e2e_s" else 1
+    least = tokens * weights_of(plan) / float(np.ravel(plan.spec.device.memory.bandwidth)[0])
+    if case.measured < CERTAIN * least:
+        raise Unsupported(f"{case.metric} {case.measured:g} s: the weights of each token take {least:.3g} s to be read at the peak "
+                          "of the memory")  # fmt: skip
 
 
 def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> ServingPlan:

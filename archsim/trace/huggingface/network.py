@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from archsim.base.errors import InputError
-from archsim.base.limits import LIMITS
 from archsim.trace.formats import unknown_symbol
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
@@ -49,11 +48,7 @@ def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
 
 
 def built(model: TransformerModel, path: str) -> Trace:
-    """The graph of a model. Raises InputError for one of more layers than are built."""
-    layers = model.layers + (model.audio.layers if model.audio else 0)
-    most = LIMITS["config"].entries
-    if layers > most:
-        raise InputError(path, f"num_hidden_layers: {layers} layers are more than the {most} that are built")
+    """The graph of a model. Raises InputError for sizes that do not fit together."""
     try:
         return graph_of(model)
     except ValueError as error:

@@ -18,7 +18,8 @@ from archsim.trace.jsonlines import strict_json
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "silu", "swish")
 INNER = ("text_config", "llm_config")  # where a model of several parts keeps its language model
-MOST = {"layers": 1 << 20, "width": 1 << 20, "heads": 1 << 16, "vocabulary": 1 << 24, "tokens": 1 << 24, "experts": 1 << 16}
+MOST = {"layers": LIMITS["config"].entries, "width": 1 << 20, "heads": 1 << 16, "vocabulary": 1 << 24, "tokens": 1 << 24,
+        "experts": 1 << 16}  # fmt: skip
 IMAGENET = 1000  # classes, where a file names none
 
 
