@@ -42,7 +42,7 @@ def _check_possible(plan: ServingPlan, case: Case) -> None:
     tokens = max(1, plan.output - 1) if case.metric == "e2e_s" else 1
     least = tokens * weights_of(plan) / float(np.ravel(plan.spec.device.memory.bandwidth)[0])
     if case.measured < CERTAIN * least:
-        raise Unsupported(f"{case.metric} {case.measured:g} s: the weights of each token take {least:.3g} s to be read at the peak "
+        raise Unsupported(f"{case.metric} {case.measured:g} s: weights of each token take {least:.3g} s to be read at the peak "
                           "of the memory")  # fmt: skip
 
 
