@@ -123,11 +123,11 @@ def caffe_text(trace: Trace) -> str:
 @each("name", ["alexnet", "overfeat", "vgg_16", "googlenet", "nin", "resnet_50@caffe", "inception_bn@caffe", "squeezenet_1_0"])
 def test_networks_written_as_prototxt_cost_what_they_did(tmp_path: Path, name: str):
     shipped = load(name)
-    place = tmp_path / "net.prototxt"
+    place = tmp_path / f"{name}.prototxt"  # each its own: what was read from a path is kept
     place.write_text(caffe_text(shipped))
     again = load(str(place))
     assert again.bind(N=3).flop == shipped.bind(N=3).flop
-    own = tmp_path / "net.jsonl"
+    own = tmp_path / f"{name}.jsonl"
     own.write_text(dumps(shipped))
     for hw in ("tesla_k40", "i7_6700k"):
         mine, theirs = (archsim.estimate(net=str(file), hw=hw, batch=16).latency_s for file in (place, own))

@@ -244,17 +244,18 @@ def round_trip(name: str, folder: Path) -> None:
     """The network as ONNX without values of weights: as much work, and on a GPU and a CPU as much time."""
     shipped = load(name)
     bound = shipped.bind(**{symbol: size for symbol, size in {"N": 2, "T": 64}.items() if symbol in shipped.free_symbols})
-    place = folder / "net.onnx"
+    place = folder / f"{name}.onnx"  # each its own: what was read from a path is kept
     place.write_bytes(model_of(build(bound, hollow=True)))
     again = load(str(place)).bind()
     assert (again.macs, again.flop) == (bound.macs, bound.flop)
-    own = folder / "net.jsonl"
+    own = folder / f"{name}.jsonl"
     own.write_text(archsim.trace.dumps(shipped))  # type: ignore[attr-defined]
+    near = 0.005 if any(op.kind.op == "attention" for op in shipped.ops) else 1e-9  # a sum of three is two sums there
     words = {"seq_len": 64} if "T" in shipped.free_symbols else {}
     words |= {"batch": 2} if "N" in shipped.free_symbols else {}
     for hw in ("gtx_1080", "i7_6700k"):
         mine = archsim.estimate(net=str(place), hw=hw).latency_s
-        assert mine == pytest.approx(archsim.estimate(net=str(own), hw=hw, **words).latency_s, rel=0.005), hw  # type: ignore[arg-type]
+        assert mine == pytest.approx(archsim.estimate(net=str(own), hw=hw, **words).latency_s, rel=near), hw  # type: ignore[arg-type]
 
 
 @each("name", QUICK)
