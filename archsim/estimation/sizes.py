@@ -31,7 +31,8 @@ def sized(work: Work, batch: int | None, seq_len: int | None) -> tuple[int | Non
         if symbol in found:
             other = found[symbol]
             if other not in (None, size):
-                raise ArgumentError(f"bind: {name}={size}: it was given as {other} by another name")
+                option = "--batch" if symbol == BATCH else "--seq-len"
+                raise ArgumentError(f"bind: {name}={size}: {option} says {other}; {option} alone does as well")
             found[symbol] = size
     return found[BATCH], found[SEQUENCE]
 

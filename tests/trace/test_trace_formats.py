@@ -82,7 +82,7 @@ def test_sizes_that_are_missing_wrong_or_given_twice_are_refused_by_name(file: s
         ({}, r"network tiny needs sizes for Rows \(number of rows\): --bind Rows=SIZE"),
         ({"rows": 3}, r"tiny has no symbol 'rows'; nearest: Rows"),
         ({"Rows": 0}, r"bind: Rows=0: is not a whole number between 1 and 2147483647"),
-        ({"Rows": 4, "batch": 2, "N": 3}, r"bind: batch=2: it was given as 3 by another name"),
+        ({"Rows": 4, "batch": 2, "N": 3}, r"bind: batch=2: --batch says 3; --batch alone does as well"),
     ]
     for sizes, words in said:
         with pytest.raises(ArgumentError, match=words):
@@ -93,7 +93,7 @@ def test_sizes_that_are_missing_wrong_or_given_twice_are_refused_by_name(file: s
 
 def test_the_tokens_of_a_shipped_network_are_a_symbol_too():
     assert archsim.estimate(net="bert_base", hw="gtx_1080", bind={"T": 100}).seq_len == 100
-    with pytest.raises(ArgumentError, match="it was given as 64"):
+    with pytest.raises(ArgumentError, match="--seq-len says 64"):
         archsim.estimate(net="bert_base", hw="gtx_1080", seq_len=64, bind={"T": 100})
 
 
