@@ -68,6 +68,7 @@ def wrong(words: Any) -> str:
     ({"hidden_size": 64.5}, "hidden_size: must be a whole number, is 64.5"),
     ({"hidden_size": True}, "hidden_size: must be a whole number, is True"),
     ({"num_attention_heads": 7}, "num_attention_heads: 7 does not divide hidden_size 64"),
+    ({"num_attention_heads": None, "n_head": 7}, "n_head: 7 does not divide hidden_size 64"),
     ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide num_attention_heads 8"),
     ({"intermediate_size": None}, "intermediate_size: is missing"),
     ({"hidden_act": "mish"}, "hidden_act: 'mish' is not one of gelu"),

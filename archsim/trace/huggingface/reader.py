@@ -20,6 +20,8 @@ ACTIVATIONS = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "si
 INNER = ("text_config", "llm_config")  # where a model of several parts keeps its language model
 MOST = {"layers": LIMITS["config"].entries, "width": 1 << 20, "heads": 1 << 16, "vocabulary": 1 << 24, "tokens": 1 << 24,
         "experts": 1 << 16}  # fmt: skip
+WIDTH = ("hidden_size", "n_embd", "dim", "d_model", "n_embed")  # what files call a number, the usual name first
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 IMAGENET = 1000  # classes, where a file names none
 
 
@@ -145,6 +147,10 @@ class ConfigKeys:
             return default
         return str(value)
 
+    def named(self, *names: str) -> str:
+        """What this file calls a number."""
+        return next((name for name in names if self.words.get(name) is not None), names[0])
+
     def divides(self, part: str, number: int, whole: str, of: int) -> None:
         """Say so where a number does not divide another."""
         if number > 0 and of % number:
@@ -185,11 +191,10 @@ def _text(keys: ConfigKeys, family: str, traits: FamilyTraits, notes: tuple[str,
 def _sizes(keys: ConfigKeys, family: str, traits: FamilyTraits) -> dict[str, Any]:
     """Layers, width, heads and the width inside the feed-forward part."""
     layers = keys.whole(("num_hidden_layers", "n_layer", "n_layers", "num_layers"), MOST["layers"])
-    width = keys.whole(("hidden_size", "n_embd", "dim", "d_model", "n_embed"), MOST["width"])
-    heads = keys.whole(("num_attention_heads", "n_head", "n_heads", "num_heads"), MOST["heads"])
+    width, heads = keys.whole(WIDTH, MOST["width"]), keys.whole(HEADS, MOST["heads"])
     size = keys.whole("head_dim", MOST["width"], default=0, least=1) if family != "falcon" else 0
     if not size:
-        keys.divides("num_attention_heads", heads, "hidden_size", width)
+        keys.divides(keys.named(*HEADS), heads, keys.named(*WIDTH), width)
         size = max(1, width // heads)
     default = heads
     if family == "falcon" and not keys.flag("new_decoder_architecture", False):
@@ -197,7 +202,7 @@ def _sizes(keys: ConfigKeys, family: str, traits: FamilyTraits) -> dict[str, Any
     else:
         kv_heads = keys.whole(("num_key_value_heads", "num_kv_heads"), MOST["heads"], default=default)
     if not isinstance(keys.words.get("num_key_value_heads_per_layer"), list):
-        keys.divides("num_key_value_heads", kv_heads, "num_attention_heads", heads)
+        keys.divides(keys.named("num_key_value_heads", "num_kv_heads"), kv_heads, keys.named(*HEADS), heads)
     inner = ("intermediate_size", "ffn_dim", "n_inner", "hidden_dim", "ffn_hidden_size", "d_ff")
     required = traits.gated
     hidden = keys.whole(inner, 1 << 24, default=None if required else 4 * width)
