@@ -65,6 +65,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
+    packs = packs and (rules.packed_windows or not (cached and kind.window))
     packed = group if packs else 1
     begins = kind.window > 0 and rules.window_slots == 0
     reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]

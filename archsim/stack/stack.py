@@ -192,6 +192,7 @@ class AttentionChoice:
         "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
         "begins at the window", low=0, default=0,
     )  # fmt: skip
+    packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
 
 
