@@ -1,6 +1,7 @@
 """What the text says of the limit of a run."""
 
 import archsim
+from archsim.base.units import show
 from archsim.report.data import record
 from archsim.report.text import floor_line, limit_line, time_line, totals
 
@@ -8,7 +9,7 @@ from archsim.report.text import floor_line, limit_line, time_line, totals
 def test_a_run_that_waits_for_the_host_says_below_what_no_chip_gets() -> None:
     e = archsim.estimate(net="resnet_50", hw="h100_sxm5_80gb", batch=8)
     assert limit_line(e).startswith("host: 20 % faster saves ")
-    assert floor_line(e) == (f"xeon_platinum_8480 needs {e.host_floor_s * 1e3:.2f} ms to issue this; no faster chip gets below; "
+    assert floor_line(e) == (f"xeon_platinum_8480 needs {show(e.host_floor_s, 's', 3)} to issue this; no faster chip gets below; "
                              "--graph does")  # fmt: skip
     assert "waiting for the host" in time_line(e)
     assert f"\nhost        {floor_line(e)}" in totals(e)
