@@ -14,8 +14,9 @@ DIGITS = 9  # to which costs are compared: what differs by less is arithmetic, a
 def rounded(costs: Array) -> Array:
     """The costs to `DIGITS` significant digits.
 
-    >>> rounded(np.array([[1.0000000000001, -2.5e-12], [0.0, np.inf]])).tolist()
-    [[1.0, -2.5e-12], [0.0, inf]]
+    >>> near = rounded(np.array([0.1, 0.1 + 1e-15, 0.1001, 0.0, np.inf]))
+    >>> bool(near[0] == near[1]), bool(near[1] == near[2]), near[3:].tolist()
+    (True, False, [0.0, inf])
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = 10.0 ** (np.floor(np.log10(np.abs(costs))) - DIGITS + 1)
