@@ -7,7 +7,6 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.lower.kernel import Index
 
-
 DIGITS = 9  # to which costs are compared: what differs by less is arithmetic, and no choice
 
 
