@@ -26,9 +26,9 @@ def rounded(costs: Array) -> Array:
 def pareto_front(costs: Array) -> Index:
     """Positions of the rows of `costs` [D, K] that no other row dominates, in order of the first cost; less is better.
 
-    A row dominates another if it is at most equal in all K costs, to nine digits, and less in one. Of equal rows the first counts;
-    rows with NaN never do. In lexicographic order the first row cannot be dominated by later ones; taking it and dropping what it dominates,
-    repeatedly, leaves the front.
+    A row dominates another if it is at most equal in all K costs, to nine digits, and less in one. Of equal rows the first
+    counts; rows with NaN never do. In lexicographic order the first row cannot be dominated by later ones; taking it and
+    dropping what it dominates, repeatedly, leaves the front.
 
     >>> pareto_front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [3.0, 3.0], [2.0, 2.0]])).tolist()
     [1, 2, 0]
