@@ -26,10 +26,18 @@ def attention(op: BoundOp, context: Context) -> Plan:
     kind = op.kind
     assert isinstance(kind, Attention)
     queries, keys, _ = kind.parts(op.input_shapes)
-    rules = context.stack.attention
     new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2]))
     kernels = [*quantised(context, prod(queries) + new, "quantise_attention"), _fused(op, context, kind)]
-    count = rules.cache_kernels_decode if _over_cache(queries[1], keys[1]) else rules.cache_kernels_prefill
+    return _fused_plan(op, context, kernels, new, _over_cache(queries[1], keys[1]))
+
+
+def _fused_plan(op: BoundOp, context: Context, kernels: list[Kernel], new: float, cached: bool) -> Plan:
+    """The kernels of fused attention, after those that store its `new` keys and values, where the engine has any.
+
+    cached: most keys were stored before
+    """
+    rules = context.stack.attention
+    count = rules.cache_kernels_decode if cached else rules.cache_kernels_prefill
     if count and op.phase == "forward":
         moved = new * context.result / count
         kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))
@@ -96,7 +104,7 @@ def latent(op: BoundOp, context: Context) -> Plan:
     assert isinstance(kind, LatentAttention)
     queries, cache = op.input_shapes
     share = kind.scores(op.input_shapes) / (queries[0] * kind.heads * queries[1] * cache[1])
-    new, rules = float(prod((cache[0], min(queries[1], cache[1]), cache[2]))), context.stack.attention
+    new = float(prod((cache[0], min(queries[1], cache[1]), cache[2])))
     menus = context.stack.menus
     cached = _over_cache(queries[1], cache[1])
     wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
@@ -109,13 +117,7 @@ def latent(op: BoundOp, context: Context) -> Plan:
         c_bytes=context.bytes(op.shape),
         flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=share),
     )]  # fmt: skip
-    count = rules.cache_kernels_decode if cached else rules.cache_kernels_prefill
-    if count and op.phase == "forward":
-        moved = new * context.result / count
-        kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))
-    if context.device_kind == "cpu":
-        kernels.append(_softmax(op))
-    return plan(op, context, Option(algorithm="fused", kernels=tuple(kernels)))
+    return _fused_plan(op, context, kernels, new, cached)
 
 
 def _kept(context: Context) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported, nearest
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import read_text
 from archsim.base.limits import LIMITS
-from archsim.base.naming import resolve
 from archsim.base.schema import Form, Word, problems_of
 from archsim.device import catalog
 from archsim.device.device import Cpu
@@ -23,6 +21,7 @@ from archsim.device.entry import Entry, read_table
 from archsim.device.file import document
 from archsim.device.part import declared
 from archsim.node.node import SERVER, TABLES, LinkKind, Node
+from archsim.node.shipped import found, names_in
 
 FOLDER = "hwspecs/hosts"
 FABRIC = "fabric"  # the one switch that all boxes of a cluster share
@@ -52,24 +51,14 @@ class NodeSpec:
         return [entry for entry in self.entries.values() if entry.unpublished]
 
 
-@cache
 def names() -> tuple[str, ...]:
     """The identifiers of the shipped nodes, sorted."""
-    return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
+    return names_in(FOLDER)
 
 
 def find(name_or_path: str) -> NodeSpec:
     """A shipped node, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
-    if name_or_path in names():
-        return _shipped(name_or_path)
-    if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
-        return load(Path(name_or_path))
-    return _shipped(resolve("node", name_or_path, names(), dict, f"one of {', '.join(names())}, or a path to a .toml"))
-
-
-@cache
-def _shipped(name: str) -> NodeSpec:
-    return load(data_folder(FOLDER).joinpath(f"{name}.toml"))
+    return found("node", name_or_path, FOLDER, load)
 
 
 def load(place: Path | Traversable) -> NodeSpec:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,15 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from archsim.base.errors import ArgumentError, InputError, nearest
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import read_text
 from archsim.base.limits import LIMITS
-from archsim.base.naming import resolve
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT
 from archsim.device.device import Cpu, Device
 from archsim.device.entry import Entry, read_table
 from archsim.device.file import document
 from archsim.device.part import Unit, declared, fraction, spec, whole
+from archsim.node.shipped import found, names_in
 
 FOLDER = "hwspecs/systems"
 SERVER, DESKTOP, CARRIER, ADAPTER = "server", "desktop", "carrier_board", "single_board"  # the systems of devices with no other
@@ -110,19 +109,14 @@ class PoweredSystem:
         return [entry for entry in self.entries.values() if entry.unpublished]
 
 
-@cache
 def names() -> tuple[str, ...]:
     """The identifiers of the shipped systems, sorted."""
-    return tuple(sorted(f.name[: -len(".toml")] for f in data_folder(FOLDER).iterdir() if f.name.endswith(".toml")))
+    return names_in(FOLDER)
 
 
 def find(name_or_path: str) -> PoweredSystem:
     """A shipped system, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
-    if name_or_path in names():
-        return _shipped(name_or_path)
-    if "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml"):
-        return load(Path(name_or_path))
-    return _shipped(resolve("system", name_or_path, names(), dict, f"one of {', '.join(names())}, or a path to a .toml"))
+    return found("system", name_or_path, FOLDER, load)
 
 
 def asked(text: str) -> tuple[PoweredSystem, int]:
@@ -152,11 +146,6 @@ def usual(device: Device, host: Cpu | None, host_id: str) -> PoweredSystem:
 def of_result(name: str) -> PoweredSystem | None:
     """The shipped system whose results MLPerf lists under `name`; None where no file describes it."""
     return next((system for system in map(find, names()) if name.startswith(system.results)), None)
-
-
-@cache
-def _shipped(name: str) -> PoweredSystem:
-    return load(data_folder(FOLDER).joinpath(f"{name}.toml"))
 
 
 def load(place: Path | Traversable) -> PoweredSystem:
