@@ -69,6 +69,9 @@ PAGE = OutputKind(
 TIMELINE = OutputKind(
     name="timeline", marked=_timeline, own=lambda text, command: text.startswith(_timeline("{", command))
 )  # fmt: skip
+EXECUTION_TRACE = OutputKind(
+    name="execution trace", own=lambda text, command: f"archsim {command}" in text[:1000]
+)  # fmt: skip  # the trace says itself who wrote it
 SWEEP = OutputKind(name="sweep", own=lambda text, command: True)  # goes on, or is refused by rules of its own
 TOML = OutputKind(name="unchanged TOML file", marked=_summed, own=_is_summed)
 
@@ -126,6 +129,11 @@ class OutputFile:
         body = self.kind.marked(text.encode("utf-8", "backslashreplace").decode(), self.command).encode()
         with self.stream() as stream:
             stream.write(gzip.compress(body, mtime=0) if self.path.endswith(".gz") else body)
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write the whole file as it is. Raises InputError as `stream` does."""
+        with self.stream() as stream:
+            stream.write(data)
 
     @contextmanager
     def stream(self) -> Iterator[IO[bytes]]:

@@ -24,7 +24,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--trace", type=click.Path(), default=None, metavar="FILE",
               help="Addresses of a program: lackey or din, plain or .gz.")  # fmt: skip
 @click.option("--net", type=Known("network"), default=None,
-              help="A shipped network, or a path: trace file, ONNX, prototxt, config.json.")  # fmt: skip
+              help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra.")  # fmt: skip
 @click.option("--layer", default=None, metavar="NAME", help="The op of --net whose longest kernel is simulated.")
 @click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
               help="Replacement policy of every level.")  # fmt: skip

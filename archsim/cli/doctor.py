@@ -15,6 +15,7 @@ EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
     "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
     "dse": ("optuna", "`archsim search --trials`"),
+    "onnx": ("onnx", "ONNX models"), "chakra": ("google.protobuf", "Chakra's .et files"),
     "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
 }  # fmt: skip
 

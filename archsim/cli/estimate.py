@@ -9,7 +9,7 @@ import click
 from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, energy_budget_option, holds, setting_options
-from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_option, json_option, one_form
 
@@ -26,11 +26,12 @@ from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_o
 @csv_option("Print one CSV row per op.")
 @html_option()
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
+@chakra_option("Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @click.option("--fail-if", default=None, metavar="CONDITION",
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
     net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None,
-    fail_if: str | None, energy_budget: float | None, **given: Any,
+    chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
 
@@ -51,7 +52,7 @@ def command(
     arguments = choices(**given)
     seen = Recording()
     events = find(arguments["fidelity"]).events
-    watched = timeline is not None or (html is not None and events)
+    watched = timeline is not None or chakra is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
     if fail_if is not None:
         from archsim.report.data import record
@@ -61,6 +62,8 @@ def command(
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
         write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
+    if chakra is not None:
+        _write_execution_trace(chakra, result, net, hw, arguments, seen)
     if as_json or as_csv:
         from archsim.report.data import csv_text, json_text
 
@@ -79,3 +82,10 @@ def _write_page(file: OutputFile, result: Any, hw: str, arguments: dict[str, Any
     from archsim.report.page import page
 
     write(file, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))
+
+
+def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:
+    from archsim.estimation.request import make_request
+    from archsim.report.execution_trace import execution_trace
+
+    write_execution_trace(file, execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command))

@@ -28,7 +28,7 @@ PAGES = {
     "cells": "published tables cell by cell, and why some are missed",
     "power": "what the watts consist of; power from a profiler's utilisations; power limits",
     "measure": "describe this computer and measure networks on it",
-    "own-model": "from model.onnx, a torch.nn.Module or a prototxt to an answer",
+    "own-model": "from model.onnx, a torch.nn.Module, config.json, prototxt or Chakra to an answer",
     "own-files": "your own devices, nodes, networks and stacks",
     "studies": "questions in files, answered by reports",
     "python": "the same from Python",

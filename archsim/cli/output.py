@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.writer import TIMELINE, OutputFile, OutputKind
+from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
     from archsim.schedule.observer import Recording
+    from archsim.trace.chakra.node import ExecutionTrace
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
 
@@ -59,6 +60,24 @@ FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False,
 def timeline_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--timeline FILE`: when what ran."""
     return output("--timeline", TIMELINE, text)
+
+
+def chakra_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--chakra FILE`: the run as an execution trace of MLCommons Chakra."""
+    return output("--chakra", EXECUTION_TRACE, text)
+
+
+def write_execution_trace(file: OutputFile, trace: ExecutionTrace) -> None:
+    """Write an execution trace in the form that the ending of the name says. Raises MissingExtra or InputError."""
+    if file.path.lower().endswith(".json"):
+        from archsim.trace.chakra.text import json_text
+
+        file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
+    else:
+        from archsim.trace.chakra.binary import binary
+
+        file.write_bytes(binary(trace))
+    click.echo(f"archsim: wrote {file.path}", err=True)
 
 
 def write(file: OutputFile, text: str) -> None:

@@ -243,12 +243,12 @@ def make_request(
 
 
 def refuse_unknown(trace: BoundTrace) -> None:
-    """Raise Unsupported for operators that are known by their memory traffic only."""
-    from archsim.estimation.unknown import said_of, unknown_operators
+    """Raise Unsupported for ops of which only a bound is known."""
+    from archsim.estimation.unknown import bounded
 
-    unknown = unknown_operators(trace.ops)
-    if unknown:
-        raise Unsupported(f"network {trace.name}: strict: {said_of(unknown)}")
+    found = bounded(trace.ops)
+    if found:
+        raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
 
 
 def host_of(spec: Spec, name: str | None = None) -> Spec:

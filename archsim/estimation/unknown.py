@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from archsim.base.units import show
+from archsim.trace.kinds.general import Collective, Stated
 from archsim.trace.registry import registered
 from archsim.trace.trace import BoundOp
 
@@ -30,3 +32,30 @@ def said_of(unknown: Mapping[str, int]) -> str:
     count = sum(unknown.values())
     what = "op is not known here and counts as its" if count == 1 else "ops are not known here and count as their"
     return f"{count} {what} memory traffic: {', '.join(listed[:SHOWN])}{more}; archsim.register_op says what one costs"
+
+
+def bounded(ops: Iterable[BoundOp]) -> list[str]:
+    """Sentences about the ops of a network's file of which only a bound is known: unknown operators, work of unknown form,
+    communication that one device does not see."""
+    listed = list(ops)
+    unknown, found = unknown_operators(listed), []
+    if unknown:
+        found.append(said_of(unknown))
+    stated = [op.kind for op in listed if isinstance(op.kind, Stated) and op.kind.flops and not op.kind.own]
+    if stated:
+        work = show(float(sum(kind.flops for kind in stated)), "FLOP", 3)
+        said = _count(stated, "op states its", "ops state their")
+        found.append(f"{said} arithmetic ({work}) and not its form; it counts as that of the vector lanes, an upper bound for "
+                     "products of matrices")  # fmt: skip
+    sent = [op.kind for op in listed if isinstance(op.kind, Collective)]
+    if sent:
+        names = ", ".join(f"{name} x {count}" for name, count in Counter(kind.function for kind in sent).most_common())
+        size = show(float(sum(kind.size for kind in sent)), "B", 3)
+        verb = _count(sent, "op communicates", "ops communicate")
+        found.append(f"{verb} ({names}; {size}); on one device only the memory traffic counts, a lower bound: archsim simulate "
+                     "allreduce has times of links")  # fmt: skip
+    return found
+
+
+def _count(items: list[Stated] | list[Collective], one: str, several: str) -> str:
+    return f"{len(items)} {one if len(items) == 1 else several}"

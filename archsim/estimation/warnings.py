@@ -40,13 +40,12 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
 
 
 def _unknown(request: Request) -> list[str]:
-    """A warning where operators of the network's file have no work but their memory traffic."""
-    if all(op.kind.op != "traffic" for op in request.trace.ops):
+    """Warnings where of ops of the network's file only a bound is known."""
+    if all(op.kind.op not in ("traffic", "stated", "collective") for op in request.trace.ops):
         return []
-    from archsim.estimation.unknown import said_of, unknown_operators
+    from archsim.estimation.unknown import bounded
 
-    unknown = unknown_operators(request.trace.ops)
-    return [f"{said_of(unknown)}, --strict refuses them"] if unknown else []
+    return [f"{said}, --strict refuses them" for said in bounded(request.trace.ops)]
 
 
 def _too_large(request: Request) -> list[str]:

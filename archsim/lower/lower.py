@@ -61,6 +61,8 @@ RULES: dict[str, Rule] = {
     "update": pointwise.update,
     "gather": pointwise.gathered,
     "traffic": pointwise.traffic,
+    "stated": pointwise.traffic,
+    "collective": pointwise.traffic,
 }
 
 

@@ -142,7 +142,7 @@ def gathered(op: BoundOp, context: Context) -> Plan:
 
 
 def traffic(op: BoundOp, context: Context) -> Plan:
-    """An unknown operator: the bytes that its registered function names, or each of its tensors once; twice as many backward."""
+    """An unknown operator: the bytes that its file or function states, or each of its tensors once; twice as many backward."""
     times = 1.0 if op.phase == "forward" else 2.0
     _, moved = op.kind.work(op.input_shapes, op.shape, context.element)  # type: ignore[attr-defined]
     written = min(context.bytes(op.shape), moved)

@@ -82,7 +82,7 @@ def names() -> list[str]:
 
 def dumps(trace: Trace) -> str:
     """The trace as text in canonical form: fixed order of keys, only attributes that differ from their defaults."""
-    return "".join(_line(record) for record in [_header(trace), *map(_record, trace.ops)])
+    return "".join(_line(record) for record in [header_of(trace), *map(record_of, trace.ops)])
 
 
 def digest(trace: Trace) -> str:
@@ -116,7 +116,8 @@ def _with_slash() -> set[str]:
     return {alias.lower() for texts in aliases().values() for alias in texts if "/" in alias}
 
 
-def _header(trace: Trace) -> dict[str, object]:
+def header_of(trace: Trace) -> dict[str, object]:
+    """The first line of a trace file."""
     header: dict[str, object] = {
         "schema": SCHEMA,
         "name": trace.name,
@@ -134,7 +135,8 @@ def _header(trace: Trace) -> dict[str, object]:
     return header | {key: value for key, value in optional.items() if value}
 
 
-def _record(op: Op) -> dict[str, object]:
+def record_of(op: Op) -> dict[str, object]:
+    """The line of an op in a trace file."""
     record: dict[str, object] = {"op": op.kind.op, "name": op.name, "in": list(op.inputs), "out": list(op.shape)}
     if op.phase != "forward":
         record["phase"] = op.phase

@@ -34,6 +34,8 @@ class NetworkFormat:
         sizes that it needs to know the shapes, leaves symbols that are still free in the trace to its caller, and raises
         ArgumentError (`unknown_symbol`) for a name that the file does not have
     operators: "module:function", called as the reader is, which also says what became of the file's operators
+    eager: "module:function", called as the reader is, for the network op by op where its attention is not fused; None for a
+        file that has no such form
     known_by: "module:function", called with the first bytes of a file, where other formats have the same ending
     """
 
@@ -42,10 +44,15 @@ class NetworkFormat:
     reader: str
     known_by: str = ""
     operators: str = ""
+    eager: str = ""
 
     def read(self, path: Path, sizes: Mapping[str, int]) -> Trace:
         """The trace of a file."""
         return cast(Reader, _function(self.reader))(path, sizes)
+
+    def read_eager(self, path: Path, sizes: Mapping[str, int]) -> Trace | None:
+        """The trace without fused attention, of formats that have one of their own."""
+        return cast("Trace | None", _function(self.eager)(path, sizes)) if self.eager else None
 
     def mapping(self, path: Path, sizes: Mapping[str, int]) -> tuple[Trace | None, list[Any]]:
         """The trace, None where operators are refused, and what became of each operator; of formats that have some."""
@@ -65,9 +72,13 @@ FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="Caffe", suffixes=(".prototxt",), reader="archsim.trace.readers.caffe:read"),
     NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.onnx:read",
                   operators="archsim.trace.readers.mapping:of_onnx"),
+    NetworkFormat(name="Chakra", suffixes=(".et",), reader="archsim.trace.chakra.reader:read"),
+    NetworkFormat(name="Chakra as JSON", suffixes=(".json",), reader="archsim.trace.chakra.reader:read",
+                  known_by="archsim.trace.chakra.text:begins_as_chakra"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
                   reader="archsim.trace.huggingface.network:read",
-                  known_by="archsim.trace.huggingface.network:begins_as_config"),
+                  known_by="archsim.trace.huggingface.network:begins_as_config",
+                  eager="archsim.trace.huggingface.network:read_eager"),
 )  # fmt: skip
 TRACE = FORMATS[0]
 SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))

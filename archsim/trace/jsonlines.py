@@ -43,12 +43,12 @@ def _constant(text: str) -> float:
     raise ValueError(f"has {text}, which is no number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
 
 
 def strict_json(text: str) -> Any:
     """One JSON document. Raises ValueError for what is none, for a key that comes twice and for a number that is not finite."""
-    return _DECODER.decode(text)
+    return DECODER.decode(text)
 
 
 def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
@@ -61,7 +61,7 @@ def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
         if len(lines) == most:
             return [], [f"line {number}: more than {most - 1} ops; refused"]
         try:
-            record = _DECODER.decode(line)
+            record = DECODER.decode(line)
             if not isinstance(record, dict):
                 raise ValueError("is not a JSON object")
         except json.JSONDecodeError as error:

@@ -24,7 +24,7 @@ from archsim.trace.kinds.attention import Attention, LatentAttention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
 from archsim.trace.kinds.experts import Experts
-from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce, Traffic
+from archsim.trace.kinds.general import Collective, ElementWise, Gather, GroupNorm, Reduce, Stated, Traffic
 from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
@@ -42,17 +42,17 @@ KINDS: dict[str, type[Kind]] = {
         Rotary, Dropout, Mask, Floor, Scale, ScaleBy, Quantise, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice, Upsample,
         Lstm, LstmCell, Gru, Rnn, Attention, LatentAttention, Experts,
-        GroupNorm, ElementWise, Reduce, Gather, Traffic,
+        GroupNorm, ElementWise, Reduce, Gather, Traffic, Stated, Collective,
         Update,
     )
 }  # fmt: skip
 
 __all__ = [
-    "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE",
-    "Add", "ArgMax", "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
+    "BACKWARD", "BACKWARD_DATA", "BACKWARD_FILTER", "FORWARD", "KINDS", "OPTIMISERS", "PHASES", "UPDATE", "Add", "ArgMax",
+    "Attention", "AvgPool", "BatchNorm", "BiasAdd", "Collective", "Concat", "Conv2d", "ConvTranspose2d", "CrossEntropy", "Dim",
     "Dropout", "ElementWise", "Embedding", "Experts", "Floor", "Gated", "Gather", "Gelu", "GeluTanh", "GlobalAvgPool",
-    "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Kind", "LatentAttention", "LayerNorm", "LeakyRelu", "Linear", "Lrn", "Lstm",
-    "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Reduce", "Relu", "Relu6", "Reshape", "RmsNorm", "Rnn",
-    "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Tanh", "Traffic", "Transpose", "Update",
-    "Upsample", "sides",
+    "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Kind", "LatentAttention", "LayerNorm", "LeakyRelu", "Linear", "Lrn",
+    "Lstm", "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Reduce", "Relu", "Relu6", "Reshape", "RmsNorm",
+    "Rnn", "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Stated", "Tanh", "Traffic",
+    "Transpose", "Update", "Upsample", "sides",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
 from archsim.trace.file import load
-from archsim.trace.formats import Sizes
+from archsim.trace.formats import Sizes, format_of, is_path
 from archsim.trace.trace import Trace
 from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
 
@@ -43,10 +43,8 @@ def prepared(
 
 def _apart(net: str, sizes: Sizes) -> Trace:
     """A network whose attention is products around a softmax."""
-    if net.lower().endswith(".json"):
-        from archsim.trace.huggingface.network import read_eager
-
-        found = read_eager(Path(net), dict(sizes))
+    if is_path(net):
+        found = format_of(Path(net)).read_eager(Path(net), dict(sizes))
         if found is not None:
             return found
     from archsim.trace.unfused import unfused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -126,3 +127,55 @@ def _change(model: Any, random: Random) -> None:
             tensor.raw_data = random.randbytes(len(tensor.raw_data))
     if not graph.node:
         graph.node.add(op_type="Relu", input=["x"], output=["y"])
+
+
+def chakra_traces() -> tuple[bytes, ...]:
+    """Sound execution traces: one of nodes that state their work, and one that archsim wrote."""
+    from ..trace.test_chakra import DRAWN_UP, traced
+
+    return _chakra(traced(*DRAWN_UP)), _chakra(_own_trace())
+
+
+@cache
+def _own_trace() -> Any:
+    from archsim.estimation.estimate import estimate
+    from archsim.estimation.request import make_request
+    from archsim.report.execution_trace import execution_trace
+    from archsim.schedule.observer import Recording
+
+    seen = Recording()
+    found = estimate("lenet_5", "gtx_1080", observers=[seen])
+    return execution_trace(found, make_request("lenet_5", "gtx_1080").trace, seen, "estimate")
+
+
+def _chakra(trace: Any) -> bytes:
+    from archsim.trace.chakra.binary import binary
+
+    return binary(trace)
+
+
+def chakra_bytes(random: Random) -> bytes:
+    """A trace with some of its nodes, attributes or bytes changed; the JSON form begins with a brace."""
+    from archsim.trace.chakra.binary import binary
+    from archsim.trace.chakra.text import json_text
+
+    from ..trace.test_chakra import DRAWN_UP, traced
+
+    trace = traced(*DRAWN_UP) if random.random() < 0.6 else _own_trace()
+    if random.random() < 0.4:
+        text = mutate.text_of(json_text(trace), random)
+        return text.encode("utf-8", "surrogatepass")
+    if random.random() < 0.4:
+        return mutate.bytes_of(binary(trace), random)
+    return binary(replace(trace, nodes=tuple(_changed(node, random) for node in trace.nodes)))
+
+
+def _changed(node: Any, random: Random) -> Any:
+    if random.random() < 0.7:
+        return node
+    return replace(
+        node, type=random.choice(("COMP_NODE", "MEM_LOAD_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "METADATA_NODE", "odd")),
+        data=tuple(random.choice((*node.data, 0, 7, 10, 11, 12, 99)) for _ in range(random.randrange(3))),
+        attributes={name: random.choice((*map(abs, SIZES[:-1]), value)) for name, value in node.attributes.items()},
+        outputs=replace(node.outputs, shapes=random.choice(("[[0]]", "[[4, 4]]", "[" * 300, f"[[{2**53 + 1}]]"))),
+    )  # fmt: skip

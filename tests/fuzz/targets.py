@@ -159,6 +159,11 @@ def run_prototxt(data: bytes, folder: Path) -> None:
     _run_model(_file(data, folder, "n.prototxt"), data)
 
 
+def run_chakra(data: bytes, folder: Path) -> None:
+    """An execution trace in either form, and an estimate of it."""
+    _run_model(_file(data, folder, "t.json" if data[:1] == b"{" else "t.et"), data)
+
+
 def _run_model(path: str, data: bytes) -> None:
     from archsim.trace.file import dumps, load, loads
 
@@ -447,6 +452,7 @@ TARGETS = {target.name: target for target in (
            weight=16, sound=TINY.encode),
     Target(name="onnx", make=models.onnx_bytes, run=run_onnx, weight=8, sound=lambda: models.seeds()[0]),
     Target(name="prototxt", make=_from(lambda: (models.CAFFE,)), run=run_prototxt, weight=3, sound=models.CAFFE.encode),
+    Target(name="chakra", make=models.chakra_bytes, run=run_chakra, weight=6, sound=lambda: models.chakra_traces()[0]),
     Target(name="config", make=_from(lambda: shipped("traces/models", ".json")), run=run_config, weight=6,
            sound=lambda: next(text for text in shipped("traces/models", ".json") if '"id": "gpt2_small"' in text).encode()),
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8,

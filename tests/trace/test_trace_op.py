@@ -20,6 +20,7 @@ from archsim.trace.op import (
     AvgPool,
     BatchNorm,
     BiasAdd,
+    Collective,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -65,6 +66,7 @@ from archsim.trace.op import (
     Silu,
     Slice,
     Softmax,
+    Stated,
     Tanh,
     Traffic,
     Transpose,
@@ -179,6 +181,8 @@ CASES = [
     (Reduce(function="max", axes=(1,)), [(2, 5)], (), (2, 1), 0, 10, 0),
     (Gather(), [(2, 5), (3,)], (3, 5), (3, 5), 0, 0, 0),
     (Traffic(operator="my.Op", each=2), [(2, 5)], (2, 3), (2, 3), 0, 12, 0),
+    (Stated(operator="gemm", flops=100, moves=64), [(2, 5)], (2, 3), (2, 3), 0, 100, 0),
+    (Collective(function="all_reduce", size=64), [(2, 5)], (2, 3), (2, 3), 0, 0, 0),
     (Update(count=10), [(10,)], (), (10,), 0, 40, 0),
     (Update(count=10, optimiser="sgd"), [(10,)], (), (10,), 0, 20, 0),
 ]
@@ -242,6 +246,7 @@ WRONG = [
     (Reduce(function="max", axes=(2,)), [(2, 5)], (), "has axis 2"),
     (Gather(), [], (3,), "takes at least 1 input, got 0"),
     (Traffic(operator="my.Op"), [], (3,), "takes at least 1 input, got 0"),
+    (Stated(operator="my.Op", moves=1), [], (3,), "takes at least 1 input, got 0"),
     (Update(count=3), [(4,)], (), "updates 3 values from 4 gradients"),
 ]
 

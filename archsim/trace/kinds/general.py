@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import integer, integers, word
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.attributes import choice, flag, integer, integers, word
+from archsim.trace.dims import LARGEST, Shape, elements, show
 from archsim.trace.kind import Kind, axis_of, image, only
 from archsim.trace.kinds.pointwise import _broadcast
+
+COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "reduce_scatter",
+               "reduce_scatter_block", "barrier", "send", "receive")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +146,63 @@ class Traffic(Kind):
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """Twice the forward work."""
         return 2 * self.flop(inputs, out)
+
+
+class _Moving(Kind):
+    """An op of an execution trace, of which a file states what it moves and not its form."""
+
+    __slots__ = ()
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The recorded one."""
+        if not inputs:
+            raise ValueError("takes at least 1 input, got 0")
+        return tuple(recorded)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Twice the forward work."""
+        return 2 * self.flop(inputs, out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated(_Moving):
+    """An operator of which a file states its arithmetic, `flops` [FLOP], and the bytes that it `moves` [B], and not its form.
+
+    The arithmetic counts as that of the vector lanes: an upper bound of its time where it is a product of matrices.
+    `does`: `compute`, or `load` and `store` of memory. `own`: a function of `archsim.register_op` said both.
+    """
+
+    op: ClassVar[str] = "stated"
+
+    operator: str = word()
+    does: str = choice("compute", "load", "store", default="compute")
+    own: bool = flag(default=False)
+    flops: int = integer(most=LARGEST, default=0)
+    moves: int = integer(least=1, most=LARGEST)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """As stated."""
+        return self.flops
+
+    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+        """FLOP, and bytes that move."""
+        return float(self.flops), float(self.moves)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(_Moving):
+    """Communication of several devices over `size` bytes of each [B], or a message to another one.
+
+    On one device it is its memory traffic, the buffer read and written once; the links of a node are not part of it.
+    `group`: the name of the devices that take part.
+    """
+
+    op: ClassVar[str] = "collective"
+
+    function: str = choice(*COLLECTIVES)
+    size: int = integer(most=LARGEST)
+    group: str = word(default="all")
+
+    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+        """FLOP, and bytes that move."""
+        return 0.0, 2.0 * max(self.size, 1)

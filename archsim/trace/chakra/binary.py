@@ -1,0 +1,144 @@
+"""The `.et` form: messages of protobuf one after the other, each behind its length; first what the trace says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from archsim.base.errors import InputError
+from archsim.base.files import read_bytes
+from archsim.base.limits import LIMITS
+from archsim.trace.chakra.messages import messages
+from archsim.trace.chakra.node import INVALID, NODE_TYPES, ExecutionNode, ExecutionTrace, TensorTexts
+
+LIMIT = LIMITS["chakra"]
+LONGEST_VARINT = 5  # bytes of a length below 2^32
+
+
+def read_binary(path: Path) -> ExecutionTrace:
+    """The trace in a `.et` file. Raises MissingExtra, MissingFile or InputError."""
+    kinds = messages()
+    data = read_bytes(path, LIMIT.size)
+    if not data:
+        raise InputError(str(path), "is empty")
+    places = list(_places(data, str(path)))
+    head = _head(kinds["GlobalMetadata"](), data, places[0], str(path))
+    nodes = [_node(_parsed(kinds["Node"](), data, place, str(path), "no Node is there")) for place in places[1:]]
+    return ExecutionTrace(path=str(path), version=head.version, attributes=_attributes(head.attr), nodes=tuple(nodes))
+
+
+def _places(data: bytes, path: str) -> Iterator[tuple[int, int]]:
+    """Where each message begins and ends."""
+    at, count, end = 0, 0, len(data)
+    while at < end:
+        length = shift = 0
+        first = at
+        for at in range(first, min(end, first + LONGEST_VARINT)):
+            byte = data[at]
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        else:
+            raise InputError(path, f"byte {first}: is no Chakra trace, or is cut off")
+        at += 1
+        if at + length > end:
+            raise InputError(path, f"byte {first}: is no Chakra trace, or is cut off")
+        yield at, at + length
+        at += length
+        count += 1
+        if count > LIMIT.entries + 1:
+            raise InputError(path, f"has more than {LIMIT.entries} nodes; refused")
+
+
+def _head(message: Any, data: bytes, place: tuple[int, int], path: str) -> Any:
+    """The first message, which must not be a node: its fields have the same numbers and other types."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    wanted = "a Chakra trace begins with its GlobalMetadata"
+    head = _parsed(message, data, place, path, wanted)
+    if {each.field_number for each in UnknownFieldSet(head)} & {1, 2, 3, 4, 5}:
+        raise InputError(path, f"byte {place[0]}: {wanted}")
+    return head
+
+
+def _parsed(message: Any, data: bytes, place: tuple[int, int], path: str, wanted: str) -> Any:
+    from google.protobuf.message import DecodeError
+
+    begin, end = place
+    try:
+        message.ParseFromString(data[begin:end])
+    except DecodeError:
+        raise InputError(path, f"byte {begin}: {wanted}") from None
+    return message
+
+
+def _node(message: Any) -> ExecutionNode:
+    known = 0 <= message.type < len(NODE_TYPES)
+    return ExecutionNode(
+        id=message.id, name=message.name, type=NODE_TYPES[message.type] if known else f"type {message.type}",
+        control=tuple(message.ctrl_deps), data=tuple(message.data_deps), start_us=message.start_time_micros,
+        duration_us=message.duration_micros, inputs=_texts(message, "inputs"), outputs=_texts(message, "outputs"),
+        attributes=_attributes(message.attr),
+    )  # fmt: skip
+
+
+def _texts(message: Any, name: str) -> TensorTexts:
+    if not message.HasField(name):
+        return TensorTexts()
+    found = getattr(message, name)
+    return TensorTexts(values=found.values, shapes=found.shapes, types=found.types)
+
+
+def _attributes(found: Iterable[Any]) -> dict[str, Any]:
+    values = {}
+    for each in found:
+        form: str = each.WhichOneof("value") or ""
+        value: Any = getattr(each, form) if form else None
+        values[each.name] = list(value.values) if form.endswith("_list") else value
+    return values
+
+
+def binary(trace: ExecutionTrace) -> bytes:
+    """The bytes of a `.et` file. Raises MissingExtra."""
+    kinds = messages()
+    head = kinds["GlobalMetadata"](version=trace.version)
+    _fill(head.attr, trace.attributes)
+    return b"".join([_delimited(head), *(_delimited(_message(kinds["Node"], node)) for node in trace.nodes)])
+
+
+def _message(kind: Any, node: ExecutionNode) -> Any:
+    number = NODE_TYPES.index(node.type) if node.type in NODE_TYPES else NODE_TYPES.index(INVALID)
+    made = kind(id=node.id, name=node.name, type=number, ctrl_deps=node.control, data_deps=node.data,
+                start_time_micros=node.start_us, duration_micros=node.duration_us)  # fmt: skip
+    for name in ("inputs", "outputs"):
+        texts, place = getattr(node, name), getattr(made, name)
+        place.values, place.shapes, place.types = texts.values, texts.shapes, texts.types
+    _fill(made.attr, node.attributes)
+    return made
+
+
+def _fill(place: Any, attributes: Mapping[str, Any]) -> None:
+    for name, value in attributes.items():
+        place.add(name=name, **{form_of(value): value})
+
+
+def form_of(value: object) -> str:
+    """The form in which an attribute is written.
+
+    >>> form_of(True), form_of(3), form_of("a")
+    ('bool_val', 'int64_val', 'string_val')
+    """
+    if type(value) is int:
+        return "int64_val" if value < 2**63 else "uint64_val"
+    return {bool: "bool_val", float: "double_val", str: "string_val"}[type(value)]
+
+
+def _delimited(message: Any) -> bytes:
+    body: bytes = message.SerializeToString()
+    length, head = len(body), bytearray()
+    while length > 0x7F:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*head, length]) + body

@@ -1,0 +1,74 @@
+"""`ExecutionNode`: one node of an execution trace, apart from how a file writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSIONS = ("0.0.4", "1.0.0")  # of the schema; fields that are read are the same in both
+WRITTEN = VERSIONS[0]
+
+# names and numbers of the schema's enumerations
+INVALID, METADATA, LOAD, STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = (
+    "INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE",
+    "COMM_COLL_NODE",
+)  # fmt: skip
+NODE_TYPES = (INVALID, METADATA, LOAD, STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE)
+COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "reduce_scatter",
+               "reduce_scatter_block", "barrier")  # fmt: skip
+MEMORY, MESSAGES = (LOAD, STORE), (SEND, RECEIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorTexts:
+    """What a node says of its inputs or outputs, each a list written as text, as recorders write it."""
+
+    values: str = ""
+    shapes: str = ""
+    types: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionNode:
+    """One node.
+
+    control: ids of nodes that it was called by, or waits for
+    data: ids of nodes whose results it needs
+    start_us, duration_us: when it ran [us]
+    attributes: by name; numbers, truth values, texts, or lists of them
+    """
+
+    id: int
+    name: str
+    type: str
+    control: tuple[int, ...] = ()
+    data: tuple[int, ...] = ()
+    start_us: int = 0
+    duration_us: int = 0
+    inputs: TensorTexts = TensorTexts()
+    outputs: TensorTexts = TensorTexts()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def whole(self, *names: str) -> int | None:
+        """The first of these attributes that is a whole number from 0."""
+        for name in names:
+            value = self.attributes.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+                return value
+        return None
+
+    def text(self, name: str) -> str:
+        """An attribute that is a text; empty where there is none."""
+        value = self.attributes.get(name)
+        return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionTrace:
+    """A whole trace: what it says of itself, and its nodes in the order of the file."""
+
+    path: str
+    version: str
+    attributes: Mapping[str, Any]
+    nodes: tuple[ExecutionNode, ...]

@@ -1,0 +1,69 @@
+"""An execution trace as a network.
+
+A trace that archsim wrote gives the network that it was written from. In any other, each node is an op of the work that it states
+(`num_ops` [FLOP], `tensor_size` or shapes [B], `comm_size` [B]), which waits for the nodes that it depends on. Nodes that only
+mark a place are no ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from archsim.base.errors import InputError, Unsupported
+from archsim.trace.chakra.binary import read_binary
+from archsim.trace.chakra.node import VERSIONS, ExecutionTrace
+from archsim.trace.chakra.own import is_own, read_own
+from archsim.trace.chakra.stated import read_stated
+from archsim.trace.chakra.text import read_json
+from archsim.trace.dims import short
+from archsim.trace.formats import unknown_symbol
+from archsim.trace.trace import Trace
+
+
+def read(path: Path, sizes: Mapping[str, int]) -> Trace:
+    """The network of a trace, whose sizes are all fixed. Raises MissingExtra, MissingFile, InputError, Unsupported."""
+    found = network_of(execution_trace(path))
+    for name in sizes:
+        if not found.symbol_called(name):
+            raise unknown_symbol(path, name, found.free_symbols)
+    return found
+
+
+def execution_trace(path: Path) -> ExecutionTrace:
+    """The nodes of a file, in either form. Raises MissingExtra, MissingFile or InputError."""
+    trace = read_json(path) if path.name.lower().endswith(".json") else read_binary(path)
+    if trace.version and trace.version not in VERSIONS:
+        raise InputError(str(path), f"is of version {short(trace.version)} of Chakra's schema; {' and '.join(VERSIONS)} are read")
+    if not trace.nodes:
+        raise InputError(str(path), "has no nodes")
+    _check(trace)
+    return trace
+
+
+def network_of(trace: ExecutionTrace) -> Trace:
+    """The network of the nodes. Raises InputError or Unsupported."""
+    if is_own(trace):
+        return read_own(trace)
+    found = read_stated(trace)
+    if not found.ops:
+        raise Unsupported(f"{trace.path}: has no nodes that compute, move memory or communicate")
+    return found
+
+
+def _check(trace: ExecutionTrace) -> None:
+    """Every node has an id of its own, and waits for nodes that are there."""
+    known = {node.id for node in trace.nodes}
+    problems: list[str] = []
+    if len(known) < len(trace.nodes):
+        seen: set[int] = set()
+        twice = next(node.id for node in trace.nodes if node.id in seen or seen.add(node.id))  # type: ignore[func-returns-value]
+        problems.append(f"has the node {twice} twice")
+    for node in trace.nodes:
+        missing = [each for each in node.data if each not in known]
+        if missing:
+            problems.append(f"node {node.id} {short(node.name)} depends on node {missing[0]}, which is not there")
+        if len(problems) > 20:
+            break
+    if problems:
+        raise InputError(trace.path, problems)
