@@ -154,6 +154,25 @@ def _chakra(trace: Any) -> bytes:
     return binary(trace)
 
 
+@cache
+def _recorded() -> str:
+    from ..trace.recorded import recorded
+    from ..trace.test_torch_reader import X, call, program
+
+    calls = (
+        call("aten.conv2d.default", "c", [4, 8, 16, 16], X, {"tensor": "w"}, None, [2, 2], [1, 1], [1, 1], 1),
+        call("aten.batch_norm.default", "n", [4, 8, 16, 16], {"tensor": "c"}, {"tensor": "g"}, {"tensor": "g"}, {"tensor": "g"},
+             {"tensor": "g"}, False, 0.1, 1e-5, True), call("aten.relu_.default", "r", [4, 8, 16, 16], {"tensor": "n"}),
+        call("aten.max_pool2d.default", "p", [4, 8, 8, 8], {"tensor": "r"}, [2, 2], [2, 2], [0, 0], [1, 1], False),
+        call("aten.mean.dim", "m", [4, 8], {"tensor": "p"}, [2, 3]),
+        call("aten.linear.default", "f", [4, 10], {"tensor": "m"}, {"tensor": "v"}, None),
+        call("aten.cat.default", "y", [4, 18], [{"tensor": "f"}, {"tensor": "m"}], 1),
+        call("aten.slice.Tensor", "z", [4, 5], {"tensor": "y"}, 1, 0, 5),
+        call("aten.softmax.int", "o", [4, 5], {"tensor": "z"}, -1),
+    )  # fmt: skip
+    return recorded(program(*calls, x=[4, 3, 32, 32], w=[8, 3, 3, 3], g=[8], v=[10, 8]))
+
+
 def chakra_bytes(random: Random) -> bytes:
     """A trace with some of its nodes, attributes or bytes changed; the JSON form begins with a brace."""
     from archsim.trace.chakra.binary import binary
@@ -161,6 +180,8 @@ def chakra_bytes(random: Random) -> bytes:
 
     from ..trace.test_chakra import DRAWN_UP, traced
 
+    if random.random() < 0.35:
+        return mutate.text_of(_recorded(), random).encode("utf-8", "surrogatepass")
     trace = traced(*DRAWN_UP) if random.random() < 0.6 else _own_trace()
     if random.random() < 0.4:
         text = mutate.text_of(json_text(trace), random)

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.core_loops import LOOP
+from tests.trace.recorded import recorded
+from tests.trace.test_torch_reader import small
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -86,6 +88,7 @@ def container(package: Path, tmp_path: Path) -> Container:
     maker, network, nodes = blocks
     (tmp_path / "deploy.prototxt").write_text(network, "utf-8")
     (tmp_path / "workload.json").write_text(nodes, "utf-8")
+    (tmp_path / "recorded.json").write_text(recorded(small(4)), "utf-8")
     subprocess.run([sys.executable, "-c", maker], cwd=tmp_path, check=True)
     return found
 

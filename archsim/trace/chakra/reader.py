@@ -1,6 +1,7 @@
 """An execution trace as a network.
 
-A trace that archsim wrote gives the network that it was written from. In any other, each node is an op of the work that it states
+A trace that archsim wrote gives the network that it was written from. In one that PyTorch recorded, calls of ATen's operators
+are read with their shapes, arguments and tensors (`pytorch`). In any other, each node is an op of the work that it states
 (`num_ops` [FLOP], `tensor_size` or shapes [B], `comm_size` [B]), which waits for the nodes that it depends on. Nodes that only
 mark a place are no ops.
 """
@@ -45,7 +46,9 @@ def network_of(trace: ExecutionTrace) -> Trace:
     """The network of the nodes. Raises InputError or Unsupported."""
     if is_own(trace):
         return read_own(trace)
-    found = read_stated(trace)
+    from archsim.trace.chakra.pytorch import is_recorded, read_recorded
+
+    found = read_recorded(trace) if is_recorded(trace) else read_stated(trace)
     if not found.ops:
         raise Unsupported(f"{trace.path}: has no nodes that compute, move memory or communicate")
     return found

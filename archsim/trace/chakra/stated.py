@@ -21,6 +21,7 @@ from archsim.trace.chakra.node import (
     ExecutionTrace,
 )
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
+from archsim.trace.jsonlines import DECODER
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.general import Collective, Stated, Traffic
 from archsim.trace.order import execution_order
@@ -36,7 +37,7 @@ KEPT = (COMPUTE, COLLECTIVE, *MEMORY, *MESSAGES)
 
 def read_stated(trace: ExecutionTrace) -> Trace:
     """The network. Raises InputError for cycles and sizes that cannot be, Unsupported for nodes that state no work."""
-    names, made, ops = _Names(), dict[int, str](), []
+    names, made, ops = UniqueNames(), dict[int, str](), []
     waits = _waits(trace)
     for node in _ordered(trace):
         if node.type not in KEPT:
@@ -50,11 +51,11 @@ def read_stated(trace: ExecutionTrace) -> Trace:
     )  # fmt: skip
 
 
-class _Names:
-    """Names of ops, each used once."""
+class UniqueNames:
+    """Names of ops, each used once; `taken` are those of others."""
 
-    def __init__(self) -> None:
-        self.count: dict[str, int] = {START: 1}
+    def __init__(self, taken: Sequence[str] = (START,)) -> None:
+        self.count: dict[str, int] = dict.fromkeys(taken, 1)
 
     def free(self, wanted: str) -> str:
         """This name, or with a number behind it."""
@@ -185,7 +186,11 @@ def read_list(text: str) -> Any:
     if not text or len(text) > LONGEST:
         return []
     try:
-        found = ast.literal_eval(text)
+        found = DECODER.decode(text)
+    except (ValueError, RecursionError):
+        found = None
+    try:
+        found = ast.literal_eval(text) if found is None else found
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return []
     return list(found) if isinstance(found, list | tuple) else []

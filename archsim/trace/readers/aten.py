@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import InputError, Unsupported
+from archsim.trace.dims import short
 from archsim.trace.readers.aten_calls import AtenCall, AtenProgram
 from archsim.trace.readers.aten_rules import RULES
 from archsim.trace.readers.model import ModelFile, StoredTensor
@@ -22,7 +23,11 @@ def model_of_program(record: Mapping[str, Any], path: str) -> ModelFile:
     """The whole program. Raises Unsupported for control flow."""
     program = AtenProgram(record, path)
     for each in record["calls"]:
-        _read(AtenCall(program, each))
+        call = AtenCall(program, each)
+        try:
+            _read(call)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise InputError(path, f"call {short(call.name)} ({call.operator}) has arguments that do not fit it") from None
     dtypes = {PRECISIONS.get(name, ""): count for name, count in record["dtypes"].items()}
     known = {name: count for name, count in dtypes.items() if name}
     return ModelFile(

@@ -67,7 +67,9 @@ def _conv_transpose(c: AtenCall) -> None:
 
 def _batch_norm(c: AtenCall) -> None:
     channels = c.size(c.tensor(0))[1:2]
-    made = c.program.constant(f"{c.name}.scale", np.zeros(channels, np.float32))
+    made = f"{c.name}.scale"
+    c.program.held[made] = StoredTensor(shape=channels)
+    c.program.shapes[made] = channels
     c.add("BatchNormalization", [c.tensor(0), *[c.tensor(i) or made for i in range(1, 5)]], c.result(0))
     c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
 
