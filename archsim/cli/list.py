@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import csv_option, json_option, one_form
 
+if TYPE_CHECKING:
+    from archsim.device.spec import Spec
+
+DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
+NEAREST = 10  # devices that --like prints
 Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, columns that are aligned on the left
 
 
@@ -18,7 +24,9 @@ Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, colu
                                             "keys"]))  # fmt: skip
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")
-def command(what: str, as_json: bool, as_csv: bool) -> None:
+@click.option("--like", metavar="TEXT", help="Of hw: the devices that a text describes by name, architecture, memory and year.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
+def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
     (networks), models (transformers by their config.json), stacks, the parts that stacks are composed of, fidelities, op kinds,
     or keys: of specs, with what each of them moves.
@@ -26,15 +34,20 @@ def command(what: str, as_json: bool, as_csv: bool) -> None:
     \b
     Examples:
       archsim list hw
+      archsim list hw --like "ada 24GB"
       archsim list nets
     """
+    if like is None and limit is not None:
+        raise click.UsageError("--limit is of --like; `archsim list` prints all")
+    if like is not None and what != "hw":
+        raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
     lists: dict[str, Callable[[], Listing]] = {
         "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
         "parts": _parts,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
     one_form(as_json, as_csv)
-    head, rows, left = lists[what]()
+    head, rows, left = lists[what]() if like is None else _devices_like(like, limit or NEAREST)
     if as_csv:
         from archsim.report.data import rows_as_csv
 
@@ -48,18 +61,33 @@ def command(what: str, as_json: bool, as_csv: bool) -> None:
 
 
 def _devices() -> Listing:
-    from archsim.base.units import show
     from archsim.detect.catalog import find, names
 
-    rows = []
-    for spec in map(find, names()):
-        device = spec.device
-        rows.append(
-            (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
-             show(float(device.peak_flops("fp32")), "FLOP/s", 3), show(float(device.memory.bandwidth), "B/s", 3),
-             show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))
-        )  # fmt: skip
-    return ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed"), rows, 4
+    return DEVICE, [_device_row(spec) for spec in map(find, names())], 4
+
+
+def _devices_like(text: str, limit: int) -> Listing:
+    """The shipped devices that fit a text best, with the share of it that they fit and the size of their memory."""
+    from archsim.detect.catalog import find, names
+    from archsim.device.similar import most_alike
+
+    found = most_alike(text, map(find, names()))[:limit]
+    if not found:
+        raise click.UsageError(f"--like {text!r}: no shipped device has all of these words; say names, architectures "
+                               "(ada), makers, kinds (gpu, cpu), sizes of the memory (24GB), years (2022); "
+                               "`archsim list hw` prints all")  # fmt: skip
+    rows = [(*_device_row(one.spec), f"{float(one.spec.device.memory.capacity) / 2**30:.4g} GiB", f"{one.match:.2f}")
+            for one in found]  # fmt: skip
+    return (*DEVICE, "capacity", "match"), rows, 4
+
+
+def _device_row(spec: Spec) -> tuple[str, ...]:
+    from archsim.base.units import show
+
+    device = spec.device
+    return (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
+            show(float(device.peak_flops("fp32")), "FLOP/s", 3), show(float(device.memory.bandwidth), "B/s", 3),
+            show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))  # fmt: skip
 
 
 def _nodes() -> Listing:

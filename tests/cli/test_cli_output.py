@@ -269,3 +269,24 @@ def test_text_of_strangers_moves_no_cursor(cli: Any, tmp_path: Any) -> None:
                   ("compare", "--net", str(path), "--hw", str(spec))):  # fmt: skip
         result = cli(*words)
         assert "\x1b" not in result.out + result.err, words
+
+
+def test_devices_like_a_text(cli: Any) -> None:
+    rows = json.loads(cli("list", "hw", "--like", "ada 24GB", "--limit", "3", "--json").out)
+    assert len(rows) == 3
+    assert {rows[0]["device"], rows[1]["device"]} == {"rtx_4090", "l4"}
+    assert [float(row["match"]) for row in rows] == sorted((float(row["match"]) for row in rows), reverse=True)
+    assert rows[0]["capacity"] == "24 GiB"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "hw", "--like", "xyzzy"), "no shipped device has all of these words"),
+        (("list", "nets", "--like", "ada"), "--like is of hw"), (("list", "hw", "--limit", "3"), "--limit is of --like"),
+    ],
+)  # fmt: skip
+def test_devices_like_nothing_are_refused(cli: Any, words: tuple[str, ...], said: str) -> None:
+    result = cli(*words)
+    assert (result.code, result.out) == (2, "")
+    assert said in " ".join(result.err.split())
