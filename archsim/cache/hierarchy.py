@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
 from archsim.cache.kernel import BIT_PLRU, FIFO, LRU, RANDOM, SRRIP, TREE_PLRU
-from archsim.device.device import Cpu, Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu, with_caches
 
 POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE_PLRU, "bit-plru": BIT_PLRU, "srrip": SRRIP}
 HOLDS = ("any", "inclusive", "exclusive")
@@ -145,6 +145,7 @@ def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarc
     >>> [(level.name, level.size) for level in hierarchy_of(find("i7_6700k").device).levels]  # B
     [('L1', 32768), ('L2', 262144), ('L3', 8388608)]
     """
+    device = with_caches(device, "caches")
     most = int(device.sm.count if isinstance(device, Gpu) else device.core.count)
     if not 1 <= cores <= most:
         raise ValueError(f"{cores} cores: {device.identity.id} has {most}")

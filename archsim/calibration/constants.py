@@ -199,6 +199,8 @@ class Calibration:
         known = name in self.spreads and platform.stack in self.stacks and step != ELSEWHERE
         nearness = self.wider[step] if what in NETWORKS else 1.0
         factor = nearness if modelled else WIDER * nearness
+        if not any(known_class.startswith(f"{kind} ") for known_class in self.spreads):
+            spread = replace(spread, rows=0, origin=f"no row of a {kind.upper()}: {spread.origin}")
         found = replace(spread, low=factor * spread.low, high=factor * spread.high, basis=basis(behind, platform),
                         origin=spread.origin if factor == 1.0 else f"{factor:.3g} times {spread.origin}")  # fmt: skip
         return (name, found) if modelled and known else (f"{name} {EXTRAPOLATED}", found)

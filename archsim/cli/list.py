@@ -12,6 +12,7 @@ from archsim.cli.terminal import say
 from archsim.cli.vocabulary import csv_option, json_option, one_form
 
 if TYPE_CHECKING:
+    from archsim.device.device import Device
     from archsim.device.spec import Spec
 
 DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
@@ -74,7 +75,7 @@ def _devices_like(text: str, limit: int) -> Listing:
     found = most_alike(text, map(find, names()))[:limit]
     if not found:
         raise click.UsageError(f"--like {text!r}: no shipped device has all of these words; say names, architectures "
-                               "(ada), makers, kinds (gpu, cpu), sizes of the memory (24GB), years (2022); "
+                               "(ada), makers, kinds (gpu, cpu, tpu), sizes of the memory (24GB), years (2022); "
                                "`archsim list hw` prints all")  # fmt: skip
     rows = [(*_device_row(one.spec), f"{float(one.spec.device.memory.capacity) / 2**30:.4g} GiB", f"{one.match:.2f}")
             for one in found]  # fmt: skip
@@ -86,8 +87,17 @@ def _device_row(spec: Spec) -> tuple[str, ...]:
 
     device = spec.device
     return (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
-            show(float(device.peak_flops("fp32")), "FLOP/s", 3), show(float(device.memory.bandwidth), "B/s", 3),
+            _peak(device), show(float(device.memory.bandwidth), "B/s", 3),
             show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))  # fmt: skip
+
+
+def _peak(device: Device) -> str:
+    """The peak of fp32; of a TPU without it that of the first precision of its cells, which is named."""
+    from archsim.base.units import show
+    from archsim.device.device import Tpu
+
+    own = device.precisions[0] if isinstance(device, Tpu) else "fp32"
+    return show(float(device.peak_flops(own)), "FLOP/s", 3) + (f" {own}" if own != "fp32" else "")
 
 
 def _nodes() -> Listing:

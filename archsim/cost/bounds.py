@@ -15,12 +15,31 @@ from typing import Any
 from archsim.cost import cpu, gpu, roofline
 from archsim.cost.cost import LAUNCH, Array
 
-GPU, CPU, ROOFLINE = "gpu", "cpu", "roofline"  # what has bounds: the two kinds of device, and the fidelity without overheads
+GPU, CPU, TPU, ROOFLINE = "gpu", "cpu", "tpu", "roofline"  # what has bounds: kinds of device, and the fidelity without overheads
 INPUT = "input"  # the wait for samples that the host decodes
 POWER = "power"  # what limits where the power limit lowers the clock
 PIPES, L2, DRAM = "SM pipes", "L2", "DRAM"  # what kernels that run at the same time share
 
 Equation = Callable[[Any], Array | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OfTpu:
+    """An equation of `cost.tpu`, which is imported when it is first computed: few estimates are of a TPU."""
+
+    name: str
+
+    @property
+    def function(self) -> Equation:
+        """The equation itself."""
+        from archsim.cost import tpu
+
+        found: Equation = getattr(tpu, self.name)
+        return found
+
+    def __call__(self, terms: Any) -> Array | None:
+        """The time of one launch [s], [D, V]."""
+        return self.function(terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +68,19 @@ BOUNDS = {
     row.name: row
     for row in (
         Bound(name="compute", side="compute-bound", clocked=True, resource=PIPES, overhead=False,
-              time={GPU: gpu.compute_bound, CPU: cpu.compute_bound, ROOFLINE: roofline.compute_bound},
+              time={GPU: gpu.compute_bound, CPU: cpu.compute_bound, TPU: OfTpu("compute_bound"),
+                    ROOFLINE: roofline.compute_bound},
               colour="#0072b2", symbol="circle", meaning="the arithmetic units are busy"),
         Bound(name="dram", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
-              time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, ROOFLINE: roofline.memory_bound},
+              time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, TPU: OfTpu("memory_bound"), ROOFLINE: roofline.memory_bound},
               colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
         Bound(name="l1", side="cache-bound", clocked=True, resource=None, overhead=False, time={CPU: cpu.refill_bound},
               colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
         Bound(name="l2", side="cache-bound", clocked=True, resource=L2, overhead=False,
               time={GPU: gpu.cache_bound, CPU: cpu.cache_bound},
               colour="#e69f00", symbol="diamond", meaning="the bandwidth of the cache that all cores share is used up"),
+        Bound(name="buffer", side="buffer-bound", clocked=True, resource=None, overhead=False, time={TPU: OfTpu("buffer_bound")},
+              colour="#a6761d", symbol="diamond-wide", meaning="the bandwidth of the buffer that software manages is used up"),
         Bound(name="link", side="memory-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.link_bound},
               colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
         Bound(name="latency", side="latency-bound", clocked=False, resource=None, overhead=False, time={GPU: gpu.latency_bound},
@@ -66,7 +88,7 @@ BOUNDS = {
         Bound(name="two_pass", side="memory-bound", clocked=True, resource=None, overhead=False, time={GPU: gpu.two_pass_bound},
               colour="#66a61e", symbol="pentagon", meaning="values are read twice, the second time after a wait"),
         Bound(name=LAUNCH, side="launch-bound", clocked=False, resource=None, overhead=True,
-              time={GPU: gpu.launch_gap, CPU: cpu.team_overhead},
+              time={GPU: gpu.launch_gap, CPU: cpu.team_overhead, TPU: OfTpu("start_gap")},
               colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
         Bound(name="host", side="host-bound", clocked=False, resource=None, overhead=True, time={},
               colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),

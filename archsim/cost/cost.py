@@ -63,7 +63,8 @@ def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH
     (sum of b^q)^(1/q), [D, V]
 
     bounds: b, by name [s], each [D, V] or [V]
-    exponent: q, 2 where a kernel moves and computes in turns, 3 where data move without the warps that compute; or [V] of both
+    exponent: q, 2 where a kernel moves and computes in turns, 3 where data move without the warps that compute, infinite where
+        all that moves is known and asked for ahead; or [V] of these
 
     A choice of form: the sum (q = 1) would say that nothing overlaps, the maximum (q = infinite) that everything does.
 
@@ -84,6 +85,7 @@ def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH
     root = np.sqrt(total)
     columns = np.flatnonzero(cubic)
     root[..., columns] = np.cbrt(total[..., columns])
+    root[..., np.flatnonzero(np.broadcast_to(np.isinf(exponent), peak.shape[-1:]))] = 1.0
     root *= peak
     return root
 

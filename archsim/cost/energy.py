@@ -32,7 +32,7 @@ from archsim.cost.switched import (
     tensor_share,
 )
 from archsim.cost.voltage import voltage
-from archsim.device.device import Cpu, Device
+from archsim.device.device import Cpu, Device, Tpu
 
 COMPONENTS = {  # in this order in every output -> what it covers
     "base": "what stands of the idle power: regulators, fans, memory that holds its data; of a CPU all of it, cores asleep",
@@ -237,6 +237,71 @@ class PackageTerms(EnergyTerms):
         return np.asarray(self.device.power.idle * self.took)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TpuEnergyTerms(EnergyTerms):
+    """The same on a TPU, of whose powers no split is published: E = P_idle t + (P_busy - P_idle) t_busy.
+
+    Published powers are of whole chips that run networks, and that of the first TPU hardly follows its load (Jouppi et al. 2017,
+    section 6), so that all that it draws above its idle power is one part, `awake`.
+    """
+
+    device: Tpu
+
+    @cached_property
+    def _none(self) -> Array:
+        return np.zeros_like(self.took)
+
+    @cached_property
+    def base_j(self) -> Array:
+        """The idle power meanwhile [J]."""
+        return np.asarray(self.device.power.idle * self.took)
+
+    @cached_property
+    def awake_j(self) -> Array:
+        """What the chip draws at work beside its idle power [J]."""
+        return np.asarray((self.device.power.busy - self.device.power.idle) * self.busy_s)
+
+    @cached_property
+    def dynamic_j(self) -> Array:
+        """All but the idle power [J]."""
+        return self.awake_j
+
+    @cached_property
+    def leakage_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def clock_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def lanes_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def tensor_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def instructions_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def cache_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+    @cached_property
+    def dram_j(self) -> Array:
+        """Not told apart [J]."""
+        return self._none
+
+
 def energy_terms(
     cost: Cost, device: Device, precision: str, clock: Array | float, limit: Array | float, constants: Calibration
 ) -> EnergyTerms:
@@ -260,6 +325,8 @@ def energy_terms(
     record: Callable[..., EnergyTerms] = EnergyTerms
     if isinstance(device, Cpu):
         record = partial(PackageTerms, held=work.get("held", work["units"]))
+    elif isinstance(device, Tpu):
+        record = TpuEnergyTerms
     return record(
         busy_s=cost.busy_s, overhead_s=cost.overhead_s, dram_bytes=cost.dram_bytes, llc_bytes=cost.cache_bytes,
         macs=work["macs"], wide=work.get("wide", 0.0), issues=work["issues"], units=work["units"], core_clock=clock, limit=limit,

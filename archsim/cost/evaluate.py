@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.bounds import CPU, GPU, ROOFLINE, bounds_of, overhead_of
+from archsim.cost.bounds import CPU, GPU, ROOFLINE, TPU, bounds_of, overhead_of
 from archsim.cost.cost import Array, Cost, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import TINY, spent
@@ -18,8 +18,8 @@ from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
 from archsim.cost.relief import FASTER
 from archsim.cost.roofline import RooflineTerms
-from archsim.device.device import Cpu, Device, Gpu
-from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
+from archsim.device.device import Cpu, Device, Gpu, Tpu
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
@@ -97,6 +97,37 @@ def cpu_cost(
         overhead_s=overhead_of(terms, CPU, without) + np.zeros_like(terms.dram_bytes),
         dram_bytes=terms.dram_bytes, cache_bytes=terms.llc_bytes + np.zeros_like(terms.dram_bytes), work=terms.work,
         clock=terms.core_clock, terms=terms,
+    )  # fmt: skip
+
+
+def tpu_cost(
+    kernels: TpuKernels, device: Tpu, precision: str, clock: Array | float, constants: Calibration,
+    without: frozenset[str] = frozenset(),
+) -> Cost:  # fmt: skip
+    """The costs of kernels on a TPU: their bounds, what comes on top, traffic and work; times [s], traffic [B], each [D, V].
+
+    precision: of the operands; clock: [Hz], a float or [D, 1]; without: rows of the table of bounds to leave out
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_tpu
+    >>> from archsim.lower.role import Role
+    >>> layer = Kernel(name="gemm", role=Role.PRODUCT, efficiency="full", menu="gemm", m=256, n=1, k=256, operand_a=1)
+    >>> plan = Plan(options=(Option(algorithm="gemm", kernels=(layer,)),), read_bytes=65536, write_bytes=256)
+    >>> cost = tpu_cost(pack_tpu([plan]), find("tpu_v1").device, "int8", 7e8, default())
+    >>> round(cost.bounds["compute"].item() * 7e8)  # a tile loaded, a row through it
+    1022
+    """
+    from archsim.cost.tpu import TpuTerms
+
+    terms = TpuTerms(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants)
+    found = bounds_of(terms, TPU, without)
+    bounds = dict(zip(found, np.broadcast_arrays(*map(np.atleast_2d, found.values())), strict=True))
+    nothing = np.zeros_like(next(iter(bounds.values())))
+    return Cost(
+        bounds=bounds, busy_s=smooth_maximum(bounds, terms.smooth), overhead_s=overhead_of(terms, TPU, without) + nothing,
+        dram_bytes=terms.dram_bytes + nothing, cache_bytes=terms.buffer_bytes + nothing,
+        work={name: value + nothing for name, value in terms.work.items()}, clock=clock, smooth=terms.smooth, terms=terms,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.switched import clock_energy, memory_family, node_energy, operation_energy
 from archsim.cost.voltage import highest_clock, voltage
-from archsim.device.device import Cpu, Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 
 def idle_top(device: Device) -> Array | float:
@@ -78,7 +78,7 @@ def warmth(device: Device, constants: Calibration) -> Array | float:
     >>> [round(float(warmth(some(power=some(temperature=at)), of)), 3) for at in (None, 50.0, 85.0)]
     [1.0, 1.0, 2.014]
     """
-    temperature = device.power.temperature
+    temperature = with_caches(device, "leakage").power.temperature
     if temperature is None:
         return 1.0
     return np.asarray(np.exp(constants["energy.leakage_growth"] * (temperature - constants["energy.leakage_celsius"])))
@@ -132,7 +132,7 @@ def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> 
 
     clock: [Hz], a float, [D, 1] or [D, V]; at the highest clock of the product they add up to its idle power
 
-    The idle power of a CPU is that with every core asleep, at whatever clock.
+    The idle power of a CPU is that with every core asleep, at whatever clock; that of a TPU has no parts that are known.
 
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
@@ -140,7 +140,7 @@ def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> 
     >>> round(sum(part.item() for part in idle_parts(gpu, idle_top(gpu), default()).values()) / gpu.power.idle, 12)
     1.0
     """
-    if isinstance(device, Cpu):
+    if isinstance(device, Cpu | Tpu):
         return {"base": np.asarray(device.power.idle), "leakage": np.zeros(1), "clock": np.zeros(1)}
     volt = voltage(clock, device, constants)
     return {

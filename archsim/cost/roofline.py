@@ -10,7 +10,7 @@ import numpy as np
 from archsim.cost.cores import active_clock
 from archsim.cost.cost import Array
 from archsim.cost.cpu_traffic import last_level
-from archsim.device.device import Cpu, Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.lower.kernel import Index, Kernels
 
 
@@ -63,12 +63,19 @@ class RooflineTerms:
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic [B]: a cache-full of inputs may be there already and a cache-full of results may stay."""
-        cache = self.device.l2.size if isinstance(self.device, Gpu) else last_level(self.device)
+        cache = on_chip(self.device)
         return np.asarray(np.maximum(0.0, self.kernels.read_bytes - cache) + np.maximum(0.0, self.kernels.write_bytes - cache))
 
 
+def on_chip(device: Device) -> Array | float:
+    """What the chip keeps of the tensors between two ops: its last cache, or the buffer of a TPU [B]."""
+    if isinstance(device, Tpu):
+        return device.buffer.size
+    return device.l2.size if isinstance(device, Gpu) else last_level(device)
+
+
 def units(device: Device, threads: Array | float) -> Array | float:
-    """Multiprocessors, or the cores that the threads can occupy [1].
+    """Multiprocessors, cells of the arrays of a TPU, or the cores that the threads can occupy [1].
 
     SMs, or min(count, threads), a float or [D, 1]; threads: that were asked for, a float or [D, 1]
 
@@ -76,6 +83,8 @@ def units(device: Device, threads: Array | float) -> Array | float:
     >>> float(units(find("i7_6700k").device, 3))
     3.0
     """
+    if isinstance(device, Tpu):
+        return device.array.count * device.array.rows * device.array.columns
     return device.sm.count if isinstance(device, Gpu) else np.minimum(device.core.count, threads)
 
 

@@ -10,9 +10,9 @@ from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Device, Gpu, Tpu, with_caches
 
-TENSOR_WIDTH = {"fp32": 4.0, "tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 is two, fp32 four
+TENSOR_WIDTH = {"tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 takes the paths of two
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
     "GDDR7": "GDDR6", "GDDR6": "GDDR6",
     "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
@@ -54,7 +54,7 @@ def operation_energy(device: Device, node: Array, precision: str = "fp32") -> Ar
     >>> operation_energy(find("gtx_1080").device, 40e-12).item()
     4e-11
     """
-    own = None if precision == "fp64" else device.power.operation
+    own = None if precision == "fp64" else with_caches(device, "energy of an operation").power.operation
     return np.asarray(node if own is None else node * own)
 
 
@@ -103,6 +103,7 @@ def mac_energy(device: Device, precision: str, volt: Array, node: Array, constan
             return np.asarray(lane * constants["energy.double"] / constants["energy.lane"])
         return np.asarray(lane * np.minimum(device.rate.fp32 / device.pipe(precision), 1.0))
     single, pipe = device.pipe("fp32"), device.pipe(precision)
+    assert not isinstance(device, Tpu)  # whose powers have no parts
     whole = constants["energy.core_mac"] + constants["energy.core_vector"] * device.core.fma_ports / single
     return np.asarray(node * whole * single / pipe * volt**2)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.device.device import Cpu, Device
+from archsim.device.device import Cpu, CpuPower, Device, with_caches
 
 
 def highest_clock(device: Device) -> Array | float:
@@ -22,6 +22,7 @@ def highest_clock(device: Device) -> Array | float:
     >>> highest_clock(find("tesla_p4").device) > find("tesla_p4").device.clock.boost
     True
     """
+    device = with_caches(device, "voltage")
     own = device.clock.boost if isinstance(device, Cpu) else np.maximum(device.clock.boost, device.clock.sustained)
     return own if device.clock.silicon is None else device.clock.silicon
 
@@ -39,7 +40,9 @@ def voltage_line(device: Device, constants: Calibration) -> tuple[Array | float,
     """
     if isinstance(device, Cpu):
         return constants["energy.core_voltage_slope"], constants["energy.core_voltage_floor"]
-    slope, floor = device.power.voltage_slope, device.power.voltage_floor
+    power = with_caches(device, "voltage").power
+    assert not isinstance(power, CpuPower)
+    slope, floor = power.voltage_slope, power.voltage_floor
     return (constants["energy.voltage_slope"] if slope is None else slope,
             constants["energy.voltage_floor"] if floor is None else floor)  # fmt: skip
 

@@ -30,6 +30,18 @@ from archsim.device.part import (
     spec,
 )
 from archsim.device.pipeline import CorePipeline, Cracked, Hold, Latency, Port
+from archsim.device.tpu import (
+    Accumulators,
+    CellRate,
+    SystolicArray,
+    TpuClock,
+    TpuLaunch,
+    TpuMemory,
+    TpuPower,
+    UnifiedBuffer,
+    VectorUnit,
+    WeightFifo,
+)
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -45,7 +57,7 @@ WIDENED = "widened"  # of a CPU: operands of 16 bit that are multiplied as fp32
 
 PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
     "fp64": ("fp64",),
-    "fp32": ("tensor_fp32", "fp32"),
+    "fp32": ("fp32",),
     "tf32": ("tensor_tf32",),
     "fp16": ("tensor_fp16", "fp16", "fp32"),
     "half": ("tensor_fp16", "fp16"),
@@ -255,7 +267,78 @@ class Cpu:
         return 2.0 * self.core.count * self.pipe(precision) * (self.default_clock if clock is None else clock)
 
 
-Device = Gpu | Cpu
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tpu:
+    """A tensor processing unit: `array.count` systolic arrays, their accumulators, one buffer, a vector unit and one memory."""
+
+    kind: ClassVar[str] = "tpu"
+    identity: Identity
+    array: SystolicArray
+    rate: CellRate
+    clock: TpuClock
+    buffer: UnifiedBuffer
+    vector: VectorUnit
+    memory: TpuMemory
+    launch: TpuLaunch
+    power: TpuPower
+    chip: Chip
+    accumulator: Accumulators | None = None
+    fifo: WeightFifo | None = None
+    market: Market | None = None
+
+    @property
+    def default_clock(self) -> Number:
+        """The clock [Hz]."""
+        return self.clock.boost
+
+    @property
+    def usual_clock(self) -> Number:
+        """Clock of an estimate that names none [Hz]."""
+        return self.clock.boost
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions that the cells multiply."""
+        return tuple([f.name for f in fields(self.rate) if getattr(self.rate, f.name) is not None])
+
+    def pipe(self, precision: str) -> Number:
+        """Multiply-adds per clock and cell for operands of `precision` [FMA/clk]. Raises Unsupported where cells take none.
+
+        >>> from archsim.device.catalog import find
+        >>> find("tpu_v1").device.pipe("int8")
+        1.0
+        """
+        found: Number | None = getattr(self.rate, precision, None)
+        if found is None:
+            able = ", ".join(self.precisions)
+            raise Unsupported(f"precision {precision}: the cells of {self.identity.id} multiply {able}; name one by --precision")
+        return found
+
+    def peak_flops(self, precision: str, clock: Number | None = None) -> Number:
+        """Peak arithmetic of the arrays [FLOP/s]: 2 x array.count x array.rows x array.columns x pipe(precision) x clock.
+
+        >>> from archsim.device.catalog import find
+        >>> round(find("tpu_v1").device.peak_flops("int8") / 1e12, 2)  # 2 x 65536 cells x 700 MHz
+        91.75
+        """
+        cells = self.array.count * self.array.rows * self.array.columns
+        return 2.0 * cells * self.pipe(precision) * (self.clock.boost if clock is None else clock)
+
+
+Device = Gpu | Cpu | Tpu
+
+
+def with_caches(device: Device, what: str) -> Gpu | Cpu:
+    """The device where it is a GPU or a CPU; Unsupported for a TPU, of which `what` is not modelled.
+
+    >>> from archsim.device.catalog import find
+    >>> with_caches(find("tpu_v1").device, "voltage")
+    Traceback (most recent call last):
+    archsim.base.errors.Unsupported: voltage: not modelled of a TPU such as tpu_v1
+    """
+    if isinstance(device, Tpu):
+        raise Unsupported(f"{what}: not modelled of a TPU such as {device.identity.id}")
+    return device
 
 
 def _fastest(rates: list[Number], device: str, precision: str) -> Number:
@@ -272,7 +355,7 @@ def _fastest(rates: list[Number], device: str, precision: str) -> Number:
     return best
 
 
-CLASSES: dict[str, type[Gpu] | type[Cpu]] = {"gpu": Gpu, "cpu": Cpu}
+CLASSES: dict[str, type[Gpu] | type[Cpu] | type[Tpu]] = {"gpu": Gpu, "cpu": Cpu, "tpu": Tpu}
 
 
 def _parts(device: type) -> dict[str, type]:

@@ -48,7 +48,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     base = _parent(path, header.get("inherits"), parent)
     kind = header.get("kind") or (base.kind if base else "")
     if not kind:
-        raise InputError(path, "kind: is missing; write kind = \"gpu\" or kind = \"cpu\"")
+        raise InputError(path, "kind: is missing; write kind = \"gpu\", kind = \"cpu\" or kind = \"tpu\"")
     if base is not None and base.kind != kind:
         raise InputError(path, f"inherits: {header['inherits']} is a {base.kind}, this is a {kind}")
     sources, stated_table = tables.pop("sources", {}), tables.pop("stated", {})

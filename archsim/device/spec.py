@@ -182,6 +182,7 @@ ORDER = {
         ("core.sockets", "core.count"), ("core.count", "core.threads"), ("clock.base", "clock.boost"),
         ("clock.all_core", "clock.boost"), ("clock.simd", "clock.boost"), ("power.idle", "power.tdp"),
     ],
+    "tpu": [("power.idle", "power.busy"), ("power.busy", "power.tdp"), ("accumulator.buffers", "accumulator.rows")],
 }  # fmt: skip
 
 

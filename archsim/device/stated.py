@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.base.units import show
-from archsim.device.device import PARTS, Gpu
+from archsim.device.device import PARTS, Gpu, Tpu
 from archsim.device.dot import FORMS, TILE_FORM
 from archsim.device.part import declared
 from archsim.device.spec import Spec
@@ -14,16 +14,16 @@ TOLERANCE = 0.015  # vendors round a peak to two or three digits
 
 def stated_keys(kind: str) -> list[str]:
     """The keys of [stated]: the bandwidth of the memory, and a peak for each arithmetic rate of the kind."""
-    rates = [name for name in declared(PARTS["gpu"]["rate"]) if name != "special"] if kind == "gpu" else list(CPU_PEAKS)
+    rates = list(CPU_PEAKS) if kind == "cpu" else [name for name in declared(PARTS[kind]["rate"]) if name != "special"]
     return ["bandwidth", *(f"peak_{name}" for name in rates)]
 
 
 def contradictions(spec: Spec, tolerance: float) -> list[str]:
     """Stated figures that differ from the derived ones by more than `tolerance` of these, one sentence each.
 
-    A GPU's peak [FLOP/s] is 2 x sm.count x rate.X x clock, a CPU's 2 x core.count x core.simd / element bits x core.fma_ports x
-    clock, or that of its fastest form for narrow operands, at the clock that the vendor names; the bandwidth [B/s] is that of
-    [memory].
+    A GPU's peak [FLOP/s] is 2 x sm.count x rate.X x clock, a TPU's 2 x array.count x array.rows x array.columns x rate.X x clock,
+    a CPU's 2 x core.count x core.simd / element bits x core.fma_ports x clock, or that of its fastest form for narrow operands
+    at the clock that the vendor names; the bandwidth [B/s] is that of [memory].
     """
     found = []
     for name, entry in spec.stated.items():
@@ -49,6 +49,9 @@ def _derived(spec: Spec, name: str, clock: str) -> tuple[float | None, list[str]
     if isinstance(device, Gpu):
         keys, rate = ["sm.count", f"rate.{precision}"], getattr(device.rate, precision)
         work = None if rate is None else 2.0 * float(device.sm.count) * float(rate)
+    elif isinstance(device, Tpu):
+        keys = ["array.count", "array.rows", "array.columns", f"rate.{precision}"]
+        work = float(device.peak_flops(precision, 1.0)) if precision in device.precisions else None
     else:
         forms = device.forms(precision)
         keys = ["core.count", "core.simd", *([_key(form) for form in forms] or ["core.fma_ports"])]

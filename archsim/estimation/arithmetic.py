@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.device.device import WIDENED, Cpu, Device, Gpu
+from archsim.device.device import WIDENED, Cpu, Device, Gpu, Tpu
 from archsim.device.dot import FORMS
 from archsim.stack.stack import Stack
 
@@ -23,6 +23,8 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     """
     if isinstance(device, Cpu):
         return _on_cpu(stack, device, precision) if precision in NARROW else precision
+    if isinstance(device, Tpu):
+        return one_pass(stack, device, precision)
     if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
         return "half"
     if precision == "int8" and precision in stack.without_tensor_cores and device.rate.int8 is not None:
@@ -51,8 +53,23 @@ def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
     return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
-def precision_notes(device: Gpu | Cpu, precision: str, stack: Stack) -> list[str]:
+def one_pass(stack: Stack, device: Tpu, precision: str) -> str:
+    """How a TPU multiplies operands of a precision: as such, or factors of fp32 rounded to bf16, where the stack does that.
+
+    >>> from archsim.device.catalog import find
+    >>> from archsim.stack import catalog
+    >>> one_pass(catalog.find("jax-xla-tpu"), find("tpu_v3").device, "fp32")
+    'bf16'
+    """
+    return "bf16" if precision == "fp32" and stack.fp32_passes == 1 and device.rate.fp32 is None else precision
+
+
+def precision_notes(device: Gpu | Cpu | Tpu, precision: str, stack: Stack) -> list[str]:
     """What is said of the arithmetic of a precision."""
+    if isinstance(device, Tpu):
+        if one_pass(stack, device, precision) == precision:
+            return []
+        return [f"{precision} is storage and sums: {stack.id} rounds the factors of products to bf16 unless told otherwise"]
     narrow = precision in ("fp16", "bf16")
     if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
         if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.base.units import show
 from archsim.cost.cost import Array
-from archsim.device.device import Cpu, Device, Gpu
+from archsim.device.device import Device, Gpu, with_caches
 from archsim.device.spec import Spec
 
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
@@ -51,7 +51,7 @@ def clock_and_limit(
     return device.usual_clock, device.power.tdp if guessed else None
 
 
-def highest_clock(device: Gpu | Cpu) -> float | Array:
+def highest_clock(device: Device) -> float | Array:
     """The highest core clock that a device's power management chooses under load [Hz], a float or [D, 1]."""
     return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.default_clock
 
@@ -86,12 +86,12 @@ def clock_note(spec: Spec, device: Gpu) -> str:
             f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
 
 
-def megahertz(device: Gpu | Cpu) -> str:
+def megahertz(device: Device) -> str:
     """The clock of an estimate that names none [MHz]."""
     return f"{float(device.usual_clock) / 1e6:.0f}"
 
 
-def check_limit(device: Gpu | Cpu, power_limit: float) -> None:
+def check_limit(device: Device, power_limit: float) -> None:
     """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
     idle = float(np.ravel(device.power.idle)[0])
     if not idle < power_limit <= MOST_POWER:
@@ -200,4 +200,5 @@ def at_memory_clock(device: Device, share: float | Array) -> Device:
     """
     if np.ndim(share) == 0 and share == 1.0:
         return device
+    device = with_caches(device, "memory clock")
     return replace(device, memory=replace(device.memory, bandwidth=bandwidth_at(device, share), clock_share=share))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from archsim.base.errors import ArgumentError
 from archsim.base.identity import ByIdentity
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import feed_time, store_time
-from archsim.cost.input_stage import InputStage, SampleBatch, input_stage
 from archsim.device.device import Device, Gpu
 from archsim.estimation.request import Request
 from archsim.trace.dims import BATCH
 from archsim.trace.kind import FORWARD, UPDATE
 from archsim.trace.op import CrossEntropy
 from archsim.trace.trace import BoundOp
+
+if TYPE_CHECKING:
+    from archsim.cost.input_stage import InputStage, SampleBatch
 
 
 def moved_with_host(request: Request, device: Device) -> Array | float:
@@ -42,6 +45,8 @@ def decoding(request: Request, device: Device) -> InputStage | None:
     """What the samples of a batch take that the host decodes; None where it decodes none."""
     if request.stack.inputs != "decoded" or not isinstance(device, Gpu):
         return None
+    from archsim.cost.input_stage import input_stage
+
     samples, cores = samples_of(request), float(np.ravel(request.host.core.count)[0])
     return input_stage(samples, request.stack, device, request.host, cores, request.calibration, _fed(request, device))
 
@@ -53,6 +58,8 @@ def samples_of(request: Request) -> SampleBatch:
     >>> samples_of(make_request("alexnet_r", "gtx_1080", batch=8))
     SampleBatch(count=8, values=3072.0, pixels=1024.0)
     """
+    from archsim.cost.input_stage import SampleBatch
+
     count = int(request.trace.symbols.get(BATCH, request.batch))
     values = _input_bytes(ByIdentity(request.trace.ops)) / 4.0 / count
     images = [shape for shape in request.trace.inputs.values() if len(shape) == 4]

@@ -13,13 +13,13 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
-from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost
+from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Device, Gpu, Tpu
 from archsim.device.rows import at_row, rows_of
-from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels
+from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
@@ -102,6 +102,8 @@ def _analytical(
         return closed
     from archsim.estimation.traffic import moved_by
 
+    if isinstance(device, Tpu):
+        raise ArgumentError(f"traffic {traffic}: {device.identity.id} has no caches; its buffer holds what programs put there")
     assert closed.variants is not None
     assert closed.choice is not None
     found = moved_by(closed.variants, closed.choice, kernels, device, precision)
@@ -135,6 +137,10 @@ def _cycle(
             if live and isinstance(terms, CpuTerms):
                 of_one = {name: float(_at(bound, row)[column]) for name, bound in cost.bounds.items()}
                 busy = simulated_core(terms, of_one, memo(), column)
+            elif live and isinstance(device, Tpu):
+                from archsim.cycle.array.kernels import simulated_tpu
+
+                busy = simulated_tpu(terms, column)
             elif live:
                 busy = simulated_busy(terms, memo(), column)
             if busy is not None:
@@ -178,6 +184,9 @@ def _cost_at(
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
         return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.kernels_of), without, moved)
+    if isinstance(device, Tpu):
+        assert isinstance(kernels, TpuKernels)
+        return tpu_cost(kernels, device, precision, clock * share, constants, without)
     assert isinstance(kernels, CpuKernels)
     boost = device.clock.boost if turbo else clock
     slower = replace(device, clock=replace(device.clock, boost=boost * share))

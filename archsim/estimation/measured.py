@@ -11,7 +11,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.dispatch import replayed
-from archsim.device.device import Gpu
+from archsim.device.device import Cpu
 from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
@@ -29,7 +29,7 @@ def request_of(
     device = case.spec.device
     clock, limit = clock_and_limit(case.spec, case.clock, case.limit, without, measured=True)
     threads = case.threads
-    if isinstance(device, Gpu):
+    if not isinstance(device, Cpu):
         threads = None
     elif threads is None:
         threads = int(case.stack.usual_threads(device.core.count, device.core.threads))

@@ -19,8 +19,8 @@ def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
     """
     if is_shipped(spec):
         return
-    problems = {"memory.type": _memory_problem(spec)}
-    if host_cpu is None and spec.kind == "gpu":
+    problems = {} if spec.kind == "tpu" else {"memory.type": _memory_problem(spec)}  # no model reads that of a TPU
+    if host_cpu is None and spec.kind != "cpu":
         problems["launch.host_cpu"] = _host_problem(spec)
     if stack is None:
         problems["default_stack"] = _stack_problem(spec)

@@ -21,9 +21,8 @@ from archsim.cost.cost import Array
 from archsim.cost.dispatch import HostTime, graph_launch, host_time
 from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
-from archsim.cost.input_stage import InputStage
 from archsim.cost.plan import PlanCost
-from archsim.device.device import Device, Gpu
+from archsim.device.device import Cpu, Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
 from archsim.estimation.fed import decoding, moved_with_host
 from archsim.estimation.fidelity import CLOSED
@@ -37,6 +36,7 @@ from archsim.schedule.timeline import Timeline
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
+    from archsim.cost.input_stage import InputStage
     from archsim.schedule.simulated import Plans
 
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
@@ -237,8 +237,8 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
 
 
 def waiting(request: Request) -> dict[str, Array]:
-    """Power while the kernels wait for the host CPU [W], by component: a GPU idles; a CPU is the host, and one core works."""
-    if isinstance(request.device, Gpu):
+    """Power while the kernels wait for the host CPU [W], by component: a GPU or TPU idles, of a CPU one core works."""
+    if not isinstance(request.device, Cpu):
         return idle_parts(request.device, request.clock, request.calibration)
     return waiting_parts(request.device, request.calibration, None if request.turbo else request.clock, request.limit)
 

@@ -14,7 +14,7 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures
-from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu
+from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
 from archsim.estimation.boundary import check_boundary
@@ -202,6 +202,10 @@ def make_request(
     trace = bound(work, samples, seq_len)
     if strict:
         refuse_unknown(trace)
+    if isinstance(device, Tpu):
+        from archsim.estimation.tpu import checked_tpu
+
+        precision, notes = checked_tpu(device, task, trace, precision, asked, notes)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -212,7 +216,7 @@ def make_request(
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
-    else:
+    elif isinstance(device, Cpu):
         threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
             notes.append(f"clock {megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
@@ -222,8 +226,7 @@ def make_request(
     memory = memory_clock_share(spec, memory_clock)
     if memory_clock is not None:
         notes.append(memory_clock_note(spec, memory))
-    notes += said + precision_notes(device, precision, chosen)
-    notes += _architecture_notes(spec)
+    notes += said + precision_notes(device, precision, chosen) + _architecture_notes(spec)
     if graph:
         _check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
@@ -276,7 +279,7 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     named = asked_clock(spec, given)
     clock, limit = clock_and_limit(spec, named, given.get("power_limit"))
     threads = given.get("threads")
-    if threads is None and not isinstance(spec.device, Gpu):
+    if threads is None and isinstance(spec.device, Cpu):
         threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
     host_cpu = host_of(spec, given.get("host_cpu"))
     memory = memory_clock_share(spec, given.get("memory_clock"))
@@ -346,9 +349,9 @@ def _check(batch: int, threads: int | None, devices: int, clock: float | None) -
         check_clock("clock", clock)
 
 
-def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
-    if isinstance(device, Cpu):
-        raise ArgumentError("graph: graphs are launched on a GPU; a CPU has none")
+def _check_graph(device: Device, stack: Stack, fidelity: str) -> None:
+    if not isinstance(device, Gpu):
+        raise ArgumentError(f"graph: graphs are launched on a GPU; a {device.kind.upper()} has none")
     if not stack.graphs:
         able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
@@ -356,20 +359,18 @@ def _check_graph(device: Gpu | Cpu, stack: Stack, fidelity: str) -> None:
         raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
 
 
-def _check_streams(device: Gpu | Cpu, stack: Stack, fidelity: str, streams: int) -> None:
+def _check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> None:
     if not 1 <= streams <= MOST_STREAMS:
         raise ArgumentError(f"streams {streams} is not between 1 and {MOST_STREAMS}")
-    if isinstance(device, Cpu):
-        raise ArgumentError("streams belong to a GPU; a CPU works on one op at a time")
+    if not isinstance(device, Gpu):
+        raise ArgumentError(f"streams belong to a GPU; a {device.kind.upper()} works on one op at a time")
     if not find_fidelity(fidelity).events:
         raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
 
 
-def _products(
-    asked: str | None, device: Gpu | Cpu, stack: Stack, trace: BoundTrace
-) -> tuple[str, frozenset[str] | None, list[str]]:  # fmt: skip
+def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:
     """The precision of products, the op kinds that have it where others stay in fp32, and what is said of it.
 
     A framework may compute fp32 products of some op kinds in tf32 where the chip can; who does not ask gets that.

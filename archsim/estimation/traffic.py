@@ -10,7 +10,7 @@ from archsim.cache.launch import LevelBytes, Tiling, of_cpu, of_gpu
 from archsim.cache.roles import KernelShape
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.moved import MovedBytes
-from archsim.device.device import PRECISION_BYTES, WIDENED, Device, Gpu
+from archsim.device.device import PRECISION_BYTES, WIDENED, Cpu, Device, Gpu
 from archsim.device.dot import FORMS
 from archsim.device.rows import at_row, rows_of
 from archsim.estimation.memo import memo
@@ -66,6 +66,7 @@ def launch_bytes(terms: Any, kernels: Kernels, device: Device, column: int, row:
         return float(wide[min(row, len(wide) - 1), min(column, wide.shape[1] - 1)])
 
     if not isinstance(device, Gpu):
+        assert isinstance(device, Cpu)  # a TPU has no caches
         return of_cpu(shape, device, at(terms.workers))
     assert isinstance(kernels, GpuKernels)
     tiling = Tiling(m=int(kernels.tile_m[column]), n=int(kernels.tile_n[column]), split=int(kernels.split[column]),

@@ -29,7 +29,11 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
         why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
         found.append(f"{key} changes no output of this estimate{why}")
     found += _throttled(request, result)
-    if class_of(request)[0].endswith(EXTRAPOLATED):
+    kind, spread = class_of(request)
+    if kind.endswith(EXTRAPOLATED) and not spread.rows:
+        found.append(f"no measured row of a {request.spec.kind.upper()} stands behind this: the interval is the widest of other "
+                     "kinds of device, not one of its own")  # fmt: skip
+    elif kind.endswith(EXTRAPOLATED):
         found.append("extrapolated: no measured row is like this cell, so the interval is wide")
     found += _too_large(request)
     found += [request.fidelity.warning] if request.fidelity.warning else []

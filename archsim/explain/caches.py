@@ -23,7 +23,7 @@ from archsim.cache.simulate import LevelCount, Simulation
 from archsim.cache.tiles import waves
 from archsim.cache.trace_file import read
 from archsim.cycle.core.misses import ProgramTime
-from archsim.device.device import PRECISION_BYTES, Cpu, Device, Gpu
+from archsim.device.device import PRECISION_BYTES, Cpu, Device, Gpu, with_caches
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
 from archsim.estimation.pipeline import run
@@ -197,7 +197,8 @@ def _of_blocks(shape: KernelShape, device: Device, tell: Callable[[float], None]
 
 def _of_nest(shape: KernelShape, device: Device, tell: Callable[[float], None] | None) -> KernelStream:
     """Any other kernel: its loops, of which a long one runs for the first `LONGEST` runs of bytes."""
-    nest = nest_of(shape) if isinstance(device, Gpu) else cpu_nest(shape, device, 1.0)
+    cached = with_caches(device, "caches")
+    nest = nest_of(shape) if isinstance(cached, Gpu) else cpu_nest(shape, cached, 1.0)
     share = min(1.0, LONGEST / max(1, runs_of(nest.body)))
     first, *others = nest.body
     if share < 1.0 and isinstance(first, NestedLoop):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.units import COUNT
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import BOUNDS, OfTpu
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import energy_terms
@@ -168,13 +168,16 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
     overheads: list[str] = []
     for row in BOUNDS.values():
         if kind in row.time and (row.overhead or row.name in cost.bounds):
-            found = reader.read(row.time[kind], Value(value=terms), name=row.name)
+            equation = row.time[kind]
+            own = equation.function if isinstance(equation, OfTpu) else equation
+            found = reader.read(own, Value(value=terms), name=row.name)
             if found.text is not None and not found.absent:
                 reader.step(found, row.name, "s", row.meaning) if row.name not in reader.steps else found
                 (overheads if row.overhead else bounds).append(row.name)
     reader.leaf("launches", explained.kernels.repeat[v], COUNT, COLUMN, "launches, one after the other")
     reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
-                "exponent of the smooth maximum: 2, and 3 where data move without the warps that compute")  # fmt: skip
+                "exponent of the smooth maximum: 2; 3 where data move without the warps that compute; infinite where all is "
+                "prefetched")  # fmt: skip
     ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
 

@@ -83,6 +83,13 @@ class GpuColumns(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class TpuColumns(Generic[T]):
+    """What matters on a TPU beside the columns of any kernel; a column of `GpuColumns` of the same name has the value."""
+
+    exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TileColumns(Generic[T]):
     """The variant of a library's GPU kernel: the tile of the result that a CTA computes, and what it occupies."""
 

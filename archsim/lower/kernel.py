@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, column, columns_of
+from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, TpuColumns, column, columns_of
 from archsim.lower.role import Role
 from archsim.stack.stack import Menu, Tile
 from archsim.trace.trace import BoundOp
@@ -130,6 +130,11 @@ class CpuKernels(Kernels, CpuColumns[Array]):
     """Kernels as a CPU's software runs them; each has one variant, since its library blocks by the caches of the machine."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TpuKernels(Kernels, TpuColumns[Array]):
+    """Kernels as a TPU runs them; each has one variant, since its compiler cuts products by the arrays of the machine."""
+
+
 _TILE = attrgetter(*columns_of(TileColumns))
 
 
@@ -148,6 +153,12 @@ def pack_cpu(plans: Sequence[Plan]) -> CpuKernels:
     """The columns of `plans`, every kernel of which has its part of a CPU. Every plan needs an option, every option a kernel."""
     kernels = _kernels(plans)
     return CpuKernels(**_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp), CpuColumns, "cpu"))
+
+
+def pack_tpu(plans: Sequence[Plan]) -> TpuKernels:
+    """The columns of `plans`. Every plan needs an option, every option a kernel."""
+    kernels = _kernels(plans)
+    return TpuKernels(**_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp), TpuColumns, "gpu"))
 
 
 def _kernels(plans: Sequence[Plan]) -> tuple[Kernel, ...]:

@@ -15,13 +15,14 @@ from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import Context
 from archsim.lower.fusion import fusion_of
-from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu
+from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
 from archsim.stack.stack import Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
+PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
 TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
 
 Rule = Callable[[BoundOp, Context], Plan | None]
@@ -139,7 +140,7 @@ def _lowered(
         plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    kernels = replace(pack_cpu(plans) if device_kind == "cpu" else _tiled(plans, stack), ops=tuple(planned))
+    kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack), ops=tuple(planned))
     if stack.operand_sets:
         touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
         kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])

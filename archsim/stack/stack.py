@@ -206,7 +206,7 @@ class Stack:
     """
 
     id: str
-    kind: str = key("the devices it runs on", choices=("gpu", "cpu", "any"))
+    kind: str = key("the devices it runs on", choices=("gpu", "cpu", "tpu", "any"))
     architectures: tuple[str, ...] = key("the only architectures that its kernels run on; none: all of its kind", default=())
     framework: str = key("the framework, as measurements and `sources.toml` call it")
     reserved: float = key("device memory that context and framework take", unit="B", default=0.0)
@@ -224,6 +224,7 @@ class Stack:
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )
+    fp32_passes: int = key("TPU: 1 where factors of fp32 are rounded to bf16 and multiplied once; 0: as such", low=0, default=0)
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")

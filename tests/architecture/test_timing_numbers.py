@@ -19,6 +19,8 @@ STRUCTURE = {
     "cost/dispatch.py": {
         "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "SOFTMAX_ISSUES": "instructions for a score"},
+    "cost/tpu.py": {"SUM_BYTES": "bytes", "OPERANDS": "share of a buffer", "EXP_OPERATIONS": "operations for an exponential",
+                    "PREFETCHED": "exponent"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/blocking.py": {

@@ -13,13 +13,13 @@ BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 
 
 def key_tables() -> str:
-    """What stands between the two marks: the words of the header, the keys of both kinds, of a GPU, of a CPU, of a node."""
+    """What stands between the two marks: the words of the header, the keys of all kinds, of each kind, of a node."""
     shared = [part for part, cls in PARTS["gpu"].items() if PARTS["cpu"].get(part) is cls]
     own = {kind: [part for part in PARTS[kind] if part not in shared] for kind in PARTS}
     header = [row(name, unit, True) for name, (unit, _) in declared(Identity).items()]
     parts = [("Before the first table", header)] + [
         (title, [row(key, unit, required) for key, unit, required in keys(kind) if key.partition(".")[0] in wanted])
-        for title, kind, wanted in (("Both", "gpu", shared), ("GPU", "gpu", own["gpu"]), ("CPU", "cpu", own["cpu"]))
+        for title, kind, wanted in (("All kinds", "gpu", shared), *((kind.upper(), kind, own[kind]) for kind in PARTS))
     ]
     tables = {**TABLES, "links.NAME": LinkKind}
     node = [row(f"{table}.{name}", *word) for table, cls in tables.items() for name, word in declared(cls).items()]

@@ -11,7 +11,7 @@ import pytest
 from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
-from archsim.device.device import Cpu
+from archsim.device.device import PARTS, Cpu
 from archsim.device.spec import keys
 from archsim.device.stated import TOLERANCE, contradictions
 
@@ -272,7 +272,7 @@ def readme() -> str:
 
 
 def test_the_readme_names_no_key_that_is_gone() -> None:
-    known = {key for kind in ("gpu", "cpu") for key, _, _ in keys(kind)}
+    known = {key for kind in PARTS for key, _, _ in keys(kind)}
     parts = "|".join(sorted({key.partition(".")[0] for key in known}))
     assert set(re.findall(rf"`((?:{parts})\.[a-z0-9_]+)`", readme())) - known == set()
 

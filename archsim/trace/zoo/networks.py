@@ -20,6 +20,7 @@ from archsim.trace.zoo import (
     efficientnet,
     inception,
     inception_v4,
+    jouppi,
     language,
     mobilenet,
     resnet,
@@ -108,6 +109,7 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     "ssd_300": ssd.ssd_300,
     "unet": segmentation.unet,
     "deeplab_v3_resnet_50": segmentation.deeplab_v3_resnet_50,
+    **{f"jouppi_{name}": build for name, build in jouppi.WORKLOADS.items()},
     **{name: partial(transformer.build, name) for name in transformer.MODELS},
     **{name: partial(eager.build, name, config) for name, config in eager.MODELS.items()},
 }
