@@ -8,20 +8,20 @@ from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
-WARP = 32  # threads; the unit in which every NVIDIA GPU schedules, and in which constants of kernels count
+WARP = 32  # threads; the unit in which every NVIDIA GPU schedules, for a spec that does not say
 REGISTER = 4  # B
 
 
-def warps_of(kernels: GpuKernels) -> Array:
+def warps_of(kernels: GpuKernels, device: Gpu) -> Array:
     """Warps of one CTA.
 
-    ceil(threads / 32), [V]; threads: of a CTA [1], [V]
+    ceil(threads / p), [V] or [D, V]; threads: of a CTA [1], [V]; p: of a warp, `sm.warp`, 32 where the spec does not say
 
-    >>> from types import SimpleNamespace as kernels
-    >>> float(warps_of(kernels(threads=200.0)))
-    7.0
+    >>> from types import SimpleNamespace as some
+    >>> [float(warps_of(some(threads=200.0), some(sm=some(warp=p)))) for p in (None, 64.0)]
+    [7.0, 4.0]
     """
-    return np.ceil(kernels.threads / WARP)
+    return np.ceil(kernels.threads / (WARP if device.sm.warp is None else device.sm.warp))
 
 
 def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
@@ -44,7 +44,7 @@ def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
     """
     by_registers = device.sm.registers / (kernels.registers * kernels.threads * REGISTER)
     by_shared = device.sm.shared_memory / np.maximum(kernels.shared, 1.0)
-    by_warps = device.sm.warps / np.ceil(kernels.threads / (WARP if device.sm.warp is None else device.sm.warp))
+    by_warps = device.sm.warps / warps_of(kernels, device)
     limits = np.minimum(np.minimum(by_registers, by_shared), np.minimum(by_warps, device.sm.ctas))
     return np.asarray(np.maximum(1.0, np.floor(limits)))
 
@@ -73,15 +73,15 @@ def runnable(kernels: GpuKernels, device: Gpu) -> Array:
 def warps_per_scheduler(kernels: GpuKernels, device: Gpu) -> Array:
     """Warps that one CTA gives to each scheduler of its SM, on average.
 
-    ceil(threads / 32) / schedulers, [D, V]
+    ceil(threads / p) / schedulers, [D, V]
 
-    threads: of a CTA [1], [V]; schedulers: warp schedulers of an SM
+    threads: of a CTA [1], [V]; p: of a warp; schedulers: warp schedulers of an SM
 
     >>> from types import SimpleNamespace as some
-    >>> float(warps_per_scheduler(some(threads=64.0), some(sm=some(schedulers=4.0))))
+    >>> float(warps_per_scheduler(some(threads=64.0), some(sm=some(schedulers=4.0, warp=32.0))))
     0.5
     """
-    return np.asarray(warps_of(kernels) / device.sm.schedulers)
+    return np.asarray(warps_of(kernels, device) / device.sm.schedulers)
 
 
 def whole_warps(ctas: Array, share: Array) -> Array:

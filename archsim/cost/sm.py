@@ -67,7 +67,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
     issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
-    pipe = np.where(is_product(kernels), device.pipe(precision), device.pipe("fp32"))
+    pipe = np.where(is_product(kernels), device.pipe(precision), device.rate.fp32)
     return np.asarray(pipe * issue * family / reuse)
 
 
@@ -90,20 +90,20 @@ def packing(device: Gpu, precision: str) -> Array | float:
 def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """CTAs that keep the pipes of an SM busy.
 
-    busy packing / ceil(threads / 32), [D, V]
+    busy packing / ceil(threads / p), [D, V]
 
     busy: warps that hide what they wait for: `gemm.saturation`, on tensor cores `gemm.tensor_saturation`, [V]
-    packing: results that one instruction makes, `packing`; threads: of a CTA [1], [V]
+    packing: results that one instruction makes, `packing`; threads: of a CTA [1], [V]; p: of a warp, `sm.warp`
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> kernel, gpu = some(threads=np.array([256.0]), matrix=np.ones(1), plain=np.zeros(1), dense=np.zeros(1)), some(
-    ...     rate=some(fp16=None), has_tensor=lambda precision: False)
+    ...     rate=some(fp16=None), sm=some(warp=32.0), has_tensor=lambda precision: False)
     >>> saturating(kernel, gpu, "fp32", {"gemm.saturation": 4.0, "gemm.tensor_saturation": 8.0}).item()
     0.5
     """
     busy = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_saturation"], constants["gemm.saturation"])
-    return np.asarray(busy * packing(device, precision) / warps_of(kernels))
+    return np.asarray(busy * packing(device, precision) / warps_of(kernels, device))
 
 
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:

@@ -12,7 +12,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.device.device import Device, Gpu, Tpu, with_caches
 
-TENSOR_WIDTH = {"tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 takes the paths of two
+TENSOR_WIDTH = {"fp32": 4.0, "tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 is two, fp32 four
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
     "GDDR7": "GDDR6", "GDDR6": "GDDR6",
     "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",

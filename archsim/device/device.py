@@ -57,7 +57,7 @@ WIDENED = "widened"  # of a CPU: operands of 16 bit that are multiplied as fp32
 
 PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
     "fp64": ("fp64",),
-    "fp32": ("fp32",),
+    "fp32": ("tensor_fp32", "fp32"),
     "tf32": ("tensor_tf32",),
     "fp16": ("tensor_fp16", "fp16", "fp32"),
     "half": ("tensor_fp16", "fp16"),

@@ -257,6 +257,7 @@ class Rate:
     fp64: Number | None = rate("scalar double precision", optional=True)
     fp16: Number | None = rate("half precision outside tensor cores (packed)", optional=True)
     int8: Number | None = rate("8-bit dot product (dp4a)", optional=True)
+    tensor_fp32: Number | None = rate("matrix cores, fp32 (dense)", optional=True)
     tensor_fp16: Number | None = rate("tensor cores, fp16 (dense)", optional=True)
     tensor_bf16: Number | None = rate("tensor cores, bf16 (dense)", optional=True)
     tensor_tf32: Number | None = rate("tensor cores, tf32 (dense)", optional=True)

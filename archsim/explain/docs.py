@@ -47,7 +47,7 @@ def comment(module: str, name: str) -> str:
 
     >>> import archsim.cost.occupancy
     >>> comment("archsim.cost.occupancy", "WARP")
-    'threads; the unit in which every NVIDIA GPU schedules, and in which constants of kernels count'
+    'threads; the unit in which every NVIDIA GPU schedules, for a spec that does not say'
     """
     folder = module.rpartition(".")[0] + "."
     for place in (module, *[other for other in sorted(sys.modules) if other.startswith(folder)]):

@@ -1,21 +1,28 @@
 """Put what the program prints now into the README and the manual: `python tests/readme/regenerate.py`.
 
-Generated are the output behind each shown command, the tables of accuracy and of fidelities, and the pictures of the README.
+Generated are the output behind each shown command, the tables of accuracy, of fidelities and of devices, and the pictures of the
+README.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import gzip
 import io
 import json
 import re
 import shlex
 import tempfile
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from archsim.base.units import show
 from archsim.cli.main import group
 from archsim.detect.catalog import find
+from archsim.device.catalog import names
+from archsim.device.spec import Spec, unit_of
 from archsim.estimation.estimate import estimate
 from archsim.report.ladder_svg import LadderStep, ladder_svg
 from archsim.report.roofline_svg import svg
@@ -29,6 +36,8 @@ LADDER = ROOT / "reports" / "ladder" / "ladder.json"  # written by tests/bench/l
 LADDER_PICTURE = LADDER.with_suffix(".svg")
 SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)```", re.S)  # a command, then what it prints
 ACCURACY = re.compile(r"(<!-- accuracy: begin -->\n).*?(<!-- accuracy: end -->)", re.S)
+DEVICES = re.compile(r"(<!-- devices: begin -->\n).*?(<!-- devices: end -->)", re.S)
+PUBLISHED = ROOT / "reports" / "published"
 STEPS = re.compile(r"(<!-- ladder: begin -->\n).*?(<!-- ladder: end -->)", re.S)
 
 
@@ -36,7 +45,43 @@ def up_to_date(page: str) -> str:
     """A page with the output that its commands have now, and the tables of accuracy and of fidelities."""
     shown = SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", page)
     with_accuracy = ACCURACY.sub(lambda block: block[1] + accuracy() + block[2], shown)
-    return STEPS.sub(lambda block: block[1] + ladder() + block[2], with_accuracy)
+    with_ladder = STEPS.sub(lambda block: block[1] + ladder() + block[2], with_accuracy)
+    return DEVICES.sub(lambda block: block[1] + devices() + block[2], with_ladder)
+
+
+def devices() -> str:
+    """What is known of each shipped device, a table for each kind, the youngest of an architecture first."""
+    specs = [find(name) for name in names()]
+    kinds = {kind: f"{kind.upper()}s" for kind in ("gpu", "cpu", *(spec.kind for spec in specs))}
+    head = ("| device | name | architecture | year | memory | sourced | of a sibling | assumed | published rows |\n"
+            "| --- | --- | --- | --: | --: | --: | --: | --: | --: |\n")  # fmt: skip
+    tables = []
+    for kind, title in kinds.items():
+        of_kind = sorted((s for s in specs if s.kind == kind),
+                         key=lambda s: (s.identity.vendor, s.identity.architecture, -s.identity.year, s.identity.id))  # fmt: skip
+        tables.append(f"### {title} ({len(of_kind)})\n\n{head}" + "".join(map(_device_row, of_kind)))
+    return "\n" + "\n".join(tables) + "\n"
+
+
+def _device_row(spec: Spec) -> str:
+    """One device, by the values that estimates read: those that only the cycle fidelity reads are of its architecture."""
+    known = spec.identity
+    count = Counter(e.kind for key, e in spec.entries.items() if not unit_of(spec.kind, key).cycle)
+    counts = [count["datasheet"] + count["measured"] + count["derived"], count["sibling"], count["assumed"]]
+    memory = f"{float(spec.device.memory.capacity) / 2**30:.4g} GiB"
+    rows = f"{published_rows()[known.id]:,}" if published_rows()[known.id] else ""
+    cells = [f"`{known.id}`", known.name, known.architecture, known.year, memory, *counts, rows]
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+@cache
+def published_rows() -> Counter[str]:
+    """How many rows of the shipped measurements are of each device."""
+    found: Counter[str] = Counter()
+    for place in sorted(PUBLISHED.glob("*.csv*")):
+        with gzip.open(place, "rt", encoding="utf-8") if place.suffix == ".gz" else place.open(encoding="utf-8") as lines:
+            found.update(row["hardware"] for row in csv.DictReader(lines) if row.get("hardware"))
+    return found
 
 
 def ladder() -> str:

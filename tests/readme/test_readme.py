@@ -49,6 +49,21 @@ def test_a_stale_table_of_accuracy_is_noticed():
     assert "time of a network on a GPU" in REGENERATE.up_to_date(stale)
 
 
+def test_a_stale_table_of_devices_is_noticed():
+    stale = "<!-- devices: begin -->\n| `i7_6700k` |\n<!-- devices: end -->"
+    fresh = REGENERATE.up_to_date(stale)
+    assert "| `tegra_x1` | NVIDIA Tegra X1" in fresh
+    assert fresh != stale
+
+
+def test_a_device_stands_in_the_table_with_what_is_assumed_of_it():
+    spec = find("tegra_x1")
+    row = next(line for line in SOURCES["devices.md"].splitlines() if line.startswith("| `tegra_x1` "))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert int(cells[-3]) + int(cells[-2]) == len(spec.assumed)
+    assert int(cells[-1].replace(",", "")) == REGENERATE.published_rows()["tegra_x1"] > 0
+
+
 def test_the_picture_is_what_the_program_draws():
     assert REGENERATE.PICTURE.read_text("utf-8") == REGENERATE.picture(), "run python tests/readme/regenerate.py"
 

@@ -246,8 +246,10 @@ def test_warps_of_64_threads_fill_as_many_slots_with_twice_the_threads() -> None
     assert [number(occupancy.resident_ctas(kernels, Some(sm=sm))) for sm in (narrow, wide)] == [2, 4]
 
 
-def test_a_warp_is_begun_every_32_threads() -> None:
-    assert occupancy.warps_of(gpu_kernels(4, threads=row(1.0, 32.0, 33.0, 1024.0))).tolist() == [1, 1, 2, 32]
+def test_a_warp_is_begun_every_32_threads_and_a_wavefront_every_64() -> None:
+    kernels = gpu_kernels(4, threads=row(1.0, 32.0, 65.0, 1024.0))
+    found = {warp: occupancy.warps_of(kernels, Some(sm=Some(warp=warp))).tolist() for warp in (None, 32.0, 64.0)}
+    assert found == {None: [1, 1, 3, 32], 32.0: [1, 1, 3, 32], 64.0: [1, 1, 2, 16]}
 
 
 def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:

@@ -35,7 +35,7 @@ def test_constants_of_an_architecture_are_those_of_the_table() -> None:
 
 
 def test_an_architecture_without_a_table_has_the_common_value() -> None:
-    assert default().on("cdna3") is default()
+    assert default().on("cdna9") is default()
 
 
 def test_a_value_that_is_given_holds_on_every_architecture() -> None:
