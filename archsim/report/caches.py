@@ -12,10 +12,10 @@ from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
 from archsim.report.data import records_csv
 from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, percent, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
-from archsim.report.validation_page import document
 
 BAR = 40  # characters of the longest bar of a curve in a terminal
 SHOWN = 16  # capacities of a curve in a terminal

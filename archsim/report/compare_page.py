@@ -25,10 +25,10 @@ from archsim.report.compare_curves import (
     quickest_points,
 )
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
 from archsim.report.text import rate_unit
-from archsim.report.validation_page import document
 from archsim.study.comparison import Comparison, CurveComparison, Excluded
 from archsim.study.contender import Contender
 from archsim.study.crossover import Payoff

@@ -10,10 +10,10 @@ from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.core_timeline import DRAWN, timeline_figure, timeline_text
 from archsim.report.data import records_csv
+from archsim.report.frame import document
 from archsim.report.markup import number, percent, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
-from archsim.report.validation_page import document
 from archsim.simulate.core import SCHEMA, SimulatedCore
 
 WORTH = 0.005  # clocks or lines of an iteration: less is not told

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.units import show
+from archsim.report.frame import bundle
 from archsim.report.layers import LayerRow
 from archsim.report.markup import label
 from archsim.report.palette import look, order
@@ -20,18 +21,18 @@ INK, QUIET, RULE, LINE = "#1d2530", "#5b6673", "#e3e7ec", "#b8c0ca"
 
 
 def library() -> str:
-    """The JavaScript that draws the charts; each page includes it once."""
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
+    """The packed JavaScript that draws the charts; each page includes it once."""
+    return bundle()
 
 
 def embed(figure: Any, name: str) -> str:
     """The figure as HTML; `name` is the id of its element. The data are escaped, so that they cannot contain a tag."""
-    size = f"width:{figure.layout.width}px;height:{figure.layout.height}px"
+    figure.layout.template = None  # plotly's own would be most of the text
     data = figure.to_json(pretty=False).replace("<", "\\u003c")
-    call = f'(function(f){{Plotly.newPlot("{name}",f.data,f.layout,{{"displayModeBar":false}})}})({data});'
-    return f'<div id="{name}" class="chart" style="{size}"></div>\n<script>{call}</script>'
+    return (
+        f'<div id="{name}" class="chart" data-width="{figure.layout.width}" style="height:{figure.layout.height}px">'
+        f'<div class="plot"></div><script type="application/json">{data}</script></div>'
+    )
 
 
 def bars(rows: Sequence[LayerRow], latency: float, energy: float) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 from archsim.base.units import show
 from archsim.generation.estimate import GenerationEstimate
 from archsim.report import figures
+from archsim.report.frame import document
 from archsim.report.llm import PARTS, figures_of, heading
 from archsim.report.markup import number, table, text, words
-from archsim.report.validation_page import document
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 

@@ -56,14 +56,14 @@ def percent(fraction: float, form: str = ".1f") -> TableCell:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str = "") -> str:
-    """A table whose numeric columns are right-aligned."""
+    """A table whose numeric columns are right-aligned, in a box that scrolls where the page is narrower."""
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
     marks = [' class="num"' if column else "" for column in numeric]
-    heads = "".join(f"<th{mark}>{text(title)}</th>" for mark, title in zip(marks, head, strict=True))
+    heads = "".join(f'<th scope="col"{mark}>{text(title)}</th>' for mark, title in zip(marks, head, strict=True))
     body = "\n".join(f"<tr>{''.join(map(_written, line))}</tr>" for line in lines)
     named = f' class="{style}"' if style else ""
-    return f'<table{named}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
+    return f'<div class="wide"><table{named}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
 
 
 def _written(cell: TableCell) -> str:

@@ -1,9 +1,17 @@
-// A click on a head sorts its table: numbers largest first, words in alphabetical order, a second click the other way.
+"use strict";
+// The head of a column sorts its table: numbers largest first, words in alphabetical order, once more the other way.
 document.querySelectorAll(".scroll table").forEach(function (table) {
+  if (!table.tHead) { return; }
   var body = table.tBodies[0];
   var heads = Array.from(table.tHead.rows[0].cells);
   heads.forEach(function (head, column) {
-    head.addEventListener("click", function () {
+    if (!head.textContent) { return; }
+    var button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.textContent = "";
+    head.appendChild(button);
+    button.addEventListener("click", function () {
       var numeric = head.classList.contains("num");
       var turned = head.getAttribute("aria-sort") === (numeric ? "descending" : "ascending");
       var sign = numeric !== turned ? -1 : 1;
@@ -18,3 +26,125 @@ document.querySelectorAll(".scroll table").forEach(function (table) {
     });
   });
 });
+
+// The heading above an element, which names it for a screen reader.
+function headingOf(element) {
+  var found = "Table";
+  document.querySelectorAll("h1, h2, h3").forEach(function (heading) {
+    if (heading.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) { found = heading.textContent; }
+  });
+  return found;
+}
+
+// What scrolls takes the focus, so that the arrow keys move it.
+document.querySelectorAll(".scroll, .wide, .drawing, pre").forEach(function (box) {
+  if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) {
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", headingOf(box));
+  }
+});
+
+function download(name, lines) {
+  var cells = lines.map(function (line) {
+    return line.map(function (cell) {
+      var plain = cell === null || cell === undefined ? "" : String(cell);
+      return /[",\n]/.test(plain) ? '"' + plain.replace(/"/g, '""') + '"' : plain;
+    }).join(",");
+  });
+  var link = document.createElement("a");
+  link.download = name + ".csv";
+  link.textContent = "data as csv";
+  link.setAttribute("aria-label", "data as csv: " + name.replace(/-/g, " "));
+  link.href = "data:text/csv;charset=utf-8," + encodeURIComponent(cells.join("\n") + "\n");
+  var line = document.createElement("p");
+  line.className = "data";
+  line.appendChild(link);
+  return line;
+}
+
+// Charts. Their colours are those of a light page; a dark one has another for each.
+var DARK = { "#ffffff": "#14181d", "#1d2530": "#e6eaee", "#5b6673": "#a9b3be", "#e3e7ec": "#2c343d", "#b8c0ca": "#5c6875",
+  "#c9d0d8": "#46505b", "#a3adb8": "#7b8692", "#eef3f7": "#1f262e", "#9cc5dd": "#2f6583", "#0072b2": "#3a9fdc", "#8c510a": "#c98a4b",
+  "#6a3d9a": "#a983cf", "#b15928": "#cf7d4e" };
+var LEAST = 600;  // width of a chart [px]; a narrower page scrolls it
+var charts = Array.from(document.querySelectorAll(".chart[data-width]"));
+var dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+function figureOf(chart, isDark) {
+  var told = chart.querySelector("script").textContent;
+  if (isDark) { told = told.replace(/#[0-9a-f]{6}\b/g, function (colour) { return DARK[colour] || colour; }); }
+  return JSON.parse(told);
+}
+
+function fitted(figure, width) {
+  var layout = figure.layout, margin = layout.margin || {};
+  layout.width = width;
+  if (width < 900 && margin.r > 150 && layout.showlegend) {  // a legend at the right moves below
+    layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, y: -0.12, yanchor: "top" });
+    margin.r = 20;
+    margin.b = (margin.b || 40) + 30 * Math.ceil(figure.data.length / 2);
+    layout.height += 30 * Math.ceil(figure.data.length / 2);
+  }
+  var names = layout.yaxis && layout.yaxis.ticktext;
+  if (width < 900 && names && margin.l > 150) {
+    layout.yaxis.ticktext = names.map(function (name) { return name.length > 18 ? name.slice(0, 17) + "…" : name; });
+    margin.l = 150;
+  }
+  return figure;
+}
+
+function draw(chart, isDark, room) {
+  var figure = fitted(figureOf(chart, isDark), Math.max(LEAST, Math.min(room || chart.clientWidth, +chart.dataset.width)));
+  chart.style.height = "auto";
+  return Plotly.newPlot(chart.querySelector(".plot"), figure.data, figure.layout, { displayModeBar: false });
+}
+
+function rowsOf(figure) {
+  var rows = [["series", "x", "y", "from", "note"]];
+  figure.data.forEach(function (trace) {
+    var xs = trace.x || [], ys = trace.y || [], notes = trace.hovertext || trace.text || [];
+    if (trace.mode === "text") { return; }
+    for (var i = 0; i < Math.max(xs.length, ys.length); i += 1) {
+      var note = Array.isArray(notes) ? notes[i] : notes;
+      rows.push([trace.name, xs[i], ys[i], trace.base && trace.base[i], note && note.replace(/<br>/g, "; ")]);
+    }
+  });
+  return rows;
+}
+
+function drawAll(isDark, room) { charts.forEach(function (chart) { draw(chart, isDark, room); }); }
+
+function start() {
+  drawAll(dark.matches);
+  charts.forEach(function (chart) {
+    chart.tabIndex = 0;
+    chart.setAttribute("role", "region");
+    chart.setAttribute("aria-label", "Chart: " + headingOf(chart));
+    chart.after(download(chart.id, rowsOf(figureOf(chart, false))));
+  });
+  dark.addEventListener("change", function () { drawAll(dark.matches); });
+  window.addEventListener("beforeprint", function () { drawAll(false, 1120); });
+  window.addEventListener("afterprint", function () { drawAll(dark.matches); });
+  var width = document.body.clientWidth, waiting = 0;
+  window.addEventListener("resize", function () {
+    clearTimeout(waiting);
+    waiting = setTimeout(function () {
+      if (document.body.clientWidth !== width) { width = document.body.clientWidth; drawAll(dark.matches); }
+    }, 150);
+  });
+}
+
+// The library stands packed in the page; a script element that holds its text runs under the page's content policy.
+var library = document.getElementById("library");
+if (library && charts.length) {
+  var bytes = Uint8Array.from(atob(library.textContent), function (letter) { return letter.charCodeAt(0); });
+  new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text().then(function (code) {
+    var script = document.createElement("script");
+    script.textContent = code;
+    document.head.appendChild(script);
+    start();
+  }).catch(function () {
+    charts.forEach(function (chart) { chart.querySelector(".plot").textContent = "This browser cannot draw the chart."; });
+  });
+}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from archsim.base.units import show, show_capacity
 from archsim.cost.energy import COMPONENTS
 from archsim.device.entry import Entry
@@ -12,10 +10,11 @@ from archsim.estimation.boundary import BESIDE
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.components_svg import component_colour, components_svg
+from archsim.report.frame import document
 from archsim.report.gantt import gantt
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import TableCell, number, percent, table, text, words
-from archsim.report.palette import look, order
+from archsim.report.palette import ink_on, look, order
 from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
@@ -32,9 +31,6 @@ from archsim.report.text import (
 )
 from archsim.schedule.observer import Recording
 
-# The browser refuses to load anything from outside the page.
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-
 
 def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> str:
     """The whole page. `spec` is the device of the estimate, `recording` the simulated timeline, if there is one.
@@ -48,23 +44,12 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         _bars(estimate), _components(estimate), _power(estimate), _timeline(recording), _roofline(estimate, spec),
         _layers(estimate), _assumptions(estimate, spec), _provenance(estimate),
     ]  # fmt: skip
-    title = text(f"{estimate.network} on {device_name(estimate, spec)}")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=1184">\n'
-        f"<title>{title}</title>\n<style>\n{_asset('page.css')}</style>\n<script>{figures.library()}</script>\n</head>\n"
-        f"<body>\n{chr(10).join(filter(None, sections))}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
-    )
+    return document(f"{estimate.network} on {device_name(estimate, spec)}", sections, figures.library())
 
 
 def device_name(e: Estimate, spec: Spec) -> str:
     """The full name of a device, or what a changed one is called."""
     return e.hardware_name if e.changes else spec.identity.name
-
-
-def _asset(name: str) -> str:
-    return files("archsim.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _heading(e: Estimate, spec: Spec) -> str:
@@ -156,7 +141,8 @@ def _breakdown(e: Estimate) -> str:
 
 def _in_stripe(name: str, share: float) -> str:
     inside = f"{text(name)} {100 * share:.0f} %" if share > 0.09 else ""
-    return f'<span style="width:{100 * share:.3f}%;background:{look(name).colour}">{inside}</span>'
+    colour = look(name).colour
+    return f'<span style="width:{100 * share:.3f}%;background:{colour};color:{ink_on(colour)}">{inside}</span>'
 
 
 def _bars(e: Estimate) -> str:

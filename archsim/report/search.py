@@ -12,11 +12,11 @@ from archsim.device.variant import called, device_fields
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import FASTER_TEXT, clean, table
-from archsim.report.validation_page import document
 from archsim.study.condition import Condition
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, SILICON

@@ -16,11 +16,11 @@ from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.study_figures import Span, tornado
 from archsim.report.text import clean, floor_line, limit_line, table
-from archsim.report.validation_page import document
 from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 
 SCHEMA = "archsim-sensitivity/1"

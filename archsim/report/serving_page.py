@@ -6,10 +6,10 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.report import figures
+from archsim.report.frame import document
 from archsim.report.gantt import gantt
 from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.serving import serving_lines
-from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
 from archsim.simulate.serve import Serving
 

@@ -11,9 +11,9 @@ from archsim.base.units import show
 from archsim.cycle.program import PIPES
 from archsim.cycle.stalls import MEANINGS, StalledInstruction, shares
 from archsim.report import figures
+from archsim.report.frame import document
 from archsim.report.markup import label, percent, table, text, words
 from archsim.report.palette import SERIES
-from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
 from archsim.simulate.sm import SCHEMA, SimulatedSm
 
@@ -139,7 +139,7 @@ def _picture(s: SimulatedSm) -> Any:
     for pipe, name in enumerate(PIPES):
         mine = [one for one in seen if s.program.instructions[one[3]].pipe == pipe]
         if mine:
-            figure.add_trace(go.Scattergl(
+            figure.add_trace(go.Scatter(
                 mode="markers", name=name, x=[one[0] for one in mine], y=[rows[one[1], one[2]] for one in mine], hoverinfo="text",
                 marker={"size": 5, "symbol": "square", "color": SERIES[pipe % len(SERIES)]},
                 hovertext=[f"{label(s.program.instructions[one[3]].name)}, clock {one[0]:.1f}" for one in mine],

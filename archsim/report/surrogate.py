@@ -9,9 +9,9 @@ from dataclasses import asdict
 
 import numpy as np
 
+from archsim.report.frame import document
 from archsim.report.markup import number, percent, table, text, words
 from archsim.report.text import table as text_table
-from archsim.report.validation_page import document
 from archsim.validation.surrogate import FACTORS, KERNELS_OF_MACHINE, Judged, SurrogateRow
 
 SCHEMA = "archsim-surrogate/1"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from archsim.base.units import show
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
 from archsim.report.traffic_kinds import kinds_json, kinds_page, kinds_text
-from archsim.report.validation_page import document
 from archsim.validation.traffic import BATCH, TrafficRow, median_error
 from archsim.validation.traffic_kinds import RoleDistance
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.report import figures
+from archsim.report.frame import document
 from archsim.report.gantt import gantt
 from archsim.report.markup import TableCell, table, text, words
 from archsim.report.training import HEAD, assumed, explained, rate, row, title
-from archsim.report.validation_page import document
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import ScalingPoint, Training
 

@@ -10,12 +10,12 @@ from typing import Any
 from archsim.base.units import UNITS, show
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.search import thin
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import FASTER_TEXT, clean, table
-from archsim.report.validation_page import document
 from archsim.study.objective import OUTPUTS
 from archsim.study.saving import Saving
 from archsim.study.tune import FRONT, OperatingPoint, Tuning

@@ -126,11 +126,11 @@ def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
     span = 0.9 * min(ends), 1.1 * max(ends)
     ticks = [ratio for ratio in RATIOS if span[0] <= ratio <= span[1]]
     figure = go.Figure(layout={
-        **_common(height), "margin": {"l": 190, "r": 190, "t": 40, "b": 34}, "showlegend": False, "boxgap": 0.38,
+        **_common(height), "margin": {"l": 190, "r": 190, "t": 40, "b": 34}, "showlegend": False, "barmode": "overlay",
         "xaxis": {"type": "log", "range": [math.log10(end) for end in span], "tickvals": ticks, "side": "top",
                   "ticktext": [_percent(ratio - 1) for ratio in ticks], "gridcolor": RULE, "zeroline": False,
                   "fixedrange": True, "tickfont": {"color": QUIET}},
-        "yaxis": {"autorange": "reversed", "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "",
+        "yaxis": {"range": [len(drawn) - 0.5, -0.5], "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "",
                   "tickvals": list(range(len(drawn))), "ticktext": [label(source, 26) for source in drawn],
                   "ticklabelstandoff": 6},
         "shapes": [
@@ -143,9 +143,16 @@ def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
     for place, (source, own) in enumerate(quantiles.items()):
         colour, _ = look_of(source, names)
         p10, q1, median, q3, p90 = map(_short, own)
-        figure.add_trace(go.Box(
-            orientation="h", y=[place], lowerfence=[p10], q1=[q1], median=[median], q3=[q3], upperfence=[p90], name="",
-            fillcolor=_faint(colour), line={"color": colour, "width": 1.5}, hoverinfo="skip",
+        figure.add_trace(go.Scatter(
+            mode="lines", x=[p10, p90], y=[place, place], hoverinfo="skip", line={"color": colour, "width": 1.5},
+        ))
+        figure.add_trace(go.Bar(
+            orientation="h", base=[q1], x=[_short(q3 - q1)], y=[place], width=0.6, name=label(source), hoverinfo="skip",
+            marker={"color": _faint(colour), "line": {"color": colour, "width": 1.5}},
+        ))
+        figure.add_trace(go.Scatter(
+            mode="markers", x=[p10, median, p90], y=[place] * 3, hoverinfo="skip",
+            marker={"symbol": "line-ns", "size": [9, 15, 9], "line": {"color": colour, "width": 2}},
         ))  # fmt: skip
         note = f"{_percent(own[2] - 1)} · {len(drawn[source])} {'row' if len(drawn[source]) == 1 else 'rows'}"
         figure.add_annotation(x=1.01, xref="paper", xanchor="left", y=place, text=note, showarrow=False,

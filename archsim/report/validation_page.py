@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.report import figures
 from archsim.report.cells import cells_html
+from archsim.report.frame import document
 from archsim.report.markup import TableCell, percent, table, text, words
-from archsim.report.page import POLICY
 from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
 from archsim.validation.evaluation import GroupScore, Validation
 
@@ -28,22 +27,6 @@ def validation_page(v: Validation, provenance: Mapping[str, str]) -> str:
     sections = [_heading(v), _cards(v), *(_charts(v, kind) for kind in QUANTITIES), cells_html(v) if v.settings.cells else "",
                 _groups(v), _skipped(v), _origin(provenance)]  # fmt: skip
     return document("Measured beside predicted", sections, figures.library())
-
-
-def document(title: str, sections: Iterable[str], library: str = "") -> str:
-    """A page of these sections with the styles and scripts of all pages; `library` is the code that draws charts, if any."""
-    script = f"<script>{library}</script>\n" if library else ""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=1184">\n'
-        f"<title>{text(title)}</title>\n<style>\n{_asset('page.css')}</style>\n{script}</head>\n"
-        f"<body>\n{chr(10).join(filter(None, sections))}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return files("archsim.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _heading(v: Validation) -> str:

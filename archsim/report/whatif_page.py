@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from archsim.estimation.result import OpEstimate
 from archsim.report import figures
+from archsim.report.frame import document
 from archsim.report.layers import MOST
 from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.palette import look
 from archsim.report.study_figures import before_after
-from archsim.report.validation_page import document
 from archsim.report.whatif import dies_text, followed_text, heading, moves_text, quantity, ratio_text
 from archsim.study.whatif import TOTALS, Change
 

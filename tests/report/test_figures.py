@@ -102,7 +102,7 @@ def test_labels_of_charts_carry_no_tag_but_line_breaks(nasty: Estimate, nasty_sp
 
 def test_an_embedded_chart_holds_no_markup_of_the_data(nasty: Estimate) -> None:
     piece = figures.embed(figures.bars(by_op(nasty), nasty.latency_s, nasty.energy_j), "by-layer")
-    assert piece.count("<") == len(("<div>", "</div>", "<script>", "</script>"))
+    assert piece.count("<") == len(("<div>", "<div>", "</div>", "<script>", "</script>", "</div>"))
 
 
 def test_the_roofline_holds_every_op_that_computes_and_moves(training: Estimate) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import hashlib
 import io
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
 from archsim.base.units import show, show_capacity
+from archsim.cost.bounds import BOUNDS
 from archsim.cost.energy import COMPONENTS
 from archsim.device import catalog
 from archsim.device.spec import Spec
@@ -23,8 +28,10 @@ from archsim.report import components_svg
 from archsim.report.data import csv_text
 from archsim.report.figures import library
 from archsim.report.page import page
+from archsim.report.palette import SERIES, contrast, ink_on
 
-LIMIT = 8_000_000  # B
+LIMIT = 2_000_000  # B
+BUNDLE_SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"  # plotly.js-basic-dist-min 4.1.1 of npm
 LOADING = ("href", "src", "srcset", "action", "data", "poster", "background", "formaction")
 
 
@@ -164,6 +171,23 @@ def test_the_page_loads_nothing(read: Reader) -> None:
 
 def test_the_library_stands_in_the_page_once(written: str) -> None:
     assert written.count(library()) == 1
+
+
+def test_the_library_is_the_vendored_bundle_with_its_licence() -> None:
+    code = gzip.decompress(b64decode(library())).decode()
+    assert hashlib.sha256(code.encode()).hexdigest() == BUNDLE_SHA256
+    assert "MIT" in files("archsim.report").joinpath("vendor", "LICENSE.plotly").read_text()
+    assert len(library()) < 560_000
+
+
+def test_the_page_is_as_wide_as_its_window(read: Reader) -> None:
+    views = [attributes["content"] for _, attributes in read.tags if attributes.get("name") == "viewport"]
+    assert views == ["width=device-width, initial-scale=1"]
+
+
+@pytest.mark.parametrize("colour", sorted({bound.colour for bound in BOUNDS.values()} | set(SERIES)))
+def test_words_on_a_colour_can_be_read(colour: str) -> None:
+    assert contrast(colour, ink_on(colour)) >= 4.5
 
 
 def test_the_bars_of_components_add_up_to_the_energy_of_each_layer(alexnet: Estimate, read: Reader) -> None:

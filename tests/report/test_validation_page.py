@@ -127,10 +127,12 @@ def test_the_lines_are_the_diagonal_and_25_percent_beside_it(result: Validation)
 
 
 def test_boxes_hold_the_quantiles_of_the_errors(result: Validation) -> None:
-    (box,) = distribution(result, "time", ["me", "you"]).data
+    whisker, box, marks = distribution(result, "time", ["me", "you"]).data
     own = 1 + result.error[sources(result, "time")["me"]]
-    assert box.median[0] == pytest.approx(np.median(own), rel=1e-3)
-    assert box.upperfence[0] == pytest.approx(np.percentile(own, 90), rel=1e-3)
+    low, first, median, third, high = np.percentile(own, [10, 25, 50, 75, 90])
+    assert list(whisker.x) == pytest.approx([low, high], rel=1e-3)
+    assert [box.base[0], box.base[0] + box.x[0]] == pytest.approx([first, third], rel=1e-3)
+    assert list(marks.x) == pytest.approx([low, median, high], rel=1e-3)
 
 
 def test_large_sources_are_thinned_and_small_ones_are_not(result: Validation) -> None:
