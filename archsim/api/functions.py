@@ -68,10 +68,10 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
     """
     from archsim.estimation.sizes import bound
     from archsim.trace.registry import register
-    from archsim.trace.task import prepared
+    from archsim.trace.task import trace_held
 
     register(name, work, shape)
-    for held in (prepared, bound):  # of networks that were read before
+    for held in (trace_held, bound):  # of networks that were read before
         held.cache_clear()
 
 
@@ -186,17 +186,17 @@ def whatif(
 
 
 def compare(
-    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] = 1, by: str = "speed",
+    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, by: str = "speed",
     correlation: float | str | None = None, copies: bool | None = None, **words: Unpack[BuyingWords],
 ) -> Comparison | CurveComparison | tuple[Comparison, ...] | tuple[CurveComparison, ...]:  # fmt: skip
     """Devices ranked on one network or several, as `archsim compare`; a tuple of answers for several networks.
 
     net, hw, stack: a name, a list, or a text with commas; hw also all, gpu, cpu or a pattern like "a100*"
-    batch: one number, a list, or a range like "1:256:x2", which gives curves over batches
+    batch: one number, a list, or a range like "1:256:x2" for curves over batches; 1, or what the file fixes, if not given
     by: speed, watt, dollar or cost
     price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
-    from archsim.api.arguments import buying_arguments, whole
+    from archsim.api.arguments import buying_arguments
     from archsim.base.units import parse_share
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
@@ -206,8 +206,6 @@ def compare(
 
     said = {name: value for name, value in words.items() if name in BUYING}
     arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING}, EstimateWords)
-    listed = batch if isinstance(batch, str) else ",".join(
-        str(whole("batch", one)) for one in (batch if isinstance(batch, Iterable) else [batch]))  # fmt: skip
     names = [criterion.name for criterion in CRITERIA]
     if by not in names:
         raise ArgumentError(f"by: {by!r} is not one of {', '.join(names)}")
@@ -218,17 +216,25 @@ def compare(
             raise ArgumentError(f"correlation: {error}") from None
         if not 0.0 <= correlation <= MOST_CORRELATED:
             raise ArgumentError(f"correlation {correlation:g} is not between 0 and {MOST_CORRELATED:g}")
-    batches = batches_of(listed)
+    batches = batches_of(_batch_text(batch)) if batch is not None else []
     devices = selected(texts("hw", hw))
     bought = buying_arguments(said, devices, arguments.get("task", "inference"))
     field = ComparedDevices(devices, texts("stack", stack) if stack else (), arguments, *bought, by)
     nets = texts("net", net)
-    if len(batches) == 1:
-        found = tuple([field.at(name, batches[0], bool(copies), correlation, _quiet) for name in nets])
+    if len(batches) < 2:
+        found = tuple([field.at(name, batches[0] if batches else None, bool(copies), correlation, _quiet) for name in nets])
         return found[0] if len(found) == 1 else found
     moved = field.mixed if copies is None else copies
     curves = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
     return curves[0] if len(curves) == 1 else curves
+
+
+def _batch_text(batch: int | str | Iterable[int]) -> str:
+    """Batches as an option has them."""
+    from archsim.api.arguments import whole
+
+    listed = [batch] if isinstance(batch, int) else batch
+    return listed if isinstance(listed, str) else ",".join(str(whole("batch", one)) for one in listed)
 
 
 def sweep(

@@ -53,8 +53,8 @@ class CriterionOption(click.Option):
 @csv_option("Print one CSV row per network, device, stack and batch.")
 @html_option()
 def command(
-    net: str, hw: str, stack: str | None, batch_text: str, by: str, correlation: float | None, copies: bool | None, as_json: bool,
-    as_csv: bool, html: OutputFile | None, **given: Any,
+    net: str, hw: str, stack: str | None, batch_text: str | None, by: str, correlation: float | None, copies: bool | None,
+    as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -82,16 +82,16 @@ def command(
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
             raise click.UsageError(problem)
-    batches = batches_of(batch_text)
+    batches = batches_of(batch_text) if batch_text is not None else []
     bought = buying_from(given, devices)
     field = ComparedDevices(devices, names(stack or ""), choices(**given), *bought, by)
     with Progress() as tell:
-        if len(batches) == 1:
-            found = [field.at(name, batches[0], bool(copies), correlation, tell) for name in nets]
+        if len(batches) < 2:
+            found = [field.at(name, batches[0] if batches else None, bool(copies), correlation, tell) for name in nets]
         else:
             moved = field.mixed if copies is None else copies
             curves = [field.over(name, batches, moved, correlation, tell) for name in nets]
-    if len(batches) == 1:
+    if len(batches) < 2:
         _show(found, as_json, as_csv, html)
     else:
         _show_curves(field, curves, as_json, as_csv, html)

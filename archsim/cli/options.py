@@ -14,7 +14,7 @@ from archsim.cli.completed import Keyed, Known
 from archsim.cli.types import Quantity
 from archsim.trace.training import TASKS
 
-BATCHES = click.option("--batch", "batch_text", default="1", show_default=True, metavar="N|RANGE",
+BATCHES = click.option("--batch", "batch_text", default=None, show_default="1", metavar="N|RANGE",
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 
 

@@ -89,6 +89,7 @@ class GenerationEstimate(Answer):
     phases: Mapping[str, PhaseEstimate]
     interval_level: float
     interval_class: str
+    interval_basis: str
     basis: Mapping[str, str]
     benchmark: str
     warnings: tuple[str, ...]
@@ -128,6 +129,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
+        interval_basis=interval_basis(kind, time, energy),
         basis=basis(plan, time), benchmark=command(plan), warnings=_warnings(plan, memory, most, waves),
         assumptions=_assumptions(plan, first), provenance=_provenance(plan),
     )  # fmt: skip
@@ -167,6 +169,12 @@ def spreads(plan: ServingPlan) -> tuple[str, Spread]:
     return plan.calibration.spread_of("gpu", "inference", _platform(plan))
 
 
+def interval_basis(kind: str, time: Spread, energy: Spread) -> str:
+    """What the intervals stand on."""
+    return (f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {energy.rows} of gpu power: single runs, "
+            "none of them of a model that an engine serves; no class of served models is fitted")  # fmt: skip
+
+
 def energy_spread(plan: ServingPlan) -> Spread:
     """The spread of errors of power."""
     return plan.calibration.spread_of("gpu", "power", _platform(plan))[1]
@@ -193,7 +201,8 @@ def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
 
 def command(plan: ServingPlan) -> str:
     """The engine's own command that measures the same; empty where none is known."""
-    words = {"model": plan.model.name, "input": plan.input, "output": plan.output, "batch": plan.batch, "tp": plan.tensor}
+    words = {"model": plan.model.repository, "file": plan.model.name, "input": plan.input, "output": plan.output,
+             "batch": plan.batch, "tp": plan.tensor}  # fmt: skip
     return plan.stack.serving.benchmark.format(**words) if plan.stack.serving.benchmark else ""
 
 

@@ -63,7 +63,7 @@ def llm_text(found: GenerationEstimate) -> str:
               for part in PARTS if found.memory_bytes[part] > 0]  # fmt: skip
     memory.append(("total", show(found.memory_bytes["total"], "B", 3), f"of {show(found.memory_room_bytes, 'B', 3)} that the "
                    f"engine may take{'' if found.fits else ': DOES NOT FIT'}"))  # fmt: skip
-    notes = [f"{100 * found.interval_level:.0f} % intervals of class {found.interval_class}"]
+    notes = [f"intervals   {100 * found.interval_level:.0f} %, from {found.interval_basis}"]
     notes += [f"basis       {name}: {said}" for name, said in found.basis.items()]
     notes += [f"measure     {found.benchmark}"] if found.benchmark else []
     notes += [f"assumed     {line}" for line in found.assumptions] + [f"warning     {line}" for line in found.warnings]

@@ -19,7 +19,8 @@ def llm_page(found: GenerationEstimate) -> str:
     title = heading(found)
     rows = [tuple(map(words, row)) for row in figures_of(found)]
     memory = [(words(part.replace("_", " ")), number(found.memory_bytes[part], "B", 3)) for part in (*PARTS, "total")]
-    notes = [*(f"{name}: {said}" for name, said in found.basis.items()), *found.assumptions, *found.warnings]
+    around = f"intervals of {100 * found.interval_level:.0f} %: {found.interval_basis}"
+    notes = [around, *(f"{name}: {said}" for name, said in found.basis.items()), *found.assumptions, *found.warnings]
     sections = [
         f"<h1>{text(found.network)} on {text(found.hardware_name)}</h1>", f'<p class="asked">{text(title)}</p>',
         table(("what", "figure", ""), rows, style="pairs"), "<h2>Phases</h2>",

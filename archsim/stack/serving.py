@@ -32,5 +32,5 @@ class ServingEngine:
     )
     all_reduce_most: float = key("largest buffer of the engine's own all-reduce", unit="B", default=0.0)
     basis: str = key("the measured runs from which the host's clocks of a step follow", default="")
-    benchmark: str = key("the engine's command that measures the same, with {model}, {input}, {output}, {batch}, {tp}",
+    benchmark: str = key("the engine's command that measures the same, with {model}, {file}, {input}, {output}, {batch}, {tp}",
                          default="")  # fmt: skip

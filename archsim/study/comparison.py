@@ -125,12 +125,12 @@ class ComparedDevices:
         asked = self.by == "cost" or self.usage.given or self.workload is not None or rented
         return tuple([c for c in CRITERIA if asked or not c.usage])
 
-    def request(self, net: str, entrant: Entrant, batch: int) -> Request:
+    def request(self, net: str, entrant: Entrant, batch: int | None) -> Request:
         """What one entrant is asked."""
         threads = self._threads if entrant.spec.kind == "cpu" else None
         return make_request(net, entrant.name, batch=batch, threads=threads, stack=entrant.stack, **self.arguments)
 
-    def contender(self, net: str, entrant: Entrant, batch: int, copies: bool) -> Contender:
+    def contender(self, net: str, entrant: Entrant, batch: int | None, copies: bool) -> Contender:
         """The estimate of one entrant, with its price. Raises what `make_request` raises."""
         made = contender(
             self.request(net, entrant, batch), copies, references=self.arguments.get("seq_len") is None,
@@ -149,8 +149,8 @@ class ComparedDevices:
             self._times[key] = float(run(shown).latency_s[0]) + (result_time(request) if copies else 0.0)
         return self._times[key]
 
-    def at(self, net: str, batch: int, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
-        """All entrants at one batch. Raises the reason if none can run it."""
+    def at(self, net: str, batch: int | None, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
+        """All entrants at one batch; without one at 1, or at what the file says. Raises the reason if none can run it."""
         rows, excluded = self._rows(net, [batch], copies, tell)
         return self._ranked([row[0] for row in rows], excluded, correlation)
 
@@ -180,7 +180,7 @@ class ComparedDevices:
                                best=tuple(best), notes=tuple(left))  # fmt: skip
 
     def _rows(
-        self, net: str, batches: Sequence[int], copies: bool, tell: Tell
+        self, net: str, batches: Sequence[int | None], copies: bool, tell: Tell
     ) -> tuple[list[list[Contender]], list[Excluded]]:
         """A row of contenders over batches for each entrant that can run all of them, and the others."""
         rows, excluded, errors = list[list[Contender]](), list[Excluded](), list[ArchsimError]()
@@ -188,7 +188,7 @@ class ComparedDevices:
             row = []
             try:
                 for batch in batches:
-                    tell(f"{net} on {entrant.called}, batch {batch} ({i + 1} of {len(self.entrants)})")
+                    tell(f"{net} on {entrant.called}, batch {batch or 1} ({i + 1} of {len(self.entrants)})")
                     row.append(self.contender(net, entrant, batch, copies))
             except (Unsupported, ArgumentError) as error:
                 errors.append(error)

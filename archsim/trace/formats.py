@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from archsim.trace.trace import Trace
 
 Sizes = tuple[tuple[str, int], ...]  # of symbols, by the names that a user gave
+Stamp = tuple[int, ...]  # of a file, see `stamp_of`
 Reader = Callable[[Path, Mapping[str, int]], "Trace"]
 HEAD = 1 << 16  # bytes from which a format is recognised
 
@@ -100,6 +101,18 @@ def format_of(path: Path) -> NetworkFormat:
 def is_path(text: str) -> bool:
     """Whether a text names a file: it has a slash, or ends as one of a format does."""
     return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES)
+
+
+def stamp_of(net: str) -> Stamp:
+    """What tells one content of a network's file from the next: its time of change [ns], size [B] and number; of a name nothing.
+    """
+    if not is_path(net):
+        return ()
+    try:
+        found = Path(net).stat()
+    except (OSError, ValueError):  # whoever reads it says what is wrong
+        return ()
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def unknown_symbol(path: object, name: str, known: Mapping[str, object] | tuple[str, ...]) -> ArgumentError:

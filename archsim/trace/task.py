@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
 from archsim.trace.file import load
-from archsim.trace.formats import Sizes, format_of, is_path
+from archsim.trace.formats import Sizes, Stamp, format_of, is_path, stamp_of
 from archsim.trace.trace import Trace
 from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
 
@@ -23,17 +23,26 @@ class Work(NamedTuple):
     fused_attention: bool
     loss_apart: bool = False
     sizes: Sizes = ()
+    stamp: Stamp = ()
 
 
-@lru_cache(maxsize=256)
 def prepared(
     net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True,
-    loss_apart: bool = False, sizes: Sizes = (),
+    loss_apart: bool = False, sizes: Sizes = (), stamp: Stamp = (),
 ) -> Trace:  # fmt: skip
     """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
     the products and the softmax that it stands for, or what the module of a `config.json` runs. With `loss_apart` the forward
     pass ends in the scores, and the backward pass begins with the gradient of their loss. `sizes` are those of symbols by the
-    names that the network's file has for them."""
+    names that the network's file has for them. A file that changed since is read again; `stamp` is that of the file, where the
+    caller has it."""
+    return trace_held(net, task, optimiser, input_gradient, fused_attention, loss_apart, sizes, stamp or stamp_of(net))
+
+
+@lru_cache(maxsize=256)
+def trace_held(
+    net: str, task: str, optimiser: str, input_gradient: bool, fused_attention: bool, loss_apart: bool, sizes: Sizes, stamp: Stamp
+) -> Trace:  # fmt: skip
+    """What `prepared` gives for a content of a file."""
     try:
         forward = load(net, sizes) if fused_attention else _apart(net, sizes)
         return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import archsim
+from archsim.base.files import data_folder
 
 ASKED = ("llm", "--net", "llama_3_8b", "--hw", "h100_sxm5_80gb", "--input", "256", "--output", "16", "--batch", "4")
 HEAD = ("source,model,hardware,devices,tp,pp,engine,precision,batch,input_len,output_len,arrival,metric,value,split,"
@@ -31,7 +32,7 @@ def test_text_says_times_memory_limits_and_what_they_rest_on(cli: Any) -> None:
     found = cli(*ASKED)
     assert found.code == 0
     for words in ("time to first token", "time per token", "energy per token", "largest batch", "limited by dram",
-                  "a layer", "nearest evidence", "vllm bench latency --model llama_3_8b --input-len 256"):  # fmt: skip
+                  "a layer", "nearest evidence", "--model meta-llama/Meta-Llama-3-8B --input-len 256"):  # fmt: skip
         assert words in found.out, words
 
 
@@ -91,3 +92,18 @@ def test_rows_of_served_models_are_read_and_others_skipped(cli: Any, tmp_path: P
 def test_models_are_listed(cli: Any) -> None:
     found = cli("list", "models", "--csv").out
     assert any(line.startswith("mixtral_8x7b,mixtral") for line in found.splitlines())
+
+
+def test_the_command_of_the_engine_has_the_name_of_the_model_that_engines_know(cli: Any, tmp_path: Path):
+    assert "--model meta-llama/Meta-Llama-3-8B " in cli(*ASKED).out
+    assert "-m llama_3_8b.gguf" in cli(*ASKED[:-2], "--batch", "1", "--engine", "llama.cpp-cuda").out
+    words = json.loads((data_folder("traces/models") / "llama_3_8b.json").read_text())["config"]
+    own = tmp_path / "config.json"
+    own.write_text(json.dumps(words | {"_name_or_path": "me/mine"}))
+    assert "--model me/mine " in cli("llm", "--net", str(own), *ASKED[3:]).out
+
+
+def test_the_interval_says_that_no_served_model_stands_behind_it(cli: Any):
+    found = json.loads(cli(*ASKED, "--json").out)
+    assert "none of them of a model that an engine serves" in found["interval_basis"]
+    assert f"class {found['interval_class']}" in found["interval_basis"]

@@ -146,3 +146,15 @@ def test_a_quantised_model_runs_in_whole_numbers(tmp_path: Path):
     found = archsim.estimate(net=path, hw="tesla_t4", stack="tensorrt-8")
     assert found.precision == "int8"
     assert [op.kind for op in found.ops] == ["quantise", "conv2d", "relu", "conv2d"]
+
+
+def test_a_comparison_takes_the_batch_by_the_name_that_the_model_has_or_that_it_fixes(cli: Cli, cnn: str, tmp_path: Path):
+    words = ("--hw", "gtx_1080,i7_6700k", "--json")
+    by_name, by_number = (json.loads(cli("compare", "--net", cnn, *words, *more).out)
+                          for more in (("--bind", "batch=8"), ("--batch", "8")))  # fmt: skip
+    assert [row["latency_s"] for row in by_name] == [row["latency_s"] for row in by_number]
+    fixed = written(small_cnn(2), tmp_path, "fixed.onnx")
+    assert {row["batch"] for row in json.loads(cli("compare", "--net", fixed, *words).out)} == {2}
+    assert archsim.compare(fixed, "gtx_1080,i7_6700k").contenders[0].estimate.batch == 2
+    result = cli("compare", "--net", cnn, *words, "--bind", "batch=8", "--batch", "1,4")
+    assert result.code == EXIT["bad input"] or "--batch says 1" in result.err

@@ -105,7 +105,7 @@ def forget() -> None:
     from archsim.trace import task
 
     held = (sizes.bound, request._digest, resolve._stack, resolve._network)
-    for function in (catalog.find, catalog.composition, task.prepared, *held):
+    for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
             clear()

@@ -100,3 +100,13 @@ def test_the_tokens_of_a_shipped_network_are_a_symbol_too():
 def test_an_unknown_name_says_which_endings_make_a_path():
     with pytest.raises(UnknownName, match=r"a path that ends in \.jsonl"):
         load("nothing_like_it")
+
+
+def test_a_file_that_changed_is_read_again_in_the_same_process(file: str):
+    words = {"hw": "gtx_1080", "batch": 2, "bind": {"Rows": 8}}
+    first = archsim.estimate(net=file, **words)
+    Path(file).write_text("".join(json.dumps(line).replace("relu", "gelu") + "\n" for line in LINES))
+    second = archsim.estimate(net=file, **words)
+    assert [[op.kind for op in found.ops] for found in (first, second)] == [["relu"], ["gelu"]]
+    assert first.flop != second.flop
+    assert first.provenance["trace_hash"] != second.provenance["trace_hash"]

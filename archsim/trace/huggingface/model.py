@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -134,6 +135,12 @@ class TransformerModel:
     embedding_dropout: float = 0.0
     source: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def repository(self) -> str:
+        """The id of its repository on the Hugging Face hub, where the configuration states it; else its name."""
+        stated = re.match(r"Hugging Face ([\w.-]+/[\w.-]*\w)", self.source)
+        return stated[1] if stated else self.name
 
     @property
     def generates(self) -> bool:
