@@ -41,7 +41,6 @@ from archsim.stack.stack import Stack
 from archsim.trace import file as networks
 from archsim.trace.dims import BATCH
 from archsim.trace.file import digest
-from archsim.trace.formats import stamp_of
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import TASK_ALIASES, TASKS
@@ -194,8 +193,7 @@ def make_request(
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     device = spec.device
-    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind),
-                stamp=stamp_of(variant))  # fmt: skip
+    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
     _check(1 if batch is None else batch, threads, devices, clock)
     samples = samples_of(work, batch)

@@ -15,7 +15,6 @@ from archsim.evidence.family import Family, integer
 from archsim.evidence.resolve import Refused, as_timed, host_cpu, network, setting
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
-from archsim.trace.formats import stamp_of
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
 
@@ -52,8 +51,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
     optimiser = script.optimiser(name, framework, found.stack.optimiser)
-    work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart,
-                stamp=stamp_of(graph))  # fmt: skip
+    work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart).now
     trace = network(work, samples, tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     _same_packages(cells.get("covers", ""), metric, found.spec)

@@ -110,7 +110,7 @@ def stamp_of(net: str) -> Stamp:
         return ()
     try:
         found = Path(net).stat()
-    except (OSError, ValueError):  # whoever reads it says what is wrong
+    except (OSError, ValueError):  # reading it says what is wrong
         return ()
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 

@@ -25,6 +25,11 @@ class Work(NamedTuple):
     sizes: Sizes = ()
     stamp: Stamp = ()
 
+    @property
+    def now(self) -> Work:
+        """The same with the stamp of the network's file, so that it is another when the file changes."""
+        return self._replace(stamp=stamp_of(self.net))
+
 
 def prepared(
     net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True,
