@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from math import inf
+from math import ceil, inf
 from operator import attrgetter
 from typing import Any
 
@@ -201,9 +201,17 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
         tile for tile in menu.tiles
         if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
     ] or menu.tiles  # fmt: skip
+    if menu.fill > 1:
+        counts = [_count(tile, kernel) for tile in tiles]
+        tiles = [tile for tile, count in zip(tiles, counts, strict=True) if count >= min(menu.fill, max(counts))]
     splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
+
+
+def _count(tile: Tile, kernel: Kernel) -> int:
+    """Tiles of one product."""
+    return ceil(kernel.m / tile.m) * ceil(kernel.n / tile.n)
 
 
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:

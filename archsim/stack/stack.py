@@ -63,6 +63,10 @@ class Menu:
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
     thin: int = key("fewest rows and columns that its tiles compute; fewer take a matrix-vector kernel", low=1, default=9)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
+    fill: int = key(
+        "tiles of each product of a batch, however many these are, of which it has at least so many, or as many as it can", low=1,
+        default=1,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 
 import archsim
 from archsim.device.catalog import find
+from archsim.device.device import Gpu
 from archsim.evidence.readers import read_files
 from archsim.stack import catalog as stacks
 
@@ -24,9 +25,15 @@ ROWS = (
 )
 
 
+def gpu(name: str) -> Gpu:
+    device = find(name).device
+    assert isinstance(device, Gpu)
+    return device
+
+
 @each("name", CDNA)
 def test_products_of_fp32_run_on_matrix_cores_and_the_rest_on_lanes(name: str) -> None:
-    device = find(name).device
+    device = gpu(name)
     assert device.has_tensor("fp32")
     assert device.pipe("fp32") == device.rate.tensor_fp32
     assert device.sm.warp == 64
@@ -48,12 +55,13 @@ def test_measured_kernels_find_their_device_and_stack(tmp_path: Path) -> None:
     place.write_text("\n".join([COLUMNS, *ROWS]) + "\n", "utf-8")
     cases, skipped, *_ = read_files([place])
     assert not skipped
-    assert [(case.hardware, case.stack_id) for case in cases] == [
+    named = [(case.hardware, case.stack_id) for case in cases]
+    assert named == [
         ("mi100", "pytorch-2-rocm"), ("mi210", "pytorch-2-rocm"), ("mi100", "pytorch-2-rocm")]  # fmt: skip
 
 
 def test_every_tile_of_rocblas_fits_a_compute_unit() -> None:
-    sm = find("mi100").device.sm
+    sm = gpu("mi100").sm
     menus = stacks.find("pytorch-2-rocm").menus
     for name in ("gemm", "gemm_batched", "gemm_tensor", "gemm_batched_tensor"):
         for tile in menus[name].tiles:
