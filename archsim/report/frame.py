@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from importlib.resources import files
 
-from archsim.report.markup import text
+from archsim.report.markup import bound_styles, text
 
 # The browser refuses to load anything from outside the page.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -26,7 +26,7 @@ def document(title: str, sections: Iterable[str], library: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{text(title)}</title>\n<style>\n{_asset('page.css')}</style>\n</head>\n"
+        f"<title>{text(title)}</title>\n<style>\n{_asset('page.css')}{bound_styles()}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{packed}<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
     )
 

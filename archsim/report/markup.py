@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from archsim.base.units import show
+from archsim.cost.bounds import BOUNDS
 from archsim.report.text import clean
+
+LONG = 40  # characters of a cell that a narrow page still gives some width
 
 
 def text(words: str) -> str:
@@ -42,12 +45,27 @@ class TableCell:
 
 def words(content: str, *, style: str = "", tip: str = "") -> TableCell:
     """A cell of text."""
-    return TableCell(body=text(content), style=style, tip=tip)
+    return TableCell(body=text(content), style=style or ("long" if len(content) > LONG else ""), tip=tip)
 
 
 def number(value: float, unit: str, digits: int = 3) -> TableCell:
     """A quantity, right-aligned."""
     return TableCell(body=text(show(value, unit, digits)), value=value, style="num")
+
+
+def marked(name: str, colour: str) -> TableCell:
+    """A name behind a square of its colour."""
+    return TableCell(body=f'<i class="swatch" style="background:{colour}"></i>{text(name)}', style="marked")
+
+
+def bound_cell(bound: str) -> TableCell:
+    """A bound behind its colour, by a class of the page's styles (`bound_styles`), so that large tables stay small."""
+    return TableCell(body=text(bound), style=f"b-{bound if bound in BOUNDS else 'none'}")
+
+
+def bound_styles() -> str:
+    """The colours of the cells of bounds."""
+    return "".join(f".b-{name}::before {{ background: {row.colour}; }}\n" for name, row in BOUNDS.items())
 
 
 def percent(fraction: float, form: str = ".1f") -> TableCell:
@@ -61,13 +79,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str =
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
     marks = [' class="num"' if column else "" for column in numeric]
     heads = "".join(f'<th scope="col"{mark}>{text(title)}</th>' for mark, title in zip(marks, head, strict=True))
-    body = "\n".join(f"<tr>{''.join(map(_written, line))}</tr>" for line in lines)
-    named = f' class="{style}"' if style else ""
+    body = "\n".join(
+        f"<tr>{''.join(_written(cell, column) for cell, column in zip(line, numeric, strict=True))}</tr>" for line in lines
+    )
+    styles = [*filter(None, [style]), *(f"r{i}" for i, column in enumerate(numeric, 1) if column)]
+    named = f' class="{" ".join(styles)}"' if styles else ""
     return f'<div class="wide"><table{named}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
 
 
-def _written(cell: TableCell) -> str:
-    marks = f' class="{cell.style}"' if cell.style else ""
-    marks += f' data-v="{cell.value:.6g}"' if cell.value is not None else ""
+def _written(cell: TableCell, aligned: bool) -> str:
+    """A cell; the style of the table aligns one of an `aligned` column, which keeps large tables small."""
+    marks = f' class="{cell.style}"' if cell.style and not aligned else ""
+    marks += f' data-v="{cell.value:.5g}"' if cell.value is not None else ""
     marks += f' title="{text(cell.tip)}"' if cell.tip else ""
     return f"<td{marks}>{cell.body}</td>"

@@ -9,15 +9,19 @@ from archsim.device.spec import Spec
 from archsim.estimation.boundary import BESIDE
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
+from archsim.report.bars import bars
 from archsim.report.components_svg import component_colour, components_svg
+from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
+from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
-from archsim.report.markup import TableCell, number, percent, table, text, words
+from archsim.report.markup import TableCell, bound_cell, marked, number, percent, table, text, words
 from archsim.report.palette import ink_on, look, order
 from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
+from archsim.report.roofline_svg import inline
 from archsim.report.text import (
     FASTER_TEXT,
     clock_words,
@@ -44,7 +48,8 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
         _bars(estimate), _components(estimate), _power(estimate), _timeline(recording), _roofline(estimate, spec),
         _layers(estimate), _assumptions(estimate, spec), _provenance(estimate),
     ]  # fmt: skip
-    return document(f"{estimate.network} on {device_name(estimate, spec)}", sections, figures.library())
+    library = "" if recording is None else figures.library()
+    return document(f"{estimate.network} on {device_name(estimate, spec)}", sections, library)
 
 
 def device_name(e: Estimate, spec: Spec) -> str:
@@ -127,7 +132,7 @@ def _breakdown(e: Estimate) -> str:
     split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.relief_s})]
     stripe = "".join(_in_stripe(name, time / whole) for name, time in split if time > 0.0005 * whole)
     rows = [
-        (_bound(name), number(t, "s", 4), percent(t / whole), percent(e.relief_s.get(name, 0.0) / whole),
+        (bound_cell(name), number(t, "s", 4), percent(t / whole), percent(e.relief_s.get(name, 0.0) / whole),
          words(look(name).meaning))
         for name, t in split
     ]
@@ -146,15 +151,15 @@ def _in_stripe(name: str, share: float) -> str:
 
 
 def _bars(e: Estimate) -> str:
-    layers = figures.embed(figures.bars(by_op(e), e.latency_s, e.energy_j), "by-layer")
     order_note = "In execution order, coloured by what limits each"
     if not is_large(e):
-        return f'<h2>Time and energy by layer</h2>\n<p class="quiet">{order_note}.</p>\n{layers}'
-    kinds = figures.embed(figures.bars(by_kind(e), e.latency_s, e.energy_j), "by-kind")
+        return f'<h2>Time and energy by layer</h2>\n<p class="quiet">{order_note}.</p>\n{bars(by_op(e), e.latency_s, e.energy_j)}'
+    note = ("Stages and blocks by the parts of the names of their layers. The width is time or energy; a click or Enter opens a "
+            "block, in the picture and in the list below it.")  # fmt: skip
     return (
         '<h2>Time and energy by kind of layer</h2>\n<p class="quiet">Forward, where nothing else is said.</p>\n'
-        f"{kinds}\n<h2>Time and energy of the longest layers</h2>\n"
-        f'<p class="quiet">{order_note}; the table below has all {len(e.ops)} ops.</p>\n{layers}'
+        f"{bars(by_kind(e), e.latency_s, e.energy_j)}\n<h2>Time and energy by block</h2>\n"
+        f'<p class="quiet">{note} The table below has all {len(e.ops)} ops.</p>\n{tree_html(e)}'
     )
 
 
@@ -163,20 +168,28 @@ def _components(e: Estimate) -> str:
     meaning = {**COMPONENTS, **BESIDE}
 
     def row(name: str, part: float) -> tuple[TableCell, ...]:
-        mark = TableCell(body=f'<i class="swatch" style="background:{component_colour(name)}"></i>{text(name)}')
-        return mark, number(part, "J"), percent(part / e.energy_j), words(meaning[name])
+        return marked(name, component_colour(name)), number(part, "J"), percent(part / e.energy_j), words(meaning[name])
 
     rows = [row(name, part) for name, part in e.energy_breakdown_j.items()]
     shown = by_kind(e) if is_large(e) else by_op(e)
     return (f"<h2>Energy by component and layer</h2>\n{table(('component', 'energy', 'share', 'meaning'), rows)}\n"
-            f"{components_svg(shown, e.energy_j)}")  # fmt: skip
+            f"{drawing(components_svg(shown, e.energy_j), 'energy by component', *_component_rows(e))}")  # fmt: skip
+
+
+def _component_rows(e: Estimate) -> tuple[list[str], list[list[object]]]:
+    """The energy of each layer that is drawn, by component [J]."""
+    shown = by_kind(e) if is_large(e) else by_op(e)
+    return ["layer", *e.energy_breakdown_j], [[row.name, *row.component_j.values()] for row in shown]
 
 
 def _power(e: Estimate) -> str:
     power, covers = (e.power_w, e.power_boundary) if e.wall is None else (e.wall.device_w, e.wall.device_boundary)
     note = (f"Mean {show(power, 'W', 3)}, {peaks(e)} while the run is repeated. A kernel draws its mean power, a device that "
             f"waits its idle power at its clock. Boundary: {covers}.")  # fmt: skip
-    return f'<h2>Power over time</h2>\n<p class="quiet">{text(note)}</p>\n{power_svg(e)}'
+    curve = e.power_over_time
+    points = [(f"{time:.6g}", f"{power:.4g}") for time, power in zip(curve.time_s, (*curve.power_w, 0.0), strict=True)]
+    picture = drawing(power_svg(e), "power over time", ("from_s", "power_w"), points)
+    return f'<h2>Power over time</h2>\n<p class="quiet">{text(note)}</p>\n{picture}'
 
 
 def _timeline(recording: Recording | None) -> str:
@@ -196,7 +209,10 @@ def _roofline(e: Estimate, spec: Spec) -> str:
     )
     if shown.cached:
         note += f" Not shown: {shown.cached} {'op' if shown.cached == 1 else 'ops'} whose data stay in the caches."
-    return f'<h2>Roofline</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(figures.roofline(shown), "roofline")}'
+    head = ("layer", "count", "kind", "bound", "flop_per_byte", "flop_per_s", "time_s")
+    points = [(p.name, p.count, p.kind, p.bound, p.intensity, p.rate, p.time_s) for p in shown.points]
+    picture = drawing(inline(shown, f"{e.network} on {device_name(e, spec)}"), "roofline", head, points)
+    return f'<h2>Roofline</h2>\n<p class="quiet">{text(note)}</p>\n{picture}'
 
 
 def _layers(e: Estimate) -> str:
@@ -207,18 +223,15 @@ def _layers(e: Estimate) -> str:
 
 
 def _layer(op: OpEstimate, latency: float) -> tuple[TableCell, ...]:
-    kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
     algorithm = op.kernels[0].algorithm if op.kernels else ""
+    several = len(op.kernels) > 1 or any(kernel.name != algorithm for kernel in op.kernels)
+    kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
     return (
         words(op.name), words(op.kind), words(phase_name(op.phase)), number(op.time_s, "s"),
-        percent(op.time_s / latency), _bound(op.bound),
-        words(algorithm, style="kernels" if kernels else "", tip=kernels), number(op.flop, "FLOP"),
+        TableCell(body=percent(op.time_s / latency).body, style="num"), bound_cell(op.bound),
+        words(algorithm, tip=kernels if several else ""), number(op.flop, "FLOP"),
         number(op.dram_bytes, "B"), number(op.energy_j, "J"),
     )  # fmt: skip
-
-
-def _bound(name: str) -> TableCell:
-    return TableCell(body=f'<i class="swatch" style="background:{look(name).colour}"></i>{text(name)}')
 
 
 def _assumptions(e: Estimate, spec: Spec) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from archsim.base.units import show
-from archsim.report.roofline import RooflineChart, RooflinePoint
+from archsim.report.roofline import Ceiling, RooflineChart, RooflinePoint
 
 LETTER = 6.3  # mean width of a letter at the 12 px of the labels
 LINE = 15.0  # height of a line of text
@@ -120,10 +120,25 @@ def _beside(mark: Box, width: float) -> Iterator[Box]:
         yield from ((a, b, a + width, b + LINE) for a, b in starts)
 
 
+def peak_labels(shown: RooflineChart, frame: PlotFrame) -> list[tuple[Ceiling, float, float]]:
+    """Where the name of each flat ceiling ends: (ceiling, right end, height of its line) [px].
+
+    A name stands at the right end of its line; one that would cover the name of a higher ceiling moves to the left of it.
+    """
+    found: list[tuple[Ceiling, float, float]] = []
+    for ceiling in sorted(shown.ceilings, key=lambda ceiling: -ceiling.rate):
+        y, right = frame.place(shown.x[1], ceiling.rate)[1], frame.width
+        for other, end, height in sorted(found, key=lambda one: -one[1]):
+            start = end - LETTER * len(other.name)
+            if abs(y - height) < LINE and right > start - 2 * LETTER and right - LETTER * len(ceiling.name) < end:
+                right = start - 2 * LETTER
+        found.append((ceiling, right, y))
+    return found
+
+
 def _peak_names(shown: RooflineChart, frame: PlotFrame) -> list[Box]:
-    """The labels at the right ends of the flat ceilings."""
-    heights = [(frame.place(shown.x[1], ceiling.rate)[1], len(ceiling.name)) for ceiling in shown.ceilings]
-    return [(frame.width - LETTER * letters, y - LINE - 2, frame.width, y + 2) for y, letters in heights]
+    """What the names of the flat ceilings cover."""
+    return [(right - LETTER * len(ceiling.name), y - LINE - 2, right, y + 2) for ceiling, right, y in peak_labels(shown, frame)]
 
 
 def _memory_name(shown: RooflineChart, frame: PlotFrame, taken: list[Box]) -> Label:

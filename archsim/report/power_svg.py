@@ -31,7 +31,10 @@ def power_svg(e: Estimate) -> str:
     for place, (level, name, colour) in enumerate(lines):
         body.append(f'<line x1="{LEFT}" y1="{up(level):.1f}" x2="{WIDTH - RIGHT}" y2="{up(level):.1f}" stroke="{colour}" '
                     f'stroke-width="1.4" stroke-dasharray="6 4"/>')  # fmt: skip
-        body.append(words(LEFT + 160 * place, TOP - 14, f"{name} {written(level, 'W')}", ink=colour))
+        x = LEFT + 190 * place
+        body.append(f'<line x1="{x}" y1="{TOP - 18}" x2="{x + 22}" y2="{TOP - 18}" stroke="{colour}" stroke-width="1.8" '
+                    f'stroke-dasharray="6 4"/>')  # fmt: skip
+        body.append(words(x + 28, TOP - 14, f"{name} {written(level, 'W')}"))
     body.append(words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "time", anchor="middle", size=13))
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'

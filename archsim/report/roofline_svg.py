@@ -9,7 +9,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate
 from archsim.report.markup import label
 from archsim.report.palette import look, order
-from archsim.report.placement import Label, PlotFrame, decades, diameter, labels, memory_line, peak_line
+from archsim.report.placement import Label, PlotFrame, decades, diameter, labels, memory_line, peak_labels, peak_line
 from archsim.report.roofline import RooflineChart, RooflinePoint, roof
 
 WIDTH, HEIGHT = 900, 500
@@ -19,25 +19,39 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 
 def svg(estimate: Estimate, spec: Spec) -> str:
-    """The picture: ops as discs with areas proportional to their time, under the ceilings of the device."""
-    shown = roof(estimate, spec)
-    frame = PlotFrame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
+    """The picture as a file: ops as discs with areas proportional to their time, under the ceilings of the device."""
     title = f"{estimate.network} on {estimate.hardware_name if estimate.changes else spec.identity.name}"
     asked = (
         f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
         f"{show(estimate.clock_hz, 'Hz')}"
     )
-    parts = [
+    head = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, asked, ink=QUIET), _legend(shown),
-        f'<g transform="translate({LEFT} {TOP})">', *_grid(shown, frame), *_ceilings(shown, frame),
+        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, asked, ink=QUIET),
+    ]  # fmt: skip
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
+        f'font-family="{FONT}" role="img">\n<title>Roofline of {label(title, 120)}</title>\n'
+        + "\n".join([*head, *_parts(roof(estimate, spec))]) + "\n</svg>\n"
+    )  # fmt: skip
+
+
+def inline(shown: RooflineChart, title: str) -> str:
+    """The picture inside a page, which has its own heading and ground."""
+    up = 48  # the lines that only a file has [px]
+    return (
+        f'<svg viewBox="0 {up} {WIDTH} {HEIGHT - up}" width="{WIDTH}" height="{HEIGHT - up}" font-family="{FONT}" role="img">\n'
+        f"<title>Roofline of {label(title, 120)}</title>\n" + "\n".join(_parts(shown)) + "\n</svg>"
+    )
+
+
+def _parts(shown: RooflineChart) -> list[str]:
+    frame = PlotFrame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
+    return [
+        _legend(shown), f'<g transform="translate({LEFT} {TOP})">', *_grid(shown, frame), *_ceilings(shown, frame),
         *_discs(shown, frame), *_peak_names(shown, frame), *map(_placed, labels(shown, frame)), "</g>",
     ]  # fmt: skip
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        f'font-family="{FONT}" role="img">\n<title>Roofline of {label(title, 120)}</title>\n'
-        + "\n".join(parts) + "\n</svg>\n"
-    )  # fmt: skip
 
 
 def _text(
@@ -90,9 +104,10 @@ def _ceilings(shown: RooflineChart, frame: PlotFrame) -> list[str]:
 
 def _peak_names(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     """With a white rim, which keeps them readable where a disc lies below."""
+    placed = {ceiling.name: (right, y) for ceiling, right, y in peak_labels(shown, frame)}
     names = []
     for ceiling in shown.ceilings:
-        x, y = frame.place(*peak_line(shown, ceiling.rate)[1])
+        x, y = placed[ceiling.name]
         names.append(_text(x, y - 5, ceiling.name, ink=INK if ceiling.chosen else QUIET, anchor="end"))
     return ['<g paint-order="stroke" stroke="#ffffff" stroke-width="3">', *names, "</g>"]
 

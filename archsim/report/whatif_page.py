@@ -6,8 +6,7 @@ from archsim.estimation.result import OpEstimate
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.layers import MOST
-from archsim.report.markup import TableCell, number, table, text, words
-from archsim.report.palette import look
+from archsim.report.markup import TableCell, bound_cell, number, table, text, words
 from archsim.report.study_figures import before_after
 from archsim.report.whatif import dies_text, followed_text, heading, moves_text, quantity, ratio_text
 from archsim.study.whatif import TOTALS, Change
@@ -67,7 +66,7 @@ def _layers(c: Change) -> str:
 def _bound(op: OpEstimate | None) -> TableCell:
     if op is None:
         return words("")
-    return TableCell(body=f'<i class="swatch" style="background:{look(op.bound).colour}"></i>{text(op.bound)}')
+    return bound_cell(op.bound)
 
 
 def _time(op: OpEstimate | None) -> TableCell:
