@@ -35,7 +35,7 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     latency: of a sum [clk]
 
     Adding a block to the result in memory takes as long as one more step. Where each channel has filters of its own there is
-    nothing to sum, and the operands are widened.
+    nothing to sum, and the operands of an instruction that sums (depth > 1) are widened.
 
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.columns import RUNS
@@ -65,4 +65,4 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     wide = library_rate(kernels, device, "fp32")
     runs = np.asarray(kernels.pixels) > 0
     widened = np.where(runs, direct_clocks(kernels, device, wide), block_step(kernels, device, wide) * (kernels.k + 1.0))
-    return np.asarray(np.where(np.asarray(kernels.depthwise) > 0, widened, summed))
+    return np.asarray(np.where((np.asarray(kernels.depthwise) > 0) & (shape.depth > 1), widened, summed))

@@ -248,6 +248,7 @@ def fork_join(
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
+    written: the first thread writes `forked` lines of each other one, which that one has read [s]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
     inside: cores of one instance of the last level
@@ -262,7 +263,7 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0}
+    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0}
     >>> of = {"cpu.wake_s": 1e-6}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
@@ -273,7 +274,8 @@ def fork_join(
     usual = (near + (outside - 1.0) * far) / outside
     counter = 2.0 * usual * (workers - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    barrier = np.where(kernels.tree > 0, levels, counter)
+    written = kernels.forked * usual * (workers - 1.0)
+    barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)
     deal = kernels.chunks * usual

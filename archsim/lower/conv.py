@@ -14,6 +14,7 @@ from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.conv_products import (
     depthwise,
     direct,
+    direct_depthwise,
     im2col,
     im2col_batch,
     implicit_gemm,
@@ -21,7 +22,16 @@ from archsim.lower.conv_products import (
     plain_gemm,
     scatter_gemm,
 )
-from archsim.lower.conv_transforms import fft, fft_tiling, winograd, winograd_4x4, winograd_nonfused, winograd_nonfused_5x5
+from archsim.lower.conv_transforms import (
+    fft,
+    fft_tiling,
+    winograd,
+    winograd_4x4,
+    winograd_nonfused,
+    winograd_nonfused_2x2,
+    winograd_nonfused_5x5,
+    winograd_nonfused_6x6,
+)
 from archsim.lower.gemm import ones_product
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of, untransposed
@@ -49,9 +59,12 @@ ALGORITHMS = {
     "im2col": Algorithm(option=im2col, limited=False),
     "im2col_batch": Algorithm(option=im2col_batch, limited=False),
     "direct": Algorithm(option=direct),
+    "direct_depthwise": Algorithm(option=direct_depthwise),
     "winograd": Algorithm(option=winograd),
     "winograd_4x4": Algorithm(option=winograd_4x4),
     "winograd_nonfused": Algorithm(option=winograd_nonfused),
+    "winograd_nonfused_2x2": Algorithm(option=winograd_nonfused_2x2),
+    "winograd_nonfused_6x6": Algorithm(option=winograd_nonfused_6x6),
     "winograd_nonfused_5x5": Algorithm(option=winograd_nonfused_5x5),
     "fft": Algorithm(option=fft),
     "fft_tiling": Algorithm(option=fft_tiling),
@@ -66,7 +79,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     Raises InputError for an algorithm of the stack that does not exist, Unsupported where none can run the layer.
     """
     layer, rules = layer_of(op, context.element), context.stack.conv
-    before, after = _layout_copies(layer, context), (*_bias(op, context), *_barrier(layer, context))
+    before = (*_layout_copies(layer, context), *_images_before(op, layer, context))
+    after = (*_bias(op, context), *_barrier(layer, context))
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
@@ -75,6 +89,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
             raise InputError(f"stack {context.stack.id}", problem)
         algorithm = ALGORITHMS[name]
         option = algorithm.option(layer, context, efficiency)
+        if option is not None and layer.element == 1 and context.stack.wide_values:
+            option = _widened(option, context.stack.wide_values)
         if option is not None and (option.workspace <= rules.workspace_limit or not algorithm.limited):
             options.append(replace(option, kernels=(*(before if algorithm.copied else ()), *option.kernels, *after)))
     if not options:
@@ -106,6 +122,24 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
     read = [first, second] if rule == "blocked" or filtering or (rule == "tensor" and gradient) else [second]
     written = [result] if rule == "blocked" or (rule == "all" and not filtering) or (rule == "tensor" and filtering) else []
     return tuple([element_wise("transpose", Role.LAYOUT, size, size, element=layer.element) for size in (*read, *written)])
+
+
+def _images_before(op: BoundOp, layer: Layer, context: Context) -> tuple[Kernel, ...]:
+    """Passes over the images before a convolution: rounded to one byte (`wide_values`), copied with a border (`conv.border`)."""
+    size, element = layer.input_bytes, layer.element
+    passes = []
+    if element == 1 and context.stack.wide_values:
+        passes.append(element_wise("quantise", Role.QUANTISE, size * context.stack.wide_values, size, flop=2.0 * size,
+                                   element=element))  # fmt: skip
+    if context.stack.conv.border == "copied" and any(getattr(op.kind, "pad", ())):
+        passes.append(element_wise("border", Role.LAYOUT, size, size, element=element))
+    return tuple(passes)
+
+
+def _widened(option: Option, width: int) -> Option:
+    """The option whose last kernel writes results of `width` bytes."""
+    *first, last = option.kernels
+    return replace(option, kernels=(*first, replace(last, c_bytes=last.c_bytes * width)))
 
 
 def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:

@@ -203,6 +203,11 @@ def direct(layer: Layer, context: Context, efficiency: str) -> Option:
     return Option(algorithm="direct", kernels=tuple(kernels))
 
 
+def direct_depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The loop nest where each channel has filters of its own; other layers are products."""
+    return direct(layer, context, efficiency) if layer.groups > 1 and layer.ci == 1 else None
+
+
 def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """One input channel for each group: there is no matrix to multiply, and each thread sums the taps of its result."""
     if layer.groups == 1 or layer.ci != 1:

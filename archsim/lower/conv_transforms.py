@@ -12,7 +12,8 @@ from archsim.lower.layer import Layer
 from archsim.lower.role import Role
 
 PATCH = 4, 8  # tiles of results, along rows and columns, of which a CTA of a fused Winograd kernel loads the patch with its halo
-TRANSFORM_FLOP = 5.0  # additions for each value that a transform writes; memory bounds it. A choice, not a fit.
+# Operations for each value of F(r x r, 3 x 3) that a transform writes (Lavin & Gray 2016), others as r = 4. A choice, not a fit.
+TRANSFORM_FLOP = {2: 2.0, 4: 5.0, 6: 8.0}
 TILED = 32  # side of the tiles of cuDNN's FFT_TILING
 SMALLEST = 8  # side of the smallest transform of a whole image. A choice.
 
@@ -113,20 +114,34 @@ def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option
     return _nonfused_winograd(layer, context, efficiency, 3)
 
 
+def winograd_nonfused_2x2(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(2 x 2, 3 x 3) in the same way: 16 multiplications for 4 results instead of 36."""
+    return _nonfused_winograd(layer, context, efficiency, 3, 2)
+
+
+def winograd_nonfused_6x6(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """F(6 x 6, 3 x 3) in the same way: 64 multiplications for 36 results instead of 324."""
+    return _nonfused_winograd(layer, context, efficiency, 3, 6)
+
+
 def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """F(4 x 4, 5 x 5) in the same way: 64 multiplications for 16 results instead of 400."""
     return _nonfused_winograd(layer, context, efficiency, 5)
 
 
-def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int) -> Option | None:
+def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int, results: int = 4) -> Option | None:
+    """F(r x r, s x s), r = `results`, s = `side`. A CPU's transforms need more digits than bytes have."""
+    if context.device_kind == "cpu" and layer.element == 1:
+        return None
     if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer, context.stack.conv.channel_load_bytes)):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
-    tiles = layer.batch * ceil(height / 4) * ceil(width / 4)
+    tiles = layer.batch * ceil(height / results) * ceil(width / results)
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", multiplications(4, side), 1, m, n, k)
+    points = multiplications(results, side)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", points, 1, m, n, k, results=results)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -156,7 +171,7 @@ def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: s
 
 def _transformed(
     layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int,
-    separate: bool = False,
+    separate: bool = False, results: int = 4,
 ) -> Option:  # fmt: skip
     """Transforms of A and B, `points` products of transformed values, the inverse transform of C: all through memory.
 
@@ -173,13 +188,14 @@ def _transformed(
         flop=2.0 * work * points * groups * m * n * k, items=float(m * n * points * groups),
     )  # fmt: skip
     between = 1.0 if separate else 0.0
+    ahead = context.stack.packing in ("ahead", "weights") and layer.phase == "forward" and not context.training
 
     def transform(part: str, reads: float, writes: float, size: float) -> Kernel:
-        return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=TRANSFORM_FLOP * size / element,
+        return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=TRANSFORM_FLOP[results] * size / element,
                             element=layer.element)  # fmt: skip
 
     kernels = (
-        transform("filter", tensor_a + between * a, a + between * a, a),
+        *(() if ahead else (transform("filter", tensor_a + between * a, a + between * a, a),)),
         transform("input", tensor_b + between * b, b + between * b, b),
         gemm,
         transform("output", c + between * c, tensor_c + between * c, c),

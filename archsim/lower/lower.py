@@ -130,6 +130,8 @@ def _lowered(
         kind = (op.signature, rewritten, sole)
         if kind not in seen:
             own = replace(context, sole=sole) if sole else context
+            if element == 1 and stack.wide_values and op.kind.op != "conv2d":
+                own = replace(own, element=stack.wide_values)
             plan = _plan(_Work(op=op, context=own)) if narrowed is None or op.kind.op in narrowed else None
             if narrowed is not None:  # a library that may narrow products need not
                 wide = _wide(_plan(_Work(op=op, context=replace(own, tensor=False))))

@@ -50,7 +50,8 @@ def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), simd=ISAS[stack.instructions],
-                      fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"))  # fmt: skip
+                      fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"),
+                      forked=float(stack.fork_lines))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -69,9 +70,11 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     across = not blas and depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
+    columns = kernel.n * kernel.k * kernel.count * (op.kind.op == "conv2d" and kernel.name == "gemm")
+    simd = {"simd": operands, "weights": columns}.get(stack.packing, 0.0)
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
-        copied_simd=operands * (blas and stack.packing == "simd"), gathers=operands * (stack.gathers and not across),
+        copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
         beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS and not context.sole else 1.0,
@@ -79,6 +82,9 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **{**row_blocks(op, stack), **pixel_runs(op, stack)})
+    if op.kind.op == "conv2d" and stack.conv.product_registers:
+        rows = kernel.m * kernel.count if across else kernel.m
+        own = replace(own, parts=1.0, channels=float(rows), block=float(stack.conv.product_registers))
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)

@@ -133,6 +133,12 @@ class Conv:
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
+    product_registers: int = key(
+        "CPU: threads take the output channels of a product in blocks of so many SIMD registers; 0: in register blocks of "
+        "channels and pixels", low=0, default=0,
+    )  # fmt: skip
+    border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
+                      choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
         "blocks of [images, rows, columns] of 2 x 2 results that a CTA of fused Winograd takes; none: any", low=1, default=()
     )
@@ -333,8 +339,12 @@ class Stack:
         "operands of 16 bit without one are widened to fp32", choices=NARROW, default=(),
     )  # fmt: skip
     packing: str = key(
-        "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run",
-        choices=("scalar", "simd", "ahead"), default="scalar",
+        "CPU: operands of products are copied into panels value by value, by SIMD instructions, or ahead of the run; weights: "
+        "those ahead, unfolded images by SIMD instructions", choices=("scalar", "simd", "ahead", "weights"), default="scalar",
+    )  # fmt: skip
+    wide_values: int = key(
+        "CPU: bytes of a value between convolutions of int8, each of which rounds its images before and widens its result after; "
+        "0: values stay in one byte", low=0, default=0,
     )  # fmt: skip
     vector_products: str = key(
         "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
@@ -368,6 +378,9 @@ class Stack:
         "CPU: threads wait for each other by counting themselves on one line, or in a tree", choices=("counter", "tree"),
         default="counter",
     )  # fmt: skip
+    fork_lines: int = key(
+        "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0
+    )
     waits: bool = False
     operand_sets: int = 0
     digest: str = ""

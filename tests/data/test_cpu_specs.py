@@ -101,7 +101,7 @@ def test_clocks_are_ordered(name: str) -> None:
 def test_a_clock_for_wide_code_comes_with_wide_registers(name: str) -> None:
     device = cpu(name)
     assert (device.clock.simd512 is not None) == (device.core.simd == 512)
-    of_arm = device.identity.architecture.startswith(("cortex", "neoverse", "apple", "carmel"))
+    of_arm = device.identity.architecture.startswith(("cortex", "neoverse", "apple", "carmel", "taishan"))
     assert device.core.registers == (32 if of_arm else {256: 16, 512: 32}[int(device.core.simd)])
 
 

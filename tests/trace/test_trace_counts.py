@@ -705,6 +705,26 @@ DEFINED: dict[str, Count] = {
     "xception": (8_357_403_496, 22_855_952),
 }
 
+# counted as the builders have them: the parameters of vit_base_32_384 are those of the published weights; PaddleClas prints the
+# multiply-accumulates of PP-LCNet with two for each value of a normalisation, 160.81 million of pplcnet_x1_0
+DEFINED |= {
+    "efficientnet_lite0": (385_187_552, 4_652_008),
+    "efficientnet_lite1": (600_185_232, 5_416_680),
+    "efficientnet_lite2": (859_736_272, 6_092_072),
+    "efficientnet_lite3": (1_383_321_872, 8_197_096),
+    "efficientnet_lite4": (2_553_034_336, 13_006_568),
+    "pplcnet_x0_25": (16_773_440, 1_521_184),
+    "pplcnet_x0_35": (27_357_832, 1_643_090),
+    "pplcnet_x0_5": (44_731_008, 1_879_576),
+    "pplcnet_x0_75": (94_786_496, 2_357_008),
+    "pplcnet_x1_0": (155_700_480, 2_952_520),
+    "pplcnet_x1_5": (334_188_416, 4_499_832),
+    "pplcnet_x2_0": (580_194_816, 6_521_512),
+    "pplcnet_x2_5": (893_719_680, 9_017_560),
+    "shufflenet_v1_g3": (137_460_672, 1_865_728),
+    "vit_base_32_384": (13_043_564_544, 88_297_192),
+}
+
 # what Darknet prints for COCO [1e9 FLOP], YOLOv2's 62.94 at 608 x 608 scaled to the pixels of 416 x 416; and the values in its
 # files of weights, running statistics included: yolov2.weights has 203,934,260 bytes with a header of 16, yolov2-tiny.weights
 # and yolov3.weights have 44,948,600 and 248,007,048 with one of 20

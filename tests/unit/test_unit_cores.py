@@ -31,7 +31,7 @@ def machine(**words: Any) -> Any:
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    cut = ("parts", "channels", "block", "chunks", "tree", "grain")
+    cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked")
     counts = ("subnormal", "mapped", "copied", "copied_simd", "vector", "dense", "matrix", "packed")
     flags = dict.fromkeys((*cut, *RUNS, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}

@@ -1,4 +1,4 @@
-"""EfficientNet B0 to B7 and MnasNet: inverted residuals found by search, scaled in width, depth and image."""
+"""EfficientNet B0 to B7 and Lite0 to Lite4, MnasNet: inverted residuals found by search, scaled in width, depth and image."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import ceil
 from typing import NamedTuple
 
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Relu, Silu
+from archsim.trace.kinds.activation import Relu, Relu6, Silu
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.blocks import Inverted, divisible, inverted_residual
 from archsim.trace.zoo.builder import Builder
@@ -41,6 +41,27 @@ SCALES = {
     "efficientnet_b3": (1.2, 1.4, 300, 0.3), "efficientnet_b4": (1.4, 1.8, 380, 0.4), "efficientnet_b5": (1.6, 2.2, 456, 0.4),
     "efficientnet_b6": (1.8, 2.6, 528, 0.5), "efficientnet_b7": (2.0, 3.1, 600, 0.5),
 }  # fmt: skip
+
+
+# tensorflow/tpu efficientnet/lite/efficientnet_lite_builder.py
+LITE = {
+    "efficientnet_lite0": (1.0, 1.0, 224, 0.2), "efficientnet_lite1": (1.0, 1.1, 240, 0.2),
+    "efficientnet_lite2": (1.1, 1.2, 260, 0.3), "efficientnet_lite3": (1.2, 1.4, 280, 0.3),
+    "efficientnet_lite4": (1.4, 1.8, 300, 0.3),
+}  # fmt: skip
+LAST = 1280  # channels before the classifier of the lite networks
+
+
+def efficientnet_lite(name: str) -> Trace:
+    """The network of one row of `LITE`: no gates, ReLU6; stem, head, first and last stage are not scaled in width and depth."""
+    width, depth, side, dropout = LITE[name]
+    net = Builder(name, "tensorflow/tpu, efficientnet/lite: README and efficientnet_lite_builder.py",
+                  {"data": ("N", 3, side, side)}, notes="padded evenly; no layer is skipped at random in training")  # fmt: skip
+    stages = [stage._replace(channels=divisible(stage.channels * width),
+                             blocks=stage.blocks if at in (0, len(B0) - 1) else ceil(stage.blocks * depth))
+              for at, stage in enumerate(B0)]  # fmt: skip
+    x = net.activate(net.conv_bn("data", 32, 3, 2, 1, name="conv1"), Relu6(), name="conv1")
+    return _body(net, x, stages, Relu6(), squeeze=0, last=LAST, dropout=dropout)
 
 
 def efficientnet(name: str) -> Trace:

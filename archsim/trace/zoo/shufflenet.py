@@ -1,4 +1,4 @@
-"""ShuffleNetV2: half of the channels pass each block untouched and are shuffled with the others."""
+"""ShuffleNet: grouped 1 x 1 convolutions (v1); half of the channels pass each block untouched and are shuffled (v2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,37 @@ from archsim.trace.zoo.builder import Builder
 
 SOURCE = "N. Ma et al., ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture Design, arXiv:1807.11164, table 5"
 
+ZHANG = "X. Zhang et al., ShuffleNet: An Extremely Efficient CNN for Mobile Devices, arXiv:1707.01083, table 1"
+V1, GROUPS, STEM = ((240, 4), (480, 8), (960, 4)), 3, 24  # (output channels, blocks) of three groups; channels before stage 2
+
 STAGES = ((116, 4), (232, 8), (464, 4))  # (output channels, blocks) of width 1.0
+
+
+def shufflenet_v1_g3() -> Trace:
+    """Width 1, three groups."""
+    net = Builder("shufflenet_v1_g3", ZHANG, {"data": ("N", 3, 224, 224)})
+    x = net.max_pool(net.conv_bn_relu("data", 24, 3, 2, 1, name="conv1"), 3, 2, 1, name="pool1")
+    for stage, (channels, count) in enumerate(V1, 2):
+        for number in range(count):
+            x = _grouped(net, x, channels, number == 0, f"stage{stage}.{number}")
+    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
+    return net.trace(aliases=("shufflenet", "shufflenet_v1"))
+
+
+def _grouped(net: Builder, x: str, channels: int, halves: bool, name: str) -> str:
+    """Figures 2b and 2c: the first block of a stage is joined with a mean of its input, the others are added to theirs.
+
+    The first 1 x 1 convolution of stage 2 has no groups, since its input has few channels.
+    """
+    wide, inner = channels - net.channels(x) if halves else channels, channels // 4
+    groups = GROUPS if net.channels(x) > STEM else 1
+    y = net.conv_bn_relu(x, inner, 1, groups=groups, name=f"{name}.conv1")
+    y = shuffled(net, y, GROUPS, name)
+    y = net.conv_bn(y, inner, 3, 2 if halves else 1, 1, groups=inner, name=f"{name}.depthwise")
+    y = net.conv_bn(y, wide, 1, groups=GROUPS, name=f"{name}.conv2")
+    if halves:
+        return net.relu(net.concat(net.avg_pool(x, 3, 2, 1, name=f"{name}.mean"), y, name=f"{name}.concat"), name=f"{name}.relu")
+    return net.relu(net.sum(x, y, name=f"{name}.add"), name=f"{name}.relu")
 
 
 def shufflenet_v2_x1_0() -> Trace:

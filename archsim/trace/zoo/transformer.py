@@ -47,6 +47,8 @@ class Model:
     context: int = 0
     segments: int = 0  # rows of the table of segments, and with them a pooler, in encoders of text
     positions: int = 0  # rows in the table of positions, where they are not as many as the context
+    image: int = 224  # side of an image
+    patch: int = 16  # side of its patches
     notes: str = ""
     aliases: tuple[str, ...] = ()
 
@@ -63,8 +65,9 @@ def build(name: str) -> Trace:
 
 
 def _vit(name: str, model: Model) -> Trace:
-    """224 x 224 images in patches of 16 x 16; the class token goes to the classifier."""
-    side, size = 14, 16
+    """Square images in square patches; the class token goes to the classifier."""
+    size = model.patch
+    side = model.image // size
     inputs = {"data": ("N", 3, side * size, side * size), "class": ("N", 1), "positions": (1, side * side + 1)}
     net = Builder(name, model.source, inputs, notes=model.notes)
     x = net.conv("data", model.width, size, size, name="patches")
@@ -208,6 +211,8 @@ DENSE = "every layer attends to all tokens before; the paper's sparse layers are
 MODELS: dict[str, Model] = {
     "vit_base_16": Model(family=_vit, source=VIT, layers=12, width=768, heads=12, notes=VIT_NOTES,
                          aliases=("ViT-B/16", "vit_b_16")),
+    "vit_base_32_384": Model(family=_vit, source=VIT, layers=12, width=768, heads=12, image=384, patch=32, notes=VIT_NOTES,
+                             aliases=("ViT-B/32 at 384",)),
     "vit_large_16": Model(family=_vit, source=VIT, layers=24, width=1024, heads=16, notes=VIT_NOTES,
                           aliases=("ViT-L/16", "vit_l_16")),
     "bert_base": Model(family=_bert, source=BERT, layers=12, width=768, heads=12, vocabulary=30522, segments=2, usual=128,
