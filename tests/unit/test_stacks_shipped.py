@@ -35,7 +35,8 @@ PROMISED = [
     "llama.cpp-cuda", "tensorrt-llm", "tensorrt-llm-fp8-block", "sglang", "sglang-triton", "vllm-triton", "tensorrt-1",
     "tensorrt-tx2",
     "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
-    "ncnn-cpu", "tflite-cpu", "tflite-ruy-cpu", "armnn-cpu", "paddle-lite-cpu", "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
+    "ncnn-cpu", "tflite-cpu", "tflite-ruy-cpu", "armnn-cpu", "paddle-lite-cpu",
+    "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
 ]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
