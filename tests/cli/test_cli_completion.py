@@ -35,10 +35,10 @@ LINES = {
     "estimate --pre": ["--precision"],
     "estimate --net alexnet_": ["alexnet_owt", "alexnet_r", "alexnet_r@caffe", "alexnet_r@torch7-cpu", "alexnet_s",
                                 "alexnet_s@caffe", "alexnet_s@mxnet", "alexnet_s@tensorflow"],
-    "estimate --hw gtx_10": ["gtx_1080", "gtx_1080_ti"],
-    "estimate --hw GTX-10": ["gtx_1080", "gtx_1080_ti"],
+    "estimate --hw gtx_108": ["gtx_1080", "gtx_1080_ti"],
+    "estimate --hw GTX-108": ["gtx_1080", "gtx_1080_ti"],
     "estimate --net alexnet --hw ho": ["host"],
-    "compare --hw gtx_1080,gtx_1": ["gtx_1080,gtx_1080_ti"],
+    "compare --hw gtx_1080,gtx_108": ["gtx_1080,gtx_1080_ti"],
     "compare --hw al": ["all"],
     "estimate --stack caffe-cudnn": ["caffe-cudnn4", "caffe-cudnn5.1", "caffe-cudnn7.1"],
     "estimate --precision f": ["fp64", "fp32", "fp16", "fp8"],
@@ -47,7 +47,7 @@ LINES = {
     "estimate --set memory.b": ["memory.bandwidth=", "memory.bus="],
     "sweep --vary se": ["seq_len="],
     "sweep --vary precision=fp1": ["precision=fp16"],
-    "whatif --to hw=gtx_1": ["hw=gtx_1080", "hw=gtx_1080_ti"],
+    "whatif --to hw=gtx_108": ["hw=gtx_1080", "hw=gtx_1080_ti"],
     "show hw tegra_x1": ["tegra_x1", "tegra_x1_cpu"],
     "show stack caffe-o": ["caffe-openblas"],
     "show calibration x": [],
@@ -66,7 +66,7 @@ def test_every_shell_gets_its_script_and_its_answers(cli, shell):
     script = cli("completion", shell).out
     assert f"{VARIABLE}={shell}_complete" in script
     assert "archsim" in script
-    assert completed("estimate --hw gtx_10", shell) == ["gtx_1080", "gtx_1080_ti"]
+    assert completed("estimate --hw gtx_108", shell) == ["gtx_1080", "gtx_1080_ti"]
 
 
 def test_a_path_is_completed_by_the_shell():
