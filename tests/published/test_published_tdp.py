@@ -11,14 +11,14 @@ from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu
 
-SAME_CHIP = {"xeon_e5_2630_v3_2s"}  # two of the one that is there
+SAME_CHIP = {"xeon_e5_2630_v3_2s", "xeon_e5_2698_v3_2s", "xeon_e5_2670_2s", "epyc_7742_2s"}  # two of the one that is there
 MODULE = {"tegra_x1_cpu", "tegra_x2_cpu", "agx_xavier_cpu", "agx_orin_cpu"}  # rated together with a GPU
 BOARD = {"raspberry_pi_3", "raspberry_pi_4", "raspberry_pi_5"}  # nobody rates them
 # What the constants do not know: ratings that the socket exceeds, and clocks in dense code that nobody published.
 # The ratio is far above one, and this test says when it no longer is.
-UNKNOWN = {"ryzen_9_5950x", "ryzen_9_9950x", "epyc_9655"}
+UNKNOWN = {"ryzen_9_5950x", "ryzen_9_9950x", "epyc_9655", "epyc_9755", "epyc_9965"}
 # Cores of Arm and Apple: their energies are measured on a Raspberry Pi and a Tegra, for others taken over.
-SMALL = {"graviton2", "graviton3", "grace", "apple_m1"}
+SMALL = {"graviton2", "graviton3", "graviton4", "grace", "apple_m1"}
 
 
 def power(device: Cpu, clock: float, instructions: float, multiplied: float) -> float:
