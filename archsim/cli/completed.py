@@ -66,7 +66,7 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "device": _devices, "node": _nodes, "network": _networks, "stack": _stacks, "precision": _precisions, "task": _tasks,
     "fidelity": lambda: [*FIDELITIES], "traffic": lambda: ["closed", "simulated"],
     "model": _models, "engine": _engines,
-    "devices": lambda: ["all", "gpu", "cpu", *_devices()],
+    "devices": lambda: ["all", "gpu", "cpu", "tpu", *_devices()],
 }  # fmt: skip
 VARIED = ("batch", "seq_len", "clock", "memory_clock", "power_limit", "threads", "precision", "task", "stack")  # not of a spec
 FROM_FILES = ("device", "devices", "node", "network", "stack", "model")  # whose names may also be paths
@@ -128,7 +128,7 @@ class Keyed(click.ParamType):  # type: ignore[type-arg]
         if self.device:
             from archsim.device.spec import keys
 
-            own = {name: None for kind in ("gpu", "cpu") for name, _, _ in keys(kind)}
+            own = {name: None for kind in ("gpu", "cpu", "tpu") for name, _, _ in keys(kind)}
         return items((f"{name}=" for name in (*self.more, *own)), incomplete)
 
 

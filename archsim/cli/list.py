@@ -196,5 +196,5 @@ def _ops() -> Listing:
 def _keys() -> Listing:
     from archsim.device.spec import keys, read_by
 
-    rows = [(key, kind, read_by(unit) or "nothing", unit.doc) for kind in ("gpu", "cpu") for key, unit, _ in keys(kind)]
+    rows = [(key, kind, read_by(unit) or "nothing", unit.doc) for kind in ("gpu", "cpu", "tpu") for key, unit, _ in keys(kind)]
     return ("key", "device", "moves", "meaning"), rows, 4

@@ -9,7 +9,7 @@ from archsim.base.errors import UnknownName
 from archsim.detect.catalog import find, names
 
 ALL = "all"
-KINDS = ("gpu", "cpu")
+KINDS = ("gpu", "cpu", "tpu")
 SIGNS = "*?["  # of a pattern
 
 

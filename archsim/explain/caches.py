@@ -131,7 +131,8 @@ def of_layer(
     if index is None:
         names = [op.name for op in request.trace.ops]
         raise UnknownName("layer", layer, names, f"`archsim show net {request.network}` prints all")
-    op, result, device = request.trace.ops[index], run(request), request.device
+    device = with_caches(request.device, "caches")
+    op, result = request.trace.ops[index], run(request)
     chosen = _moving(result, int(result.lowered.plan_of[index]))
     if not chosen:
         raise Unsupported(f"{layer} moves nothing in stack {request.stack.id}: it has no kernel that reads or writes")
@@ -195,10 +196,9 @@ def _of_blocks(shape: KernelShape, device: Device, tell: Callable[[float], None]
     )  # fmt: skip
 
 
-def _of_nest(shape: KernelShape, device: Device, tell: Callable[[float], None] | None) -> KernelStream:
+def _of_nest(shape: KernelShape, device: Gpu | Cpu, tell: Callable[[float], None] | None) -> KernelStream:
     """Any other kernel: its loops, of which a long one runs for the first `LONGEST` runs of bytes."""
-    cached = with_caches(device, "caches")
-    nest = nest_of(shape) if isinstance(cached, Gpu) else cpu_nest(shape, cached, 1.0)
+    nest = nest_of(shape) if isinstance(device, Gpu) else cpu_nest(shape, device, 1.0)
     share = min(1.0, LONGEST / max(1, runs_of(nest.body)))
     first, *others = nest.body
     if share < 1.0 and isinstance(first, NestedLoop):

@@ -1,12 +1,14 @@
 """The explanation of one op by the cycle model.
 
-On a GPU what an SM does in each of its kernels and what would relieve it, on a CPU the loops of its cores and what binds them.
+On a GPU what an SM does in each of its kernels and what would relieve it, on a CPU the loops of its cores and what binds them, on
+a TPU the tiles of its arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,12 +24,16 @@ from archsim.cycle.eased import Relief, reliefs
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
 from archsim.cycle.run import SmRun, room
 from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_use, occupancy, pipe_use, shares, stalled
+from archsim.device.device import Tpu
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.memo import memo
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
 from archsim.explain.kernel import of_one
 from archsim.explain.layer import ExplainedOp, asked, chosen, position
+
+if TYPE_CHECKING:
+    from archsim.cost.tpu import TpuTerms
 
 SCHEMA = "archsim-simulated-layer/1"
 STALLED = 3  # instructions that are named
@@ -92,10 +98,30 @@ class LoopOfKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayOfKernel:
+    """What the busiest array of a TPU does in one launch of a kernel.
+
+    rows, columns: of its cells; tiles: that it loads; streamed: rows that pass through each [1]
+    clocks: in all; active: of them, while rows enter; stalled: while the array waits for a tile from memory [clk]
+    tile_clocks: in which memory delivers a tile [clk]
+    """
+
+    rows: int
+    columns: int
+    tiles: float
+    streamed: float
+    clocks: float
+    active: float
+    stalled: float
+    tile_clocks: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedKernel:
     """A kernel that runs, and its time in all launches. tile: of a product on a GPU
 
-    sm, loops: what an SM does, or the loops of the cores of a CPU; None and none for a kernel that keeps its closed form
+    sm, loops, array: what an SM does, or the loops of the cores of a CPU, or an array of a TPU; None and none for a kernel that
+        keeps its closed form
     """
 
     name: str
@@ -104,6 +130,7 @@ class SimulatedKernel:
     time_s: float
     sm: SmOfKernel | None
     loops: tuple[LoopOfKernel, ...] = ()
+    array: ArrayOfKernel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +167,10 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
         kernel = kernels.kernels[at]
         return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
                                time_s=float(result.cost.kernel_time_s[0, at]), loops=_loops(cost.terms, variant))  # fmt: skip
+    if isinstance(cost.terms.device, Tpu):
+        kernel = kernels.kernels[at]
+        return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
+                               time_s=float(result.cost.kernel_time_s[0, at]), array=_array(cost.terms, variant))  # fmt: skip
     assert isinstance(cost.terms, GpuTerms)
     clock = np.broadcast_to(np.atleast_2d(cost.clock), cost.busy_s.shape)
     terms = of_one(replace(cost.terms, clock=clock), variant)
@@ -150,6 +181,19 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
         name=kernel.name, tile=(tile[0], tile[1], tile[2]) if kernel.menu else None, launches=kernel.repeat,
         time_s=float(result.cost.kernel_time_s[0, at]), sm=None if launch is None else _sm(launch, terms),
     )  # fmt: skip
+
+
+def _array(terms: TpuTerms, column: int) -> ArrayOfKernel | None:
+    from archsim.cycle.array.kernels import simulated_array
+    from archsim.cycle.array.machine import array_machine, at_column
+
+    found = simulated_array(terms, column)
+    if found is None:
+        return None
+    machine = array_machine(terms, column)
+    return ArrayOfKernel(rows=machine.rows, columns=machine.columns, tiles=at_column(terms.loads, column), clocks=found.clocks,
+                         streamed=at_column(terms.streamed, column), active=found.active, stalled=found.stalled,
+                         tile_clocks=machine.tile_clk)  # fmt: skip
 
 
 def _loops(terms: CpuTerms, column: int) -> tuple[LoopOfKernel, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from archsim.base.units import show
 from archsim.cycle.eased import BETTER, Relief
-from archsim.explain.simulated import SCHEMA, LoopOfKernel, SimulatedKernel, SimulatedLayer, SmOfKernel
+from archsim.explain.simulated import SCHEMA, ArrayOfKernel, LoopOfKernel, SimulatedKernel, SimulatedLayer, SmOfKernel
 from archsim.report.explain import NOISE, NOTHING, heading, layer_lines
 from archsim.report.sm import bandwidths, pipes, stall_lines, stalled_lines
 from archsim.report.text import clean, table
@@ -43,6 +43,8 @@ def _kernel(kernel: SimulatedKernel, e: SimulatedLayer) -> list[str]:
             f"({100 * kernel.time_s / e.device_s:.1f} % of the op)"  # fmt: skip
     if kernel.loops:
         return [f"{first}\n{_loops(kernel.loops)}"]
+    if kernel.array is not None:
+        return [first + "".join(f"\n{name:<12} {text}" for name, text in _array(kernel.array))]
     if kernel.sm is None:
         return [f"{first}\nIt has no program yet, and keeps its closed form: --fidelity analytical explains it."]
     sm = kernel.sm
@@ -57,6 +59,13 @@ def _loops(loops: Iterable[LoopOfKernel]) -> str:
              f"{100 * one.share:.1f} %", f"{one.flop_per_cycle:.1f}")
             for one in sorted(loops, key=lambda one: -one.share)]  # fmt: skip
     return table(("loop", "binds (of its clocks)", "times", "clocks", "share", "FLOP/clk"), rows, left=2)
+
+
+def _array(a: ArrayOfKernel) -> Iterable[tuple[str, str]]:
+    yield "array", f"{a.rows} x {a.columns} cells, {a.tiles:,.0f} tiles, {a.streamed:,.0f} rows through each"
+    active, stalled = (100 * clocks / a.clocks for clocks in (a.active, a.stalled))
+    yield "clocks", (f"{a.clocks:,.0f}: {active:.1f} % while rows enter, {stalled:.1f} % waiting for memory, which takes "
+                     f"{a.tile_clocks:,.0f} for a tile")  # fmt: skip
 
 
 def _lines(sm: SmOfKernel) -> Iterable[tuple[str, str]]:

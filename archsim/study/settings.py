@@ -55,7 +55,10 @@ def _from_above(axis: Axis) -> Axis:
 
 
 def core_clocks(spec: Spec) -> tuple[float, ...]:
-    """Core clocks from the highest that the device takes by itself down to a tenth of it, where clock tables end [Hz]."""
+    """Core clocks from the highest that the device takes by itself down to a tenth of it, where clock tables end [Hz]; none of a
+    TPU, which lets nobody set one."""
+    if spec.kind not in CLOCK_STEP:
+        return ()
     top = float(np.ravel(highest_clock(spec.device))[0])
     return tuple(float(clock) for clock in np.arange(top, SLOWEST * top, -CLOCK_STEP[spec.kind]))
 
@@ -89,7 +92,9 @@ def measured_memory_clocks() -> Mapping[str, tuple[float, ...]]:
 
 
 def power_limits(spec: Spec) -> tuple[float, ...]:
-    """Power limits from the TDP down to 40 % of it, above the idle power [W]."""
+    """Power limits from the TDP down to 40 % of it, above the idle power [W]; none of a TPU, of which they are not modelled."""
+    if spec.kind not in CLOCK_STEP:
+        return ()
     power = spec.device.power
     tdp, idle = (float(np.ravel(value)[0]) for value in (power.tdp, power.idle))
     return tuple(share * tdp for share in LIMITS if share * tdp > idle)

@@ -25,6 +25,8 @@ KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {  # tried by default
     "gpu": (("clock",), ("memory.bandwidth",), ("sm.count",), ("rate.fp32",), ("l2.size",), ("l2.bandwidth",),
             ("launch.latency",), ("batch",)),
     "cpu": (("clock",), ("memory.bandwidth",), ("core.count", "core.threads"), ("core.simd",), ("l3.size",), ("batch",)),
+    "tpu": (("clock",), ("memory.bandwidth",), ("array.count",), ("array.rows", "array.columns"), ("buffer.size",),
+            ("launch.latency",), ("batch",)),
 }  # fmt: skip
 LESS_IS_BETTER = ("launch.latency", "memory.latency")  # divided by the factor
 

@@ -126,3 +126,27 @@ def test_what_is_not_modelled_is_one_clear_line(asked: dict[str, object], said: 
     with pytest.raises(ArchsimError, match=said) as caught:
         estimate(**{"net": "resnet_50", **asked})  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_large_products_of_a_tpu_v6e_take_about_what_was_measured() -> None:
+    read = (Path(__file__).parent / "data" / "tpu_v6e_products.csv").read_text("utf-8").splitlines()
+    device, off = find("tpu_v6e").device, []
+    assert isinstance(device, Tpu)
+    for row in csv.DictReader(line for line in read if not line.startswith("#")):
+        m, n, k = (float(row[name]) for name in "MNK")
+        kernels = one(m=n, n=m, k=k, a_bytes=2 * n * k, b_bytes=2 * m * k, c_bytes=2 * m * n)
+        cost = tpu_cost(kernels, device, "bf16", 1.75e9, default())
+        off.append(abs((cost.busy_s + cost.overhead_s).item() / (1e-6 * float(row["device_us"])) - 1.0))
+    assert sorted(off)[len(off) // 2] < 0.12
+
+
+@each(("batch", "hardware", "stack", "clock", "published"), [
+    (16, "tesla_k80", "tensorflow-cudnn5.1", None, 13461.0), (64, "tesla_k80", "tensorflow-cudnn5.1", None, 36465.0),
+    (16, "xeon_e5_2699_v3", "intel-mkl", 2.3e9, 5482.0), (64, "xeon_e5_2699_v3", "intel-mkl", 2.3e9, 13194.0),
+])  # fmt: skip
+def test_mlp0_on_the_other_two_chips_runs_as_fast_as_published(
+    batch: int, hardware: str, stack: str, clock: float | None, published: float
+) -> None:
+    # Table 4 of Jouppi et al. 2017 (recalled), inferences per second of one die; turbo was off.
+    found = estimate("jouppi_mlp0", hardware, batch=batch, stack=stack, clock=clock)
+    assert found.throughput_per_s == pytest.approx(published, rel=APART)
