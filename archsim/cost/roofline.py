@@ -68,7 +68,12 @@ class RooflineTerms:
 
 
 def on_chip(device: Device) -> Array | float:
-    """What the chip keeps of the tensors between two ops: its last cache, or the buffer of a TPU [B]."""
+    """What the chip keeps of the tensors between two ops: its last cache, or the buffer of a TPU [B].
+
+    >>> from archsim.device.catalog import find
+    >>> on_chip(find("tpu_v1").device) / 2**20
+    24.0
+    """
     if isinstance(device, Tpu):
         return device.buffer.size
     return device.l2.size if isinstance(device, Gpu) else last_level(device)

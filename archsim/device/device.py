@@ -34,6 +34,7 @@ from archsim.device.tpu import (
     Accumulators,
     CellRate,
     SystolicArray,
+    TpuChip,
     TpuClock,
     TpuLaunch,
     TpuMemory,
@@ -281,7 +282,7 @@ class Tpu:
     memory: TpuMemory
     launch: TpuLaunch
     power: TpuPower
-    chip: Chip
+    chip: TpuChip
     accumulator: Accumulators | None = None
     fifo: WeightFifo | None = None
     market: Market | None = None

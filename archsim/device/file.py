@@ -104,7 +104,7 @@ def _header_problem(key: str, value: Any) -> str | None:
     if key == "aliases":
         return None if isinstance(value, list) and all(map(_is_word, value)) else "must be a list of texts"
     if key == "kind":
-        return None if isinstance(value, str) and value in CLASSES else f"must be {' or '.join(CLASSES)}"
+        return None if isinstance(value, str) and value in CLASSES else f"must be {', '.join(CLASSES)}"
     if key == "id":
         return None if isinstance(value, str) and _ID.fullmatch(value) else "must be 2 to 40 of a to z, 0 to 9 and _"
     if key in known and known[key][0].unit != TEXT:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from archsim.base.units import COUNT, TEXT
-from archsim.device.part import Memory, Power, hertz, rate, spec, whole
+from archsim.device.part import Chip, Memory, Power, hertz, rate, spec, whole
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -88,6 +88,13 @@ class TpuMemory(Memory):
 
     latency: Number | None = spec("s", "load-to-use latency", low=1e-9, high=1e-4, product=False,  # type: ignore[assignment]
                                   optional=True, informational=True)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TpuChip(Chip):
+    """The silicon of a TPU, whose powers are published whole: no energy follows from its process."""
+
+    node: Number = spec("m", "process node", low=1e-10, high=1e-5, informational=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

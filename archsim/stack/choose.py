@@ -133,7 +133,8 @@ def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
     if place not in PLACES:
         raise ArgumentError(f"inputs {inputs!r} is not one of {', '.join(PLACES)}")
     if kind != "gpu":
-        raise ArgumentError(f"inputs belong to a GPU; the {kind.upper()} {device} is taken to find them where they are")
+        reads = "reads them where they are" if kind == "cpu" else "is taken to have them already"
+        raise ArgumentError(f"inputs belong to a GPU; the {kind.upper()} {device} {reads}")
     if words and place != DECODED:
         raise ArgumentError(f"inputs {inputs!r}: {place} takes no keys; those of a reader follow decoded, like decoded,workers=8")
     reader = _reader(stack.reader, words, inputs)

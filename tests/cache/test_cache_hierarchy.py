@@ -81,6 +81,8 @@ def test_sectors_are_filled_one_by_one() -> None:
 @each("name", catalog.names())
 def test_every_shipped_device_has_a_hierarchy(name: str) -> None:
     device = catalog.find(name).device
+    if device.kind == "tpu":  # whose buffer programs manage
+        return
     found = hierarchy_of(device, 2)
     for level, key in zip(found.levels, ("l1", "l2", "l3"), strict=False):
         assert level.size == getattr(device, key).size

@@ -25,7 +25,7 @@ NETWORKS = (
     "alexnet", "alexnet_owt", "googlenet", "vgg_16", "resnet_18", "resnet_56", "squeezenet_1_1", "mobilenet_v2", "overfeat",
     "fcn_5", "lstm_32", "lstm_ptb",
 )  # fmt: skip
-KIND = {name: devices.find(name).kind for name in devices.names()}
+KIND = {name: devices.find(name).kind for name in devices.names() if devices.find(name).kind != "tpu"}
 STACKS = {kind: [n for n in stacks.names() if stacks.find(n).kind in ("any", kind)] for kind in ("gpu", "cpu")}
 LAST_BITS = 1e-9
 

@@ -42,6 +42,8 @@ ENDS = {
     "bert_base": ("pooler.tanh",), "bert_large": ("pooler.tanh",), "roberta_base": ("pooler.tanh",),
     "distilbert": ("block6.norm2",), "ssd_300": ("offsets", "prob"), "switch_xl4": ("head",),
     "yolo_v2": ("boxes",), "tiny_yolo_v2": ("boxes",),
+    "jouppi_mlp0": ("fc5.relu",), "jouppi_mlp1": ("fc4.relu",), "jouppi_lstm0": ("vector24",), "jouppi_lstm1": ("fc37",),
+    "jouppi_cnn0": ("conv16.relu",), "jouppi_cnn1": ("fc4.relu",),
     "yolo_v3": ("head1.boxes", "head2.boxes", "head3.boxes"), "fcn_s@tensorflow": ("prob", "fc4.argmax", "labels.argmax"),
 }  # fmt: skip
 

@@ -38,9 +38,10 @@ PROMISED = [
     "ncnn-cpu", "tflite-cpu", "tflite-ruy-cpu", "armnn-cpu", "paddle-lite-cpu",
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
+    "tensorflow-tpu-v1", "jax-xla-tpu",
 ]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
-DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2"}
+DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2", "tpu": "tpu_v3"}
 
 
 def constants_of(stack: Stack) -> set[str]:
@@ -132,7 +133,7 @@ def test_every_component_is_part_of_a_stack() -> None:
 
 @each("name", catalog.names())
 def test_every_stack_runs_networks(name: str) -> None:
-    inference_only = name.startswith("tensorrt")
+    inference_only = name.startswith("tensorrt") or catalog.find(name).kind == "tpu"
     for net in NETWORKS:
         inference = latency(name, net)
         assert inference > 0

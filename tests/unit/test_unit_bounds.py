@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.cost.bounds import BOUNDS, CPU, DRAM, GPU, ROOFLINE, Bound
+from archsim.cost.bounds import BOUNDS, CPU, DRAM, GPU, ROOFLINE, TPU, Bound
 from archsim.cost.cost import Array, Cost
 from archsim.cost.power import power_at
 from archsim.device import catalog
@@ -67,7 +67,7 @@ def test_every_row_can_be_told_from_the_others() -> None:
         assert name == row.name
         assert name.isidentifier()
         assert re.fullmatch(r"#[0-9a-f]{6}", row.colour)
-        assert set(row.time) <= {GPU, CPU, ROOFLINE}
+        assert set(row.time) <= {GPU, CPU, TPU, ROOFLINE}
         assert row.meaning
         assert row.side
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,10 @@ from archsim.calibration.constants import default
 from archsim.cost.evaluate import tpu_cost
 from archsim.device.catalog import find, names
 from archsim.device.device import Tpu
+from archsim.device.spec import keys
 from archsim.estimation.estimate import estimate
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import make_request, with_spec
 from archsim.lower.kernel import Kernel, Option, Plan, TpuKernels, pack_tpu
 from archsim.lower.role import Role
 from tests.each import each
@@ -150,3 +154,21 @@ def test_mlp0_on_the_other_two_chips_runs_as_fast_as_published(
     # Table 4 of Jouppi et al. 2017 (recalled), inferences per second of one die; turbo was off.
     found = estimate("jouppi_mlp0", hardware, batch=batch, stack=stack, clock=clock)
     assert found.throughput_per_s == pytest.approx(published, rel=APART)
+
+
+MOVED = {"vector.rate": ("resnet_50", 1), "launch.latency": ("resnet_50", 1), "buffer.size": ("vgg_16", 64)}  # by key
+SAME = ("memory.capacity", "power.tdp", "fifo.tiles")  # what fits; a limit; a queue evens out bursts, which one product has not
+
+
+def test_every_number_of_a_tpu_moves_a_prediction() -> None:
+    spec = find("tpu_v1")
+    for key, unit, _ in keys("tpu"):
+        entry = spec.entries.get(key)
+        if entry is None or isinstance(entry.value, str) or unit.informational or key in SAME:
+            continue
+        net, batch = MOVED.get(key, ("resnet_50", 32))
+        value = 0.0 if key == "buffer.resident" else float(entry.number) / 2 if float(entry.number) >= 2 * unit.low else 2.0
+        how: dict[str, Any] = {"batch": batch, "fidelity": "cycle" if unit.cycle else "analytical"}
+        request = make_request(net, "tpu_v1", **how)
+        before, after = (run(with_spec(request, one)) for one in (spec, spec.with_values({key: value})))
+        assert any(getattr(before, name)[0] != getattr(after, name)[0] for name in ("latency_s", "total_energy_j")), key
