@@ -75,6 +75,7 @@ def command(
     from archsim.report.serving import serving_json, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded_arrivals
+    from archsim.simulate.load_curve import load_curve
     from archsim.simulate.serve import Load, simulate_serving
 
     _refuse_idle(scenario, trace is not None)
@@ -89,10 +90,11 @@ def command(
         tell_without_effect([request], beyond="link.")  # inputs cross the link, which an estimate does not show
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
+        curve = load_curve(request, load, answer, batching_of(batching), tell) if html is not None else ()
     if html is not None:
         from archsim.report.serving_page import serving_page
 
-        write(html, serving_page(answer, seen))
+        write(html, serving_page(answer, seen, curve))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
     say(serving_json(answer) if as_json else serving_text(answer), plain=as_json)

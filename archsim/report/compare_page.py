@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from archsim.base.units import COUNT, show
 from archsim.report import figures
 from archsim.report.compare import criterion_unit, precisions
+from archsim.report.compare_charts import comparison_charts
 from archsim.report.compare_cost import (
     WORKLOAD_HEAD,
     cost_head,
@@ -27,7 +28,7 @@ from archsim.report.compare_curves import (
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, table, text, words
-from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
+from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import rate_unit
 from archsim.study.comparison import Comparison, CurveComparison, Excluded
 from archsim.study.contender import Contender
@@ -56,13 +57,9 @@ def curve_pages(comparisons: Sequence[CurveComparison]) -> str:
 
 
 def _comparison(c: Comparison, i: int) -> list[str]:
-    sections = [_heading(c.all, str(c.all[0].estimate.batch)), _quiet([besides(c.all), copy_note(c.all)])]
+    sections = [_heading(c.all, str(c.all[0].estimate.batch)), _quiet([*besides(c.all).splitlines(), copy_note(c.all)])]
     if c.contenders:
-        level = 100 * c.all[0].estimate.interval_level
-        rows = [_span(x) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
-        chart = figures.embed(spans(rows, "s", "latency"), f"times-{i}")
-        note = f"The mark is the prediction, the bar its {level:.0f} % interval."
-        sections.append(f'<h2>Time of one batch</h2>\n<p class="quiet">{note}</p>\n{chart}')
+        sections += comparison_charts(c, i)
     sections += [_left_out(c.unfit, c.excluded)]
     stacks = by_stack(c)
     sections += [_cross(stacks) if stacks is not None else "", *map(_ranking, c.rankings), _certainty(c.rankings)]
@@ -89,7 +86,7 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
     points = [curve.points[0] for curve in curves]
     return [
         _heading(points, f"{curves[0].batches[0]} to {curves[0].batches[-1]}"),
-        _quiet([besides(points), *curve_notes(c), copy_note(points)]),
+        _quiet([*besides(points).splitlines(), *curve_notes(c), copy_note(points)]),
         f'<h2>Time per sample</h2>\n<p class="quiet">A hollow mark does not fit the memory of the device.{grey}</p>\n'
         f"{figures.embed(lines(time, batch, PlotAxis(title='time per sample', unit='s')), f'per-sample-{i}')}",
         _best(c),
@@ -124,11 +121,6 @@ def _heading(contenders: Sequence[Contender], batch: str) -> str:
 
 def _quiet(notes: Iterable[str]) -> str:
     return "\n".join(f'<p class="quiet">{text(note)}</p>' for note in notes if note)
-
-
-def _span(c: Contender) -> Span:
-    low, high = c.latency_interval_s
-    return Span(name=c.name, low=low, value=c.latency_s, high=high, note=show(c.latency_s, "s", 3))
 
 
 def _left_out(unfit: Sequence[Contender], excluded: Sequence[Excluded]) -> str:

@@ -78,7 +78,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str =
     lines = [list(row) for row in rows]
     numeric = [bool(lines) and all(line[i].style == "num" for line in lines) for i in range(len(head))]
     marks = [' class="num"' if column else "" for column in numeric]
-    heads = "".join(f'<th scope="col"{mark}>{text(title)}</th>' for mark, title in zip(marks, head, strict=True))
+    heads = "".join(
+        f'<th scope="col"{mark}>{text(title)}</th>' if title else "<td></td>" for mark, title in zip(marks, head, strict=True)
+    )
     body = "\n".join(
         f"<tr>{''.join(_written(cell, column) for cell, column in zip(line, numeric, strict=True))}</tr>" for line in lines
     )

@@ -47,13 +47,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A row of an interval chart, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both."""
+    """A row of an interval chart, from `low` to `high` with a mark at `value`; of a tornado, from `value` to both.
+
+    measured: values that others measured of the same, with their sources
+    """
 
     name: str
     low: float
     value: float
     high: float
     note: str = ""
+    measured: Sequence[tuple[float, str]] = ()
 
 
 def written(value: float, unit: str, digits: int = 4) -> str:
@@ -97,8 +101,15 @@ def spans(rows: Sequence[Span], unit: str, title: str) -> Any:
     figure.add_trace(_bar(rows, [r.low for r in rows], [r.high for r in rows], "#9cc5dd", "interval", notes))
     figure.add_trace(go.Scatter(
         mode="markers", x=[r.value for r in rows], y=list(range(len(rows))), hoverinfo="text", hovertext=notes,
-        marker={"color": INK, "size": 9, "symbol": "line-ns-open", "line": {"width": 2.5, "color": INK}},
+        marker={"color": INK, "size": 9, "symbol": "line-ns-open", "line": {"width": 2.5, "color": INK}}, name="predicted",
     ))  # fmt: skip
+    seen = [(value, i, source) for i, row in enumerate(rows) for value, source in row.measured]
+    if seen:
+        figure.add_trace(go.Scatter(
+            mode="markers", x=[value for value, _, _ in seen], y=[i for _, i, _ in seen], name="measured", hoverinfo="text",
+            marker={"color": SERIES[1], "size": 10, "symbol": "diamond-open", "line": {"width": 2, "color": SERIES[1]}},
+            hovertext=[f"measured {written(value, unit)}<br>{label(source, 80)}" for value, _, source in seen],
+        ))  # fmt: skip
     return figure
 
 
@@ -117,14 +128,15 @@ def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> A
     import plotly.graph_objects as go
 
     left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
-    values = [v for r in rows for v in (r.low, r.value, r.high)]
+    values = [v for r in rows for v in (r.low, r.value, r.high, *(value for value, _ in r.measured))]
     figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
         "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, PlotAxis(title=title, unit=unit, log=log)) | {"side": "top"},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
                   "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
     })  # fmt: skip
     figure.add_trace(go.Scatter(
-        mode="text", x=[max(r.low, r.value, r.high) for r in rows], y=list(range(len(rows))), hoverinfo="skip",
+        mode="text", x=[max(r.low, r.value, r.high, *(v for v, _ in r.measured)) for r in rows],
+        y=list(range(len(rows))), hoverinfo="skip",
         text=[f"  {label(r.note, 40)}" for r in rows], textposition="middle right", cliponaxis=False, showlegend=False,
         textfont={"size": 11.5, "color": QUIET},
     ))  # fmt: skip

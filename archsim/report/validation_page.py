@@ -8,8 +8,10 @@ from typing import Any
 
 from archsim.report import figures
 from archsim.report.cells import cells_html
+from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, percent, table, text, words
+from archsim.report.summary_svg import summary_rows, summary_svg
 from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
 from archsim.validation.evaluation import GroupScore, Validation
 
@@ -154,7 +156,7 @@ def summary_page(summary: Mapping[str, Any]) -> str:
         f'<h1>Measured beside predicted</h1>\n<p class="asked">{text(asked)}</p>\n<p class="quiet">{TERMS} '
         f"The interval is meant to cover {100 * s['level']:.0f} %. roofline and constants are the median errors of the bare "
         "roofline and of one with three fitted constants.</p>",
-        _section("Overall", "quantity", s["overall"]),
+        _section("Overall", "quantity", s["overall"]), _picture(_flat(s["by_class"])),
         _section("Times of whole networks", "device kind", s["networks"]),
         _cross_validation(s["cross_validation"]), _parts(s),
         _section("By class", "class", _flat(s["by_class"])), _section("By device kind", "device kind", _flat(s["by_kind"])),
@@ -162,6 +164,13 @@ def summary_page(summary: Mapping[str, Any]) -> str:
         _origin(dict(sorted(s["provenance"].items()))),
     ]  # fmt: skip
     return document("Validation of the shipped corpus", sections)
+
+
+def _picture(groups: Mapping[str, Any]) -> str:
+    if not groups:
+        return ""
+    head = ("class", "rows", "median", "p90", "roofline_median")
+    return f"<h2>Error by class</h2>\n{drawing(summary_svg(groups), 'error by class', head, summary_rows(groups))}"
 
 
 def _flat(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import csv
 import fnmatch
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,17 @@ def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: 
     result = cli("compare", *words)
     assert (result.code, result.out) == (2, "")
     assert text in result.err
+
+
+def test_the_page_shows_energy_price_and_what_was_measured(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "c.html"
+    cli("compare", "--net", "alexnet", "--hw", "tegra_x1,gtx_1080,rtx_4090", "--batch", "128", "--html", str(page))
+    body = page.read_text("utf-8")
+    assert "Energy of one batch" in body
+    assert "Speed against price" in body
+    charts = {name: json.loads(data)["data"] for name, data in
+              re.findall(r'id="(\w+-0)".*?<script type="application/json">(.*?)</script>', body)}  # fmt: skip
+    assert set(charts) == {"times-0", "energies-0", "prices-0"}
+    measured = [trace for trace in charts["times-0"] if trace.get("name") == "measured"]
+    assert [len(trace["x"]) for trace in measured] == [1]
+    assert "published measurement of the same cell" in body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,22 @@ def test_a_closed_loop_client_has_a_timeline(cli: Any, tmp_path: Path) -> None:
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert [event["args"]["requests"] for event in events if event["ph"] == "X"] == [8] * 7
     assert {event["name"] for event in events if event["ph"] == "C"} == {"power [W]"}
+
+
+def test_the_page_leads_with_percentiles_and_has_the_latency_against_load(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "serve.html"
+    cli(*SERVE, "--rate", "150/s", *FEW, "--batching", "max=8", "--html", str(page))
+    body = page.read_text("utf-8")
+    heads = [body.index(f"<dt>latency {name}</dt>") for name in ("p50", "p90", "p99", "p99.9")]
+    assert heads == sorted(heads)
+    assert heads[-1] < body.index("<table")
+    told = json.loads(re.findall(r'id="load".*?<script type="application/json">(.*?)</script>', body)[0])["data"]
+    p50, p99 = ({trace["name"]: trace["y"] for trace in told}[name] for name in ("p50", "p99"))
+    assert all(low <= high for low, high in zip(p50, p99, strict=True))
+    assert p99[-1] > p99[0]
+
+
+def test_a_server_that_cannot_keep_up_has_a_page_that_says_so(cli: Any, tmp_path: Path) -> None:
+    page = tmp_path / "serve.html"
+    cli(*SERVE, "--rate", "100000/s", *FEW, "--html", str(page))
+    assert "no latency is bounded" in page.read_text("utf-8")

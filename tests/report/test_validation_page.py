@@ -99,7 +99,8 @@ def test_the_page_loads_nothing(result: Validation) -> None:
     for body in (validation_page(result, PROVENANCE), summary_page(freeze(result.cases, [], default(), data="d", version="v"))):
         for tag, attributes in Words(body).tags:
             assert tag not in ("link", "img", "iframe", "object", "embed")
-            assert not {"src", "href", "action"} & set(attributes)
+            assert not {"src", "action"} & set(attributes)
+            assert attributes.get("href", "data:text/csv").startswith("data:text/csv")
 
 
 def test_words_of_a_file_stay_words(cases: list[Case]) -> None:
@@ -111,7 +112,7 @@ def test_words_of_a_file_stay_words(cases: list[Case]) -> None:
         summary_page(freeze(nasty, skips, default(), data=NASTY, version=NASTY)),
     ):
         assert "<script>alert" not in body
-        assert body.replace(library(), "").count("</title>") == 1
+        assert body.replace(library(), "").count("</title>") == 1 + body.count("<svg ")
         assert "\x07" not in body
 
 
@@ -167,3 +168,11 @@ def test_the_summary_page_has_every_table(cases: list[Case]) -> None:
         assert re.search(rf"<td>{part}</td>", body)
     for words in ("gpu inference, time", "me, time", "you, power", "gtx_980", "why not", "Provenance"):
         assert words in text
+
+
+def test_the_summary_page_draws_each_class(cases: list[Case]) -> None:
+    s = freeze(cases, [], default(), data="d", version="v")
+    drawn = re.findall(r'text-anchor="end"[^>]*>([^<]*)<', summary_page(s))
+    assert drawn == [f"{name}, {kind}" for name, kind in sorted(
+        ((name, kind) for name, kinds in s["by_class"].items() for kind in kinds),
+        key=lambda pair: (-s["by_class"][pair[0]][pair[1]]["n"], f"{pair[0]}, {pair[1]}"))]  # fmt: skip
