@@ -39,7 +39,7 @@ LINES = {
     "estimate --hw GTX-108": ["gtx_1080", "gtx_1080_ti"],
     "estimate --net alexnet --hw ho": ["host"],
     "compare --hw gtx_1080,gtx_108": ["gtx_1080,gtx_1080_ti"],
-    "compare --hw al": ["all"],
+    "compare --hw al": ["all", "allwinner_h616"],
     "estimate --stack caffe-cudnn": ["caffe-cudnn4", "caffe-cudnn5.1", "caffe-cudnn7.1"],
     "estimate --precision f": ["fp64", "fp32", "fp16", "fp8"],
     "estimate --task tr": ["training_step"],
