@@ -16,7 +16,7 @@ from archsim.cost.cost import ASYNCHRONOUS, Array
 from archsim.device.device import Tpu
 from archsim.lower.kernel import TpuKernels
 
-PREFETCHED = np.inf  # exponent of the smooth maximum: an instruction waits for nothing but its operands, which come ahead
+PREFETCHED = np.inf  # exponent of the smooth maximum: operands come ahead, and the longest bound is the time. A choice
 SUM_BYTES = 4  # of a value of the accumulators
 OPERANDS = 0.5  # share of a buffer that one operand may take, as the other half receives the next block
 EXP_OPERATIONS = 10.0  # of a vector unit for an exponential, as polynomials take them. A choice
@@ -139,9 +139,8 @@ class TpuTerms:
 
     @cached_property
     def smooth(self) -> Array:
-        """Exponent of the smooth maximum, [V]."""
-        resident = float(np.min(self.device.buffer.resident))
-        return np.full(self.kernels.m.shape, PREFETCHED if resident else ASYNCHRONOUS)
+        """Exponent of the smooth maximum, [V]: a FIFO is filled ahead by instructions that wait for nothing else."""
+        return np.full(self.kernels.m.shape, ASYNCHRONOUS if self.device.fifo is None else PREFETCHED)
 
     @cached_property
     def work(self) -> dict[str, Array]:
