@@ -22,12 +22,18 @@ EXIT = {
 
 
 LONGEST_SHOWN = 100  # characters of a name in a message; a longer one is cut
+LONGEST_PROBLEM = 1000  # characters of one problem of a file
 
 
 class ArchsimError(Exception):
     """Base of every error that a user can cause; the message is meant for the user, without a traceback."""
 
     exit_code = EXIT["usage"]
+
+
+def _cut(problem: str) -> str:
+    """A sentence that may quote a file, not longer than a reader reads."""
+    return problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
 
 
 class InputError(ArchsimError):
@@ -42,7 +48,7 @@ class InputError(ArchsimError):
 
     def __init__(self, path: str | PurePath, problems: str | Iterable[str]) -> None:
         self.path = str(path)
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems: tuple[str, ...] = tuple(map(_cut, (problems,) if isinstance(problems, str) else problems))
         super().__init__(self.path, self.problems)
 
     def __str__(self) -> str:

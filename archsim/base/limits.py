@@ -30,10 +30,10 @@ LIMITS = {
     "study": InputLimit(size=64 * KIB, depth=8, entries=5_000),
     "sources": InputLimit(size=MIB, depth=8, entries=50_000),
     "network": InputLimit(size=64 * MIB, depth=32, entries=1_000_000),
-    "config": InputLimit(size=4 * MIB, depth=32, entries=5_000),
+    "config": InputLimit(size=4 * MIB, depth=32, entries=2_000),
     "prototxt": InputLimit(size=4 * MIB, depth=16, entries=200_000),
     "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=30_000),  # weights are not read; entries are nodes
-    "chakra": InputLimit(size=64 * MIB, depth=32, entries=50_000),
+    "chakra": InputLimit(size=64 * MIB, depth=32, entries=30_000),
     "measurements": InputLimit(size=64 * MIB, depth=1, entries=1_000_000),
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
     "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),

@@ -11,7 +11,8 @@ import pytest
 import archsim
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace import load
-from archsim.trace.chakra.binary import binary
+from archsim.trace.chakra.binary import _delimited, binary
+from archsim.trace.chakra.messages import messages
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, LOAD, METADATA, SEND, ExecutionNode, ExecutionTrace, TensorTexts
 from archsim.trace.chakra.reader import execution_trace
 from archsim.trace.chakra.text import json_text
@@ -181,6 +182,15 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, name: str):
         assert "\n" not in str(error.value)
 
 
+def crowded(what: str, count: int) -> Any:
+    node = messages()["Node"](id=1, name="x" * (count if what == "name" else 1), type=4)
+    if what == "deps":
+        node.data_deps.extend([1] * count)
+    for _ in range(count if what == "attr" else 0):
+        node.attr.add(name="a")
+    return node
+
+
 SOUND = binary(traced(*DRAWN_UP))
 BYTES: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "is empty"),
@@ -189,8 +199,11 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "a length without end": (b"\xff" * 50, "byte 0: is no Chakra trace"),
     "a node first": (SOUND[8:], "begins with its GlobalMetadata"),
     "a node that is none": (SOUND + b"\x03\x0a\xff\x01", "no Node is there"),
-    "a million nodes": (SOUND + b"\x02\x08\x01" * 1_000_000, "has more than 50000 nodes; refused"),
-    "a million empty ones": (SOUND + b"\0" * 1_000_000, "has more than 50000 nodes; refused"),
+    "a million nodes": (SOUND + b"\x02\x08\x01" * 1_000_000, "has more than 30000 nodes; refused"),
+    "a node of attributes": (SOUND + _delimited(crowded("attr", 2000)), "node 1: has more than 1024 attributes; refused"),
+    "too many dependencies": (SOUND + _delimited(crowded("deps", 500_000)) * 3, "has more than 1200000 dependencies; refused"),
+    "a node of megabytes": (SOUND + _delimited(crowded("name", 3 << 20)), "has a node of more than 2097152 bytes; refused"),
+    "a million empty ones": (SOUND + b"\0" * 1_000_000, "has more than 30000 nodes; refused"),
 }
 TEXTS: dict[str, tuple[str, str]] = {
     "a list": ('{"workload_graph": 3}', "is no|has no nodes"),
@@ -200,7 +213,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "a number that is none": ('{"dataDeps": [], "id": NaN}', "NaN, which is no number"),
     "an id that is none": ('{"workload_graph": [{"Id": -4}]}', "-4 is no whole number"),
     "digits": ('{"dataDeps": ' + "1" * 100_000, "has a number of 100000 digits"),
-    "a million nodes": ('{"dataDeps": []}' + '{"id":"1"}' * 1_000_000, "has more than 50000 nodes; refused"),
+    "a million nodes": ('{"dataDeps": []}' + '{"id":"1"}' * 40_000, "has more than 30000 nodes; refused"),
+    "objects without end": ('{"dataDeps": [' + "{}," * 500_000 + "]}", "has more than 450000 times '{'"),
     "cut off": ('{"version": "0.0.4", "dataDeps":', "is not JSON"),
 }
 
@@ -215,3 +229,11 @@ def test_bytes_and_texts_of_strangers_are_refused_in_one_line(tmp_path: Path, na
                 load(str(tmp_path / form))
             assert "\n" not in str(error.value)
             assert len(str(error.value)) < 500
+
+
+def test_dependencies_through_marks_are_counted_too(tmp_path: Path):
+    ops = [ExecutionNode(id=i, name="x", type=COMPUTE, attributes={"tensor_size": 4}) for i in range(1500)]
+    marks = [ExecutionNode(id=1500 + i, name="m", type=METADATA, data=(1499 + i, *((i,) if i else range(1500))))
+             for i in range(1500)]  # fmt: skip
+    with pytest.raises(InputError, match="has more than 1200000 dependencies; refused"):
+        load(written(traced(*ops, *marks), tmp_path))

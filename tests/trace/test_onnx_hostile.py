@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 from archsim.base.errors import ArchsimError, InputError, MissingFile
 from archsim.trace import load
@@ -203,3 +203,50 @@ def test_a_folder_and_a_file_that_is_not_there_are_named(tmp_path: Path):
     (tmp_path / "folder.onnx").mkdir()
     with pytest.raises(InputError, match=r"folder\.onnx: is no file"):
         load(str(tmp_path / "folder.onnx"))
+
+
+def with_functions(count: int, last: str) -> ModelProto:
+    """A model of one call of a function that calls the next one twice, and so on, `count` times; the last one calls `last`."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], domain="d")], "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=opsets)
+    for i in range(count):
+        called, domain = (last, "d" if last.startswith("f") else "") if i == count - 1 else (f"f{i + 1}", "d")
+        nodes = [helper.make_node(called, [a], [b], domain=domain) for a, b in ("ab", "bc")]
+        model.functions.append(helper.make_function("d", f"f{i}", ["a"], ["c"], nodes, opsets))
+    return model
+
+
+def test_functions_that_grow_without_end_are_refused_before_they_are_written_out(tmp_path: Path):
+    assert len(load(written(with_functions(6, "Relu"), tmp_path)).ops) == 64
+    with pytest.raises(InputError, match="functions of its own that make more than 30000 nodes"):
+        load(written(with_functions(60, "Relu"), tmp_path))
+    with pytest.raises(InputError, match="functions of its own that call each other"):
+        load(written(with_functions(3, "f0"), tmp_path))
+
+
+def test_chains_of_nodes_that_change_nothing_are_taken_out(tmp_path: Path):
+    nodes = [("Identity", f"x{i}", f"x{i + 1}", {}) for i in range(50)]
+    trace = load(written(onnx_model([*nodes, ("Relu", "x50", "y")], {"x0": [1, 4]}, ["y"]), tmp_path))
+    assert [(op.kind.op, op.inputs) for op in trace.ops] == [("relu", ("x0",))]
+
+
+def test_a_tower_of_recurrent_layers_is_one_call_or_refused(tmp_path: Path):
+    def tower(layers: int) -> ModelProto:
+        nodes: list[Any] = []
+        for i in range(layers):
+            nodes += [("LSTM", f"x{i} w r", f"y{i}", {"hidden_size": 8}), ("Squeeze", f"y{i} axis", f"x{i + 1}", {})]
+        held = [hollow("w", 1, 32, 8), hollow("r", 1, 32, 8), whole("axis", 1)]
+        return onnx_model(nodes, {"x0": [4, 1, 8]}, [f"x{layers}"], held)
+
+    kinds = [op.kind for op in load(written(tower(40), tmp_path)).ops]
+    assert [getattr(kind, "layers", 0) for kind in kinds if kind.op == "lstm"] == [40]
+    with pytest.raises(InputError, match=r"'layers' must lie in 1..1024, not 1100"):
+        load(written(tower(1100), tmp_path))
+
+
+def test_what_an_error_quotes_of_a_file_is_cut(tmp_path: Path):
+    with pytest.raises(InputError, match="has a window of") as caught:
+        load(written(conv([1, 3, 8, 8], (8, 3, 3, 3), kernel_shape=[*range(20_000)]), tmp_path))
+    assert len(str(caught.value)) < 1200

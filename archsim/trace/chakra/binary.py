@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.base.files import read_bytes
 from archsim.base.limits import LIMITS
 from archsim.trace.chakra.messages import messages
-from archsim.trace.chakra.node import INVALID, NODE_TYPES, ExecutionNode, ExecutionTrace, TensorTexts
+from archsim.trace.chakra.node import INVALID, NODE_TYPES, ExecutionNode, ExecutionTrace, TensorTexts, check_waits
 
 LIMIT = LIMITS["chakra"]
+LARGEST_MESSAGE = 2 << 20  # bytes of a node
+MOST_ATTRIBUTES = 1 << 10  # of a node
+LONGEST_LIST = 1 << 10  # values of an attribute that are kept
 LONGEST_VARINT = 5  # bytes of a length below 2^32
 
 
@@ -24,8 +28,20 @@ def read_binary(path: Path) -> ExecutionTrace:
         raise InputError(str(path), "is empty")
     places = list(_places(data, str(path)))
     head = _head(kinds["GlobalMetadata"](), data, places[0], str(path))
-    nodes = [_node(_parsed(kinds["Node"](), data, place, str(path), "no Node is there")) for place in places[1:]]
-    return ExecutionTrace(path=str(path), version=head.version, attributes=_attributes(head.attr), nodes=tuple(nodes))
+    try:
+        attributes = _attributes(head.attr)
+    except ValueError as error:
+        raise InputError(str(path), f"its GlobalMetadata {error}") from None
+    nodes, waits = list[ExecutionNode](), 0
+    for place in places[1:]:
+        message = _parsed(kinds["Node"](), data, place, str(path), "no Node is there")
+        try:
+            nodes.append(_node(message))
+        except ValueError as error:
+            raise InputError(str(path), f"node {message.id}: {error}") from None
+        waits += len(nodes[-1].data) + len(nodes[-1].control)
+        check_waits(waits, str(path))
+    return ExecutionTrace(path=str(path), version=head.version, attributes=attributes, nodes=tuple(nodes))
 
 
 def _places(data: bytes, path: str) -> Iterator[tuple[int, int]]:
@@ -45,6 +61,8 @@ def _places(data: bytes, path: str) -> Iterator[tuple[int, int]]:
         at += 1
         if at + length > end:
             raise InputError(path, f"byte {first}: is no Chakra trace, or is cut off")
+        if length > LARGEST_MESSAGE:
+            raise InputError(path, f"byte {first}: has a node of more than {LARGEST_MESSAGE} bytes; refused")
         yield at, at + length
         at += length
         count += 1
@@ -91,12 +109,14 @@ def _texts(message: Any, name: str) -> TensorTexts:
     return TensorTexts(values=found.values, shapes=found.shapes, types=found.types)
 
 
-def _attributes(found: Iterable[Any]) -> dict[str, Any]:
+def _attributes(found: Sequence[Any]) -> dict[str, Any]:
+    if len(found) > MOST_ATTRIBUTES:
+        raise ValueError(f"has more than {MOST_ATTRIBUTES} attributes; refused")
     values = {}
     for each in found:
         form: str = each.WhichOneof("value") or ""
         value: Any = getattr(each, form) if form else None
-        values[each.name] = list(value.values) if form.endswith("_list") else value
+        values[intern(each.name)] = list(value.values[:LONGEST_LIST]) if form.endswith("_list") else value
     return values
 
 

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from archsim.base.errors import InputError
+from archsim.base.limits import LIMITS
+
+MOST_WAITS = 40 * LIMITS["chakra"].entries  # dependencies of all nodes together
 VERSIONS = ("0.0.4", "1.0.0")  # of the schema; fields that are read are the same in both
 WRITTEN = VERSIONS[0]
 
@@ -72,3 +76,9 @@ class ExecutionTrace:
     version: str
     attributes: Mapping[str, Any]
     nodes: tuple[ExecutionNode, ...]
+
+
+def check_waits(count: int, path: str) -> None:
+    """Raise InputError for more dependencies than a trace may have."""
+    if count > MOST_WAITS:
+        raise InputError(path, f"has more than {MOST_WAITS} dependencies; refused")

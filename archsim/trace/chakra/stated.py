@@ -19,6 +19,7 @@ from archsim.trace.chakra.node import (
     SEND,
     ExecutionNode,
     ExecutionTrace,
+    check_waits,
 )
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
@@ -95,11 +96,14 @@ def _waits(trace: ExecutionTrace) -> dict[int, tuple[int, ...]]:
     """The ops that each node waits for: through nodes that are no ops to those that are."""
     kept = {node.id for node in trace.nodes if node.type in KEPT}
     found: dict[int, tuple[int, ...]] = {}
+    passed = 0
     for node in _ordered(trace):
         needs: dict[int, None] = {}
         for each in (*node.data, *node.control):
             needs.update(dict.fromkeys([each] if each in kept else found.get(each, ())))
         found[node.id] = tuple(needs)
+        passed += len(needs)
+        check_waits(passed, trace.path)
     return found
 
 

@@ -28,6 +28,7 @@ KEYS = {
 }  # fmt: skip
 ATTRIBUTES = ("attr", "attrs")
 MOST = 2**64
+MOST_SIGNS = {"{": 15 * LIMIT.entries, "[": 35 * LIMIT.entries, ",": 50 * LIMIT.entries}  # objects, lists and values
 
 
 def begins_as_chakra(head: bytes) -> bool:
@@ -57,6 +58,9 @@ def read_json(path: Path) -> ExecutionTrace:
 
 
 def _objects(text: str, path: str) -> Iterable[dict[str, Any]]:
+    for sign, most in MOST_SIGNS.items():
+        if text.count(sign) > most:
+            raise InputError(path, f"has more than {most} times {sign!r}: more than {LIMIT.entries} nodes have; refused")
     at, count, end = 0, 0, len(text)
     space = re.compile(r"\s*")
     while (at := space.match(text, at).end()) < end:  # type: ignore[union-attr]

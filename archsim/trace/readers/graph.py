@@ -127,18 +127,28 @@ class NodeGraph:
         self.remove([node])
         self.rename(made, source)
 
+    def bypass_all(self, same: Mapping[str, str]) -> None:
+        """Take out the makers of tensors that are others, each with the one that it is; who reads the one reads the other."""
+        self.remove([self.producer[made] for made in same])
+        for reader in dict.fromkeys(node for made in same for node in self.readers(made)):
+            self._reread(reader, same)
+        self.outputs = [same.get(tensor, tensor) for tensor in self.outputs]
+
     def rename(self, made: str, source: str) -> None:
         """Let all that reads one tensor read another."""
         for reader in self.readers(made):
-            inputs = [source if tensor == made else tensor for tensor in reader.inputs]
-            place = self._place[reader]
-            self.remove([reader])
-            changed = ModelNode(kind=reader.kind, name=reader.name, inputs=tuple(inputs), outputs=reader.outputs,
-                                attributes=reader.attributes, domain=reader.domain)  # fmt: skip
-            self._place[changed] = place
-            self.producer.update({output: changed for output in changed.outputs if output})
-            self._enter(changed)
+            self._reread(reader, {made: source})
         self.outputs = [source if tensor == made else tensor for tensor in self.outputs]
+
+    def _reread(self, reader: ModelNode, same: Mapping[str, str]) -> None:
+        """Let one node read other tensors in place of some."""
+        place = self._place[reader]
+        self.remove([reader])
+        changed = ModelNode(kind=reader.kind, name=reader.name, inputs=tuple([same.get(t, t) for t in reader.inputs]),
+                            outputs=reader.outputs, attributes=reader.attributes, domain=reader.domain)  # fmt: skip
+        self._place[changed] = place
+        self.producer.update({output: changed for output in changed.outputs if output})
+        self._enter(changed)
 
     def add_tensor(self, name: str, shape: Shape) -> str:
         """A tensor of a pattern's own, under a name that is not taken."""

@@ -166,11 +166,11 @@ def _runs(nodes: Iterable[ModelNode], known: set[str]) -> bool:
 
 def _cycle(model: ModelFile, needs: Sequence[set[int]], stuck: set[int]) -> str:
     """A cycle among nodes that all wait for each other."""
-    at, seen = min(stuck), []
-    while at not in seen:
-        seen.append(at)
+    at, place = min(stuck), dict[int, int]()
+    while at not in place:
+        place[at] = len(place)
         at = min(needs[at] & stuck)
-    ring = seen[seen.index(at) :][::-1]
+    ring = [*place][place[at] :][::-1]
     shown = [short(model.nodes[i].name or model.nodes[i].outputs[0]) for i in ring[:SHOWN]]
     more = f" -> ... ({len(ring)} nodes)" if len(ring) > SHOWN else ""
     return f"has a cycle: {' -> '.join([*shown, *([] if more else shown[:1])])}{more}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from archsim.base.errors import InputError, MissingExtra, Unsupported
 from archsim.trace.dims import short
 from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor
-from archsim.trace.readers.wire import KEPT, slimmed
+from archsim.trace.readers.wire import KEPT, LIMIT, MOST_LEFT, slimmed
 
 LOWEST, HIGHEST = 7, 40  # versions of ONNX's operators; no released one is beyond
 OWN_DOMAINS = ("", "ai.onnx")
@@ -56,12 +57,48 @@ def _opset(proto: Any, path: str) -> int:
 
 def _inlined(proto: Any, path: str) -> Any:
     """The model with its own functions written out."""
+    _check_functions(proto, path)
     try:
         from onnx.inliner import inline_local_functions
 
         return inline_local_functions(proto)
     except Exception:  # its checks have exceptions of their own, without a common base
         raise InputError(path, "has functions of its own that onnx cannot write out") from None
+
+
+def _check_functions(proto: Any, path: str) -> None:
+    """Raise InputError for functions that call each other, and for those that are too large when they are written out."""
+    functions = {(each.domain, each.name): each for each in proto.functions}
+    calls = {key: [call for node in each.node for call in _calls(node)] for key, each in functions.items()}
+    size: dict[tuple[str, str], tuple[int, int]] = {}  # nodes and bytes
+    try:
+        order = list(TopologicalSorter({key: [call for call in found if call in functions] for key, found in calls.items()})
+                     .static_order())  # fmt: skip
+    except CycleError:
+        raise InputError(path, "has functions of its own that call each other") from None
+
+    def total(own: list[tuple[str, str]], held: int) -> tuple[int, int]:
+        found = [size[call] for call in own if call in size]
+        nodes, data = len(own) + sum(one[0] for one in found), held + sum(one[1] for one in found)
+        if nodes > LIMIT.entries or data > MOST_LEFT:
+            raise InputError(path, f"has functions of its own that make more than {LIMIT.entries} nodes, or {MOST_LEFT} bytes, "
+                                   "when they are written out; refused")  # fmt: skip
+        return nodes, data
+
+    for key in order:
+        size[key] = total(calls[key], functions[key].ByteSize())
+    total([call for node in proto.graph.node for call in _calls(node)], 0)
+
+
+def _calls(node: Any) -> Iterator[tuple[str, str]]:
+    """The operators of a node and of the graphs in its attributes."""
+    waiting = [node]
+    while waiting:
+        now = waiting.pop()
+        yield now.domain, now.op_type
+        for attribute in now.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                waiting.extend(graph.node)
 
 
 class _Decoder:

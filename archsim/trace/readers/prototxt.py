@@ -12,7 +12,8 @@ from archsim.trace.dims import short
 
 LIMIT = LIMITS["prototxt"]
 TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<word>[A-Za-z_][\w.\[\]/-]*)|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?f?)
-                       |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<mark>[{}:<>;,\[\]])""", re.VERBOSE)  # fmt: skip
+                       |(?P<text>"(?:[^"\\\n]++|\\.)*+"|'(?:[^'\\\n]++|\\.)*+')
+                       |(?P<mark>[{}:<>;,\[\]])""", re.VERBOSE)  # fmt: skip
 LONGEST_NUMBER = 40
 
 Message = dict[str, list[Any]]

@@ -9,8 +9,10 @@ NOTHING = ("Identity", "Cast", "CastLike")
 
 def tidy(graph: NodeGraph) -> None:
     """Take them out, wherever they do not stand between an input and an output alone."""
+    same: dict[str, str] = {}
     for node in graph.nodes:
         if node.kind in NOTHING and not node.domain:
-            source = node.inputs[0]
+            source = same.get(node.inputs[0], node.inputs[0])
             if not (node.outputs[0] in graph.outputs and source in graph.inferred.model.inputs):
-                graph.bypass(node, source)
+                same[node.outputs[0]] = source
+    graph.bypass_all(same)
