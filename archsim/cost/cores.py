@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate
+from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate, micro_tile
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
@@ -142,7 +142,8 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + multiplied work / family + loop + assists of a product;  second + faults + max(loop, flop / per_clock) of others
+    second + (multiplied / family + loads) work + loop + assists of a product
+    second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
     faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
@@ -151,6 +152,7 @@ def core_clocks(
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
     multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
         operands, `narrow_clocks` [clk]
+    loads: clocks of a core in order that loads operands, `load_clocks` [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
@@ -183,11 +185,38 @@ def core_clocks(
         multiplied = np.where(kernels.pixels > 0, direct_clocks(kernels, device, rate), blocks * (kernels.k + 1.0))
     loop = loop_clocks(kernels, constants) * overlap
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
+    loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = kernels.rewritten / constants["cpu.vector_flop"]
     assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
-    return np.asarray(np.where(kernels.matrix > 0, multiplied * kernels.work / family + loop + assists,
+    return np.asarray(np.where(kernels.matrix > 0, (multiplied / family + loads) * kernels.work + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
+
+
+def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
+    """Clocks in which cores that run their program in order load the operands of products from the first level, summed [clk].
+
+    m n k count element (1 / rows + 1 / columns) / B, [D, V]; depthwise m n k count element / B; 0 for cores out of order
+
+    rows, columns: of a register block of values of this size [1], [D, V]
+    element: size of a value [B]; B: bandwidth of the first level [B/clk], a float or [D, 1]
+
+    A load of a whole SIMD register does not start beside a multiply-add of one (Arm, Cortex-A53 Software Optimization Guide), and
+    nothing behind it overtakes it. Where each channel has filters of its own every tap loads its pixels.
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> product = some(m=14.0, n=8.0, k=100.0, count=1.0, operand_a=4.0, depthwise=0.0)
+    >>> round(load_clocks(product, find("raspberry_pi_3").device).item())  # 22 values of 4 B for each step
+    1100
+    """
+    if device.pipeline is None or device.pipeline.order != "in":
+        return 0.0
+    block_m, block_n = micro_tile(device)
+    element = np.maximum(kernels.operand_a, 1.0)
+    columns = block_n * LANE_BYTES / element
+    each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, 1.0 / block_m + 1.0 / columns)
+    return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
 
 
 def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:

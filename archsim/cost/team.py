@@ -248,7 +248,7 @@ def fork_join(
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
-    written: the first thread writes `forked` lines of each other one, which that one has read [s]
+    written: the first thread writes `forked` lines of each other one, which that one has read, and wakes all by one call [s]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
     inside: cores of one instance of the last level
@@ -274,7 +274,7 @@ def fork_join(
     usual = (near + (outside - 1.0) * far) / outside
     counter = 2.0 * usual * (workers - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    written = kernels.forked * usual * (workers - 1.0)
+    written = np.where(kernels.forked > 0, constants["cpu.wake_s"] + kernels.forked * usual * (workers - 1.0), 0.0)
     barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)

@@ -24,7 +24,7 @@ def machine(**words: Any) -> Any:
     made = {
         "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 8.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
-        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0, latency=40.0), "memory": Some(latency=100e-9),
+        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0, latency=40.0), "memory": Some(latency=100e-9), "pipeline": None,
     }  # fmt: skip
     return Some(**{**made, **words})
 
@@ -221,6 +221,10 @@ def forked(workers: float, threads: float, device: Any = None, **words: float) -
     of = default().with_values({"cpu.wake_s": 1e-6})
     found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]), of)
     return number(found) * 1e9
+
+
+def test_a_fork_that_writes_lines_of_each_thread_takes_a_call_and_a_line_for_each() -> None:
+    assert forked(4.0, 4.0, forked=8.0) - forked(4.0, 4.0) == pytest.approx(1000 + 8 * 3 * NEAR)
 
 
 def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:

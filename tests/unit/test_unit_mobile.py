@@ -1,0 +1,71 @@
+"""What software of boards and phones does with a convolution: copies, Winograd of several sizes, whole blocks of channels."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as some
+from typing import Any
+
+import pytest
+
+from archsim.cost.cores import load_clocks
+from archsim.device.catalog import find as device
+from archsim.lower.kernel import Kernel
+from archsim.lower.lower import lower
+from archsim.stack.catalog import find as stack
+from archsim.trace import loads, task_trace
+
+HEADER = '{"schema": "archsim-trace/1", "name": "t", "inputs": {"data": ["N", 64, 56, 56]}, "dtype": "fp32", "source": "test"}\n'
+
+
+def conv(words: str = '"kernel": [3, 3], "pad": [1, 1]', size: int = 56) -> Any:
+    out = f'["N", 64, {size}, {size}]'
+    op = f'{{"op": "conv2d", "name": "c", "in": ["data"], "out": {out}, "bias": false, {words}}}\n'
+    return task_trace(loads(HEADER + op, "t.jsonl"), "inference").bind(N=1)
+
+
+def products(trace: Any, precision: str = "fp32") -> dict[float, tuple[Kernel, ...]]:
+    """The kernels of each way to run it, by the number of products that it makes at once."""
+    found = lower(trace.ops, stack("ncnn-cpu"), "cpu", precision, False).kernels.options
+    return {next(k for k in option.kernels if k.menu).count: option.kernels for option in found}
+
+
+def test_winograd_of_three_sizes_transforms_its_filters_ahead_of_the_run() -> None:
+    """Points of F(2, 3), F(4, 3) and F(6, 3) beside the one product of unfolded images."""
+    found = products(conv())
+    assert set(found) == {1, 16, 36, 64}
+    assert all("filter" not in kernel.name for kernels in found.values() for kernel in kernels)
+    tiles = {count: next(k.n for k in kernels if k.menu) for count, kernels in found.items()}
+    assert tiles == {1: 56 * 56, 16: 28 * 28, 36: 14 * 14, 64: 10 * 10}
+
+
+def test_an_image_is_copied_with_its_border_and_one_without_is_not() -> None:
+    assert products(conv())[1][0].name == "border"
+    assert products(conv('"kernel": [1, 1]'))[1][0].name != "border"
+
+
+def test_images_are_rounded_before_and_results_widened_after_a_convolution_of_int8_without_winograd() -> None:
+    narrow, wide = products(conv(), "int8"), products(conv())
+    assert set(narrow) == {1}
+    first, product = narrow[1][0], narrow[1][-1]
+    assert (first.name, first.b_bytes, first.c_bytes) == ("quantise", 4 * 64 * 56 * 56, 64 * 56 * 56)
+    assert product.c_bytes == wide[1][-1].c_bytes
+
+
+def test_weights_are_packed_ahead_and_images_by_simd_instructions() -> None:
+    product = products(conv())[1][-1]
+    assert product.cpu is not None
+    assert product.cpu.copied_simd == product.n * product.k
+
+
+def test_threads_take_whole_blocks_of_output_channels() -> None:
+    product = products(conv())[1][-1]
+    assert product.cpu is not None
+    assert (product.cpu.parts, product.cpu.channels, product.cpu.block) == (1, 64, 2)
+
+
+def test_a_core_in_order_spends_clocks_on_loads_and_one_out_of_order_hides_them() -> None:
+    product = some(m=14.0, n=8.0, k=100.0, count=1.0, operand_a=4.0, depthwise=0.0)
+    assert load_clocks(product, device("raspberry_pi_4").device) == 0.0
+    assert float(load_clocks(product, device("raspberry_pi_3").device)) == pytest.approx(1100.0)
+    alone = some(**{**vars(product), "depthwise": 1.0})
+    assert float(load_clocks(alone, device("raspberry_pi_3").device)) == pytest.approx(14 * 8 * 100 * 4 / 8)
