@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from archsim.base.naming import LONGEST, plain
+from archsim.device.device import PARTS
 from archsim.device.spec import Spec
 
 SHORTEST = 0.8  # similarity of spellings below which a word is another word
@@ -57,7 +58,8 @@ def wanted(text: str) -> Wanted:
 def most_alike(text: str, specs: Iterable[Spec]) -> list[Likeness]:
     """The devices in the order in which they fit a text, best first; at equal fit the younger first.
 
-    Only devices that have something of every word are among them, so that a word that fits none leaves none.
+    Only devices that have something of every part are among them: a word that fits none leaves none, and so does a year
+    in whose vicinity nothing was launched. `gpu`, `cpu` and `tpu` are kinds; sizes rank and do not exclude.
     """
     asked = wanted(text)
     if not asked.parts:
@@ -71,14 +73,15 @@ def _fits(asked: Wanted, spec: Spec) -> list[float]:
     terms = _terms(spec)
     capacity = float(spec.device.memory.capacity)
     near = [min(size, capacity) / max(size, capacity) for size in asked.sizes]
-    return [*(_of_word(word, terms) for word in asked.words), *near,
+    words = (float(word == spec.kind) if word in PARTS else _of_word(word, terms) for word in asked.words)
+    return [*words, *near,
             *(max(0.0, 1.0 - abs(spec.identity.year - year) / YEARS) for year in asked.years)]  # fmt: skip
 
 
 def _terms(spec: Spec) -> Sequence[str]:
-    """The words of a device: of its names, its architecture, its maker, its kind and its memory."""
+    """The words of a device: of its names, its architecture, its maker and its memory."""
     known = spec.identity
-    texts = (known.id, known.name, *known.aliases, known.architecture, known.vendor, spec.kind, spec.device.memory.type)
+    texts = (known.id, known.name, *known.aliases, known.architecture, known.vendor, spec.device.memory.type.partition(" ")[0])
     return sorted({plain(word) for text in texts for word in (text, *re.split(r"[\s,;/_()-]+", text))} - {""})
 
 
