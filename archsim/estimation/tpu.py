@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.device.device import Tpu
+from archsim.lower.kernel import Kernels
 from archsim.trace.trace import BoundTrace
 
 FOR_OTHERS = {  # option -> why a TPU has none
@@ -41,3 +44,15 @@ def checked_tpu(
         return precision, list(notes)
     own = device.precisions[0]
     return own, [*notes, f"precision {own}: what the cells of {name} multiply; --precision sets another"]
+
+
+def spilled(device: Tpu, kernels: Kernels) -> list[str]:
+    """A warning where activations stay in the buffer from op to op and those of an op do not fit into it."""
+    if not np.all(np.asarray(device.buffer.resident) > 0):
+        return []
+    needed, size = kernels.b_bytes + kernels.c_bytes, float(np.ravel(device.buffer.size)[0])
+    over = int(np.count_nonzero(needed > size))
+    if not over:
+        return []
+    return [f"{over} of {needed.size} kernels have more activations than the buffer holds, {needed.max() / 2**20:.3g} MiB of "
+            f"{size / 2**20:.3g} MiB at most: what is over goes through memory, of which no measurement is known"]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from archsim.calibration.constants import EXTRAPOLATED
 from archsim.device.catalog import is_shipped
+from archsim.device.device import Tpu
 from archsim.estimation.intervals import class_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.no_effect import read_by, without_effect
@@ -24,6 +25,10 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     capacity = float(device.memory.capacity)
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
+    if isinstance(request.spec.device, Tpu):
+        from archsim.estimation.tpu import spilled
+
+        found += spilled(request.spec.device, result.lowered.kernels)
     found += _unknown(request)
     for key, value in without_effect(request).items():
         why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""

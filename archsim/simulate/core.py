@@ -140,7 +140,8 @@ def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float, trips: 
 def core_of(spec: Spec) -> Cpu:
     """The device of a spec, which must be a CPU."""
     if not isinstance(spec.device, Cpu):
-        raise ArgumentError(f"hw {spec.identity.id}: is a GPU, which has no such core; `archsim simulate sm` runs one SM")
+        raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no such core; `archsim simulate sm` runs "
+                            "one SM")  # fmt: skip
     return spec.device
 
 

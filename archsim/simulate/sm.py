@@ -99,7 +99,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     """
     device = at_memory_clock(spec.device, memory_clock_share(spec, memory_clock))
     if not isinstance(device, Gpu):
-        raise ArgumentError(f"hw {spec.identity.id}: is a CPU, which has no SM")
+        raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no SM")
     name, shape, words = parsed(kernel)
     tensor = name in TILED and shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
+from archsim.cli.main import group
 from archsim.cost.evaluate import tpu_cost
 from archsim.device.catalog import find, names
 from archsim.device.device import Tpu
@@ -154,6 +156,38 @@ def test_mlp0_on_the_other_two_chips_runs_as_fast_as_published(
     # Table 4 of Jouppi et al. 2017 (recalled), inferences per second of one die; turbo was off.
     found = estimate("jouppi_mlp0", hardware, batch=batch, stack=stack, clock=clock)
     assert found.throughput_per_s == pytest.approx(published, rel=APART)
+
+
+def test_activations_that_the_buffer_does_not_hold_are_said() -> None:
+    few, many = (estimate("resnet_50", "tpu_v1", batch=batch).warnings for batch in (1, 64))
+    assert not any("more activations than the buffer holds" in line for line in few)
+    assert any("13 of 27 kernels have more activations than the buffer holds" in line for line in many)
+
+
+@each(("words", "said"), [
+    (["simulate", "sm", "--hw", "tpu_v1", "--kernel", "gemm_128x128_512x512x512"], "is a TPU, which has no SM"),
+    (["cache", "--hw", "tpu_v1", "--net", "alexnet", "--layer", "conv2"], "caches: not modelled of a TPU such as tpu_v1"),
+    (["power", "--hw", "tpu_v1", "--use", "dram=50%"], "tpu_v1 is a TPU: power by unit is modelled for GPUs alone"),
+    (["llm", "--net", "llama_2_7b", "--hw", "tpu_v4", "--input", "64", "--output", "8"], "engines are described for GPUs only"),
+    (["whatif", "--net", "alexnet", "--hw", "tpu_v1", "--set", "array.rows=512", "--area"], "area: modelled for GPUs only"),
+])  # fmt: skip
+def test_commands_for_other_devices_end_in_one_line(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(group, words)
+    assert done.exit_code != 0
+    assert said in (done.output or str(done.exception))
+
+
+@each("words", [
+    ["list", "hw"], ["show", "hw", "tpu_v1"], ["compare", "--net", "alexnet", "--hw", "tpu_v1,tpu_v4,gtx_1080"],
+    ["sweep", "--net", "alexnet", "--hw", "tpu_v1", "--vary", "array.rows=64,256"],
+    ["tune", "--net", "alexnet", "--hw", "tpu_v1"],
+    ["explain", "--net", "alexnet", "--hw", "tpu_v1", "--layer", "conv1"], ["sensitivity", "--net", "alexnet", "--hw", "tpu_v4"],
+    ["explain", "--net", "alexnet", "--hw", "tpu_v1", "--layer", "conv1", "--fidelity", "cycle"],
+])  # fmt: skip
+def test_commands_take_a_tpu(words: list[str]) -> None:
+    done = CliRunner().invoke(group, words)
+    assert done.exit_code == 0, done.output
+    assert "tpu_v" in done.output
 
 
 MOVED = {"vector.rate": ("resnet_50", 1), "launch.latency": ("resnet_50", 1), "buffer.size": ("vgg_16", 64)}  # by key
