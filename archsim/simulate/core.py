@@ -140,8 +140,8 @@ def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float, trips: 
 def core_of(spec: Spec) -> Cpu:
     """The device of a spec, which must be a CPU."""
     if not isinstance(spec.device, Cpu):
-        raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no such core; `archsim simulate sm` runs "
-                            "one SM")  # fmt: skip
+        kind = spec.kind.upper()
+        raise ArgumentError(f"hw {spec.identity.id}: is a {kind}, which has no such core; `archsim simulate sm` runs one SM")
     return spec.device
 
 

@@ -8,6 +8,7 @@ rows pass through it, sums leave.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -50,7 +51,8 @@ def run(program: TileProgram, machine: ArrayMachine) -> ArrayRun:
     return ArrayRun(clocks=state.left + (total - done) * pace, active=state.active * scale, stalled=state.stalled * scale)
 
 
-def _tiles(program: TileProgram):  # type: ignore[no-untyped-def]  # of (rows, whether sums are complete behind it)
+def _tiles(program: TileProgram) -> Iterator[tuple[float, bool]]:
+    """The tiles in their order: rows that pass through each, and whether the sums of its column are complete behind it."""
     remaining = program.loads
     while remaining > 0:
         for rows in program.blocks:
