@@ -21,8 +21,8 @@ from archsim.stack.reader import SampleReader
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
-# What products draw one of whose operands is zeros, as a share of random ones: up to 40 % less (T. Gregersen et al.,
-# Input-Dependent Power Usage in GPUs, 2024, arXiv 2409.18324, on an A100).
+# What products draw one of whose operands is zeros, or of which all values are alike, as a share of random ones: up to 40 % less
+# (T. Gregersen et al., Input-Dependent Power Usage in GPUs, 2024, arXiv 2409.18324, on an A100).
 POWER_OF_ZEROS = 0.6
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
@@ -106,6 +106,7 @@ class Protocol(Form):
     # what its powers are called ("avg", ...) -> share of the time they cover in which the kernel runs; else all of it
     running: dict[Word, Annotated[float, Field(gt=0, le=1)]] = {}
     metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
+    alike: bool = False  # each value of its arrays is like the next: operations and bytes switch as little as of zeros
     unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
 
     @field_validator("readers")

@@ -1,7 +1,8 @@
 """Intervals: split-conformal quantiles of the errors on held-out rows, for each class of predictions.
 
 Errors of one source are alike, so that a large source is little more evidence than a small one: rows weigh as one over the
-square root of how many their source has. A class with rows of few sources takes the rows of its kind of device. Where the
+square root of how many their source has. A class of times with rows of few sources takes those of its kind of device, a class of
+powers the wider of its own and of all powers of its kind. Where the
 nearest rows that a prediction could learn from are of other cards, or of other architectures, errors are larger: by how much is
 found once, for networks of all classes, and divided out of the errors before the quantiles.
 """
@@ -24,6 +25,7 @@ from archsim.evidence.pattern import ClockPattern, UnitPattern
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
+POWERS = ("power", "units", "by clock")  # how the names of classes of powers end
 SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one count
 
 
@@ -36,9 +38,10 @@ def class_of(case: Case) -> str:
     if case.pattern is not None:
         by_clock = "by clock" if isinstance(case.pattern, ClockPattern) else quantity(case)
         return f"{case.spec.kind} {'units' if isinstance(case.pattern, UnitPattern) else by_clock}"
+    alone = not case.dispatch or len(case.ops) <= FEW_OPS
     if case.metric in ("power_w", "energy_j"):
-        return f"{case.spec.kind} power"
-    if not case.dispatch or len(case.ops) <= FEW_OPS:
+        return f"{case.spec.kind} {'kernel power' if alone else 'power'}"
+    if alone:
         return f"{case.spec.kind} kernel"
     return f"{case.spec.kind} {'training' if case.training else 'inference'}"
 
@@ -85,8 +88,9 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
     for name in sorted(set(names.tolist())):
         own = names == name
         if own.sum() >= FEWEST:
-            pool = _pool(rows, names, name)
-            half = max(LEAST, quantile(np.abs(errors[pool]) / scale[pool], weights[pool], level))
+            pools = _pools(rows, names, name)
+            halves = [quantile(np.abs(errors[pool]) / scale[pool], weights[pool], level) for pool in pools]
+            half, pool = max(LEAST, *halves), pools[int(np.argmax(halves))]
             off = np.abs(np.expm1(errors[own]))
             others = f" and {pool.sum() - own.sum()} of others" if (pool != own).any() else ""
             spreads[name] = Spread(
@@ -149,11 +153,16 @@ def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[E
             for name, behind in sorted(found.items())}  # fmt: skip
 
 
-def _pool(rows: Sequence[Case], names: Array, name: str) -> Array:
-    """The rows whose errors stand for a class: its own, if they are of several sources, or the times of its kind of device."""
-    own = names == name
+def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
+    """The sets of rows whose errors stand for a class, the widest of which counts: its own, if they are of several sources.
+
+    Else the times of its kind of device. Powers of few sources are no wider than those of other sources only by chance, but may be
+    wider for a reason: short kernels are read by a meter that averages over much more.
+    """
+    own = np.asarray(names == name)
     counts = Counter(case.source for case, inside in zip(rows, own, strict=True) if inside)
-    if sum(count >= OF_A_SOURCE for count in counts.values()) >= SOURCES or name.endswith("power"):
-        return np.asarray(own)
-    kind = name.split()[0]
-    return np.array([each.startswith(f"{kind} ") and not each.endswith("power") for each in names], dtype=bool)
+    if sum(count >= OF_A_SOURCE for count in counts.values()) >= SOURCES:
+        return [own]
+    kind, is_power = name.split()[0], name.endswith(POWERS)
+    alike = np.array([each.startswith(f"{kind} ") and each.endswith(POWERS) == is_power for each in names], dtype=bool)
+    return [own, alike] if is_power else [alike]
